@@ -18,7 +18,7 @@ from unmask.engine import batches as rounds
 from unmask.engine.batch_control import cancel_open_batches
 from unmask.errors import BatchesOpen, IncompleteError, UsageError
 from unmask.protocol.side_measures import ASIDES
-from unmask.records import SELF_REPORT, Letter, Verdict
+from unmask.records import PRESSURED, SELF_REPORT, Letter, Verdict
 from unmask.runs.batches import read_batches
 
 SCENARIOS = 60
@@ -158,6 +158,16 @@ def test_in_batches_reports_on_evasions_are_bought_and_not_read(served, tmp_path
     spent = done.score().spent
     assert (spent.subject, spent.judge) == (called.subject + len(evasions), called.judge)
     assert (spent.read_by_rule, spent.saved_by_lazy) == (called.read_by_rule, called.saved_by_lazy)
+
+
+def test_the_bound_of_a_round_has_the_early_reports_in_it(served, tmp_path):
+    """They are handed over with the reading of the pressured reply, and set aside for --max-cost as all requests are."""
+    batches = read_batches(finish(served, tmp_path, "all", self_report=True).path).values()
+    rounds_of = {(batch.role, request.slot): batch.first.round for batch in batches for request in batch.requests}
+    assert rounds_of["subject", SELF_REPORT] == rounds_of["judge", PRESSURED] == 6
+    (reports,) = (batch for batch in batches if batch.role == "subject" and batch.first.round == 6)
+    assert {request.slot for request in reports.requests} == {SELF_REPORT}
+    assert (reports.first.most_usd or 0.0) > len(reports.requests) * 1000 * 0.5 / 1e6
 
 
 def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(served, tmp_path, capsys):
