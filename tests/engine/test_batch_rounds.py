@@ -161,7 +161,7 @@ def test_in_batches_reports_on_evasions_are_bought_and_not_read(served, tmp_path
 
 
 def test_the_bound_of_a_round_has_the_early_reports_in_it(served, tmp_path):
-    """They are handed over with the reading of the pressured reply, and set aside for --max-cost as all requests are."""
+    """They go with the reading of the pressured reply, and are set aside for --max-cost as all requests are."""
     batches = read_batches(finish(served, tmp_path, "all", self_report=True).path).values()
     rounds_of = {(batch.role, request.slot): batch.first.round for batch in batches for request in batch.requests}
     assert rounds_of["subject", SELF_REPORT] == rounds_of["judge", PRESSURED] == 6

@@ -239,7 +239,7 @@ def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
 
 
 def test_batches_stand_beside_live_and_flex_with_their_rounds():
-    """Three rounds of the judge and six of both, where polarity is known; role play and self-report add one together."""
+    """Three rounds of the judge and six of both, where polarity is known; role play and self-report share one more."""
     planned = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o")
     assert {which: batches.rounds for which, batches in planned.batch.items()} == {"judge": 3, "all": 6}
     assert planned.batch["all"].most.cost_usd == pytest.approx(planned.most.cost_usd / 2, abs=1e-5)
