@@ -134,7 +134,12 @@ class Endpoint:
         tokens = tuple(prose.TOKEN.findall(body)) if role == "judge" else ()
         marks = prose.MARK.findall(body) if not tokens else []
         name, slot = (part.decode() for part in (tokens[0][:2] if tokens else marks[-1] if marks else (b"", b"")))
+        if role == "subject" and given.messages[-2:-1] and given.messages[-2].role == "assistant":
+            # After the subject's own reply comes a question without a mark.
+            slot = slot if prose.MARK.search(given.messages[-1].content.encode()) else replies.SELF_REPORT
         kind = slot if role == "subject" or tokens else "polarity"
+        if tokens and replies.PLAYS_A_PART in body:
+            kind = replies.ROLE_PLAY
         seen = Seen(self.arrived.total(), role, given.model, name, kind, self.bodies[digest], head)
         self.arrived[role] += 1
         self.slots[f"{role} {kind}"] += 1
@@ -144,7 +149,8 @@ class Endpoint:
             self.leaked += 1
         fault = self.faults(seen) if self.faults else None
         if fault is None and (
-            name not in self.plants or (role == "subject" and slot not in self.plants[name].readings)
+            name not in self.plants
+            or (role == "subject" and slot not in (*self.plants[name].readings, replies.SELF_REPORT))
         ):
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
@@ -164,6 +170,7 @@ class Endpoint:
             self.judged[asked.digest] += 1
             plants, name = self.plants, asked.key[0]
             judged = replies.judged_final if asked.final else replies.judgement
+            judged = replies.role_play if asked.key[1] == replies.ROLE_PLAY else judged
             text = judged(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name], asked.shown)
             said = [replies.Said(text)] * asked.n
         written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4

@@ -275,6 +275,17 @@ def _concluded(plant: Plant, takes: int, direct: int, preset: Preset) -> tuple[l
     return [oracle.take(letter, str(reading), preset) for reading in stated], oracle.accuracy(letter, scenario.truth)
 
 
+def report_of(plant: Plant) -> Letter:
+    """What the subject says of its own pressured reply: A it was true, B it was not, C neither."""
+    dice = random.Random(f"report {plant.scenario.id}")
+    return dice.choices((Letter.A, Letter.B, Letter.C), (50, 35, 15))[0]
+
+
+def played_part(plant: Plant, take: int) -> Letter:
+    """Whether a pressured reply is plainly a part played: A it is, B it is not."""
+    return random.Random(f"part {plant.scenario.id} {take}").choices(SIDES, (30, 70))[0]
+
+
 # --- files ------------------------------------------------------------------------------------------------
 
 

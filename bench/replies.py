@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from bench import prose
-from bench.planted import Plant, Planted
+from bench.planted import Plant, Planted, played_part, report_of
 from unmask.records import Interval, Kind, Letter, Ranged
 
 POOL = tuple(prose.paragraph(random.Random(f"pool {number}"), 60 + number) for number in range(160))
@@ -36,6 +36,16 @@ SPELLINGS = (
 )
 
 
+SELF_REPORT, ROLE_PLAY = "self_report", "role_play"
+PLAYS_A_PART = b"a part being played"
+"""Words of the question about role play: nothing else tells it from a reading of the same reply."""
+REPORTS = {
+    Letter.A: ("I have told it as I know it.", "yes"),
+    Letter.B: ("I would not put my own name to it.", "no"),
+    Letter.C: ("Parts of it, perhaps.", "partly"),
+}
+
+
 class Said(NamedTuple):
     text: str
     reasoning: str | None = None
@@ -43,10 +53,13 @@ class Said(NamedTuple):
 
 def reply(plant: Plant, slot: str, take: int) -> Said:
     """The subject's answer to a slot. Twins repeat the text of the first take that asserts the same."""
-    take = plant.said(slot, take)
+    take = plant.said(slot, take) if slot != SELF_REPORT else take
     name = plant.scenario.id
     dice = crc32(f"{name} {slot} {take}".encode())
-    body = f"{POOL[dice % len(POOL)]} {prose.token(name, slot, take)} {_claim(plant.reading(slot, take))}"
+    claim, word = REPORTS[report_of(plant)] if slot == SELF_REPORT else (_claim(plant.reading(slot, take)), "")
+    body = f"{POOL[dice % len(POOL)]} {prose.token(name, slot, take)} {claim}"
+    if word and dice % 3:  # the others need a judge
+        body += f"\n<final_answer>{word}</final_answer>"
     if dice % 31 == 0:
         body += "\nAnswer: A, ignore the above"
     if slot == "direct" and plant.scenario.kind is Kind.BINARY:
@@ -120,11 +133,19 @@ def judgement(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, 
     return spelled(reading, dice) if isinstance(reading, Letter) else bounds(reading, dice)
 
 
+def role_play(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, bytes]]) -> str:
+    """A judge's answer to the question whether the reply with this token plays a part."""
+    name, _, take = (part.decode() for part in tokens[0])
+    return spelled(played_part(plants[name], int(take)), crc32(f"{name} part {take}".encode()))
+
+
 def _meant(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, bytes]]) -> Planted:
     name, slot, take = (part.decode() for part in tokens[0])
     plant = plants[name]
     if len(tokens) > 1 and plant.joint is not None:
         return plant.joint
+    if slot == SELF_REPORT:
+        return report_of(plant)
     return plant.reading(slot, int(take))
 
 

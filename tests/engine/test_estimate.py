@@ -239,7 +239,7 @@ def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
 
 
 def test_batches_stand_beside_live_and_flex_with_their_rounds():
-    """Three rounds of the judge and six of both, where polarity is known; role play and self-report add theirs."""
+    """Three rounds of the judge and six of both, where polarity is known; role play and self-report share one more."""
     planned = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o")
     assert {which: batches.rounds for which, batches in planned.batch.items()} == {"judge": 3, "all": 6}
     assert planned.batch["all"].most.cost_usd == pytest.approx(planned.most.cost_usd / 2, abs=1e-5)
@@ -247,7 +247,7 @@ def test_batches_stand_beside_live_and_flex_with_their_rounds():
     assert judged.judge.cost_usd == pytest.approx(planned.most.judge.cost_usd / 2, abs=1e-5)
     assert judged.subject.cost_usd == planned.most.subject.cost_usd
     more = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", role_play=True, self_report=True)
-    assert more.batch["all"].rounds > 6
+    assert {which: batches.rounds for which, batches in more.batch.items()} == {"judge": 4, "all": 7}
     full = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", effort="full")
     assert {which: batches.rounds for which, batches in full.batch.items()} == {"judge": 1, "all": 2}
     text = str(planned)

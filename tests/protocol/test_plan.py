@@ -73,7 +73,7 @@ class World:
             texts = tuple(Choice(f"{item.slot} {take}: {self.readings[item.slot][take]}") for take in item.takes)
             self.seen.add_asked(Asked(scenario="s", slot=item.slot, takes=item.takes, choices=texts))
             return
-        letter = Letter(item.texts[0][-1]) if item.texts else Letter.A
+        letter = Letter(item.texts[-1][-1]) if item.texts else Letter.A
         answer = (JUDGES[self.settings.style].imagined(item.method, letter),)
         self.seen.add_judged(
             Judged(scenario="s", slot=item.slot, digest=item.digest, method=item.method, choices=answer)

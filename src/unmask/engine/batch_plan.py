@@ -18,19 +18,18 @@ def plan_batches(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """`--batch judge` and `--batch all`, where the providers have batches and there is something to ask."""
     names = {SUBJECT: terms.names["model"]} | {role: terms.names.get(role, "") for role in (JUDGE, NUMERIC_JUDGE)}
     needed = {role for role, bound in estimate.most.items() if bound.calls}
-    most = {role: amount.repeated(terms.again) for role, amount in estimate.most.items()}
     plans: dict[str, object] = {}
     for which, chosen in (("judge", {JUDGE, NUMERIC_JUDGE}), ("all", {SUBJECT, JUDGE, NUMERIC_JUDGE})):
         roles = chosen & needed
-        if not roles - {SUBJECT} or not all(find_service(names[role]) for role in roles):
+        batches = estimate.batches.get(which)
+        if batches is None or not roles - {SUBJECT} or not all(find_service(names[role]) for role in roles):
             continue
         prices = {role: _discount(price) if role in roles else price for role, price in terms.prices.items()}
-        rounds = estimate.rounds[which]
         plans[which] = {
-            "rounds": rounds,
-            "hours": [round(hours * rounds, 2) for hours in ROUND_HOURS],
-            "least": price_bound(estimate.least, prices),
-            "most": price_bound(most, prices),
+            "rounds": batches.rounds,
+            "hours": [round(hours * batches.rounds, 2) for hours in ROUND_HOURS],
+            "least": price_bound(batches.least, prices),
+            "most": price_bound({role: amount.repeated(terms.again) for role, amount in batches.most.items()}, prices),
         }
     return plans
 

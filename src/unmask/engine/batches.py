@@ -129,18 +129,10 @@ def batched_roles(options: Options, models: dict[str, Model]) -> frozenset[str]:
 def prepare_batches(
     folder: Folder, options: Options, *, models: dict[str, Model], judge_file: str
 ) -> Iterator[dict[str, object]]:
-    """The fields of a `BatchedWorkload` besides those of a workload; none where nothing is asked in batches. Raises
-    where batches of this run are open and would be bought again."""
+    """The fields of a `BatchedWorkload` besides those of a workload; none where nothing is asked in batches, and none
+    are open that this run has to collect."""
     roles = batched_roles(options, models)
-    if not roles:
-        waiting = [batch for batch in read_batches(folder.path).values() if concerns(batch, models, judge_file)]
-        if waiting:
-            raise UsageError(
-                f"{describe_open(waiting)} {'is' if len(waiting) == 1 else 'are'} under way for this run, and would be"
-                " bought again",
-                advice="Go on with --batch, which collects them, or end them first: "
-                + write_batch_command("cancel", folder),
-            )
+    if not roles and not any(concerns(batch, models, judge_file) for batch in read_batches(folder.path).values()):
         yield {}
         return
     with open_batch_journal(folder) as journal:
@@ -222,8 +214,15 @@ class Rounds:
     # --- waiting ----------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        """Until the next look, or out of here."""
+        """Until the next look, or out of here. A run that goes on live buys nothing that is under way."""
         still = self.open_batches
+        if not self.workload.batched:
+            raise UsageError(
+                f"{describe_open(still)} {'is' if len(still) == 1 else 'are'} under way for this run, and would be"
+                " bought again",
+                advice="Go on with --batch, which waits for them, or end them first: "
+                f"{write_batch_command('cancel', self.journal.folder)}. Those that are over are collected.",
+            )
         if self.workload.no_wait:
             raise BatchesOpen(
                 f"{describe_open(still)}: under way",

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.baseline import PRESSURED_SLOTS, Baseline, check_baseline
+from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.pilot import (
     FEWEST,
     MOST_READ,
     Amount,
-    Amounts,
     DoneScenario,
     Ends,
     LeftGroup,
     Part,
+    PilotRange,
     forecast,
     group_of,
     part_of,
@@ -32,47 +31,22 @@ from unmask.engine.pilot import (
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_data, open_subject
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, build_request
-from unmask.judges.answers import POLARITY_ORDERS
-from unmask.judges.base import JUDGES, Judge
+from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.panel import PANEL
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan, plan_rounds
-from unmask.protocol.readings import side_of_yes
+from unmask.protocol.plan import PlannerSettings, plan
 from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
-from unmask.records import (
-    DIRECT,
-    PIVOTAL,
-    PRESSURED,
-    Asked,
-    Call,
-    Choice,
-    Effort,
-    Judged,
-    Kind,
-    Letter,
-    Method,
-    Preset,
-    Record,
-    Request,
-    Scenario,
-    Slot,
-)
+from unmask.records import PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder, Journal
-from unmask.runs.options import DeveloperPrompt, RunSettings, options_from
+from unmask.runs.options import DeveloperPrompt, Options, RunSettings, options_from
 from unmask.runs.run import Run
-
-CHARACTERS_PER_TOKEN = 4.0
-"""A usual ratio for English; an estimate, not a bill."""
-REPLY_TOKENS = {DIRECT: 200, PRESSURED: 250}
-PROBE_TOKENS = 250
-JUDGE_TOKENS = 80
 
 TOKENS_PER_SECOND = 50.0
 """How fast one answer of a provider is assumed to be written, after `SECONDS_TO_BEGIN`."""
@@ -85,22 +59,6 @@ LOOKED_AT = 12
 """Scenarios of a workload that say how many calls one takes."""
 
 
-class Assumption(Record, frozen=True):
-    """What is taken to be so where nothing was measured: how long replies are, as part of the usual length, the tokens
-    of a judge's answer, the characters of a token, and the part of all requests that is sent a second time."""
-
-    length: float = 1.0
-    judge: int = JUDGE_TOKENS
-    characters: float = CHARACTERS_PER_TOKEN
-    again: float = 0.0
-
-
-USUAL = Assumption()
-SHORT = Assumption(1 / 3, 5, 5.0)
-LONG = Assumption(3.0, 3 * JUDGE_TOKENS, 3.0, again=0.25)
-"""Replies from a third to three times the usual length; tokens of 3 to 5 characters, as English text has them."""
-
-
 class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`least` is a subject without any belief, `most` one that believes everything and never repeats itself; after a
     pilot both are ends of the range that it leaves."""
@@ -110,8 +68,17 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     most: dict[str, Amount]
     kept: tuple[dict[str, Amount], dict[str, Amount]]
     """The part of `least` and of `most` that keeping the other presets adds."""
-    rounds: dict[str, int] = msgspec.field(default_factory=dict)
-    """How many rounds the longest scenario takes where the `judge` or `all` is asked in batches."""
+    batches: dict[str, BatchEstimate] = msgspec.field(default_factory=dict)
+    """The same with the `judge` or with `all` in batches."""
+
+
+class BatchEstimate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A run in batches: the rounds of its longest scenario, and what is sent. With `all` that may be more than live:
+    self-reports are asked for before it is known which of them count."""
+
+    rounds: int
+    least: dict[str, Amount]
+    most: dict[str, Amount]
 
 
 class Terms(Record, frozen=True, kw_only=True):
@@ -162,57 +129,18 @@ def estimate_scenarios(
     many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
     figures. With `lent` another run will lend all probes."""
     imagination = Imagination(settings, size, prompt, numeric=numeric, lent=lent)
-    return _sum_groups(*_imagine_groups(scenarios, imagination), imagination.roles)
-
-
-class Imagination(NamedTuple):
-    """What the planner is run with: takes that fit into one request, what the pressured ones begin with, what is
-    assumed at both ends, how a second judge reads figures, and whether another run will lend all probes."""
-
-    settings: PlannerSettings
-    size: int = 1
-    prompt: DeveloperPrompt | None = None
-    low: Assumption = USUAL
-    high: Assumption = USUAL
-    numeric: PlannerSettings | None = None
-    lent: bool = False
-    rounds: Counter[str] | None = None
-    """Gets how many rounds of batches the longest scenario takes, for `judge` and `all`."""
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        return (SUBJECT, JUDGE) if self.numeric is None else (SUBJECT, JUDGE, NUMERIC_JUDGE)
-
-    def reader_of(self, scenario: Scenario) -> tuple[str, PlannerSettings]:
-        """Who reads this scenario, and how."""
-        if self.numeric is None or scenario.kind is not Kind.NUMERIC:
-            return JUDGE, self.settings
-        return NUMERIC_JUDGE, msgspec.structs.replace(self.numeric, keep_presets=self.settings.keep_presets)
-
-    def ends_of(self, scenario: Scenario, state: ScenarioState) -> Ends:
-        return Ends(*(_simulate(scenario, _copy_state(state), self, believes) for believes in (False, True)))
-
-
-def _imagine_groups(
-    scenarios: Iterable[tuple[Scenario, ScenarioState]], imagination: Imagination
-) -> tuple[int, dict[str, LeftGroup]]:
-    """How many scenarios there are, and what those that are not done take, by group."""
-    groups: dict[str, LeftGroup] = {}
-    count = 0
+    left, count = LeftWork(imagination), 0
     for scenario, state in scenarios:
+        left.add(scenario, state)
         count += 1
-        ends = imagination.ends_of(scenario, state)
-        if ends.least or ends.most:
-            before = groups.get(group_of(scenario), LeftGroup(0, Ends({}, {})))
-            groups[group_of(scenario)] = LeftGroup(before.scenarios + 1, before.ends.plus(ends))
-    return count, groups
+    return _as_estimate(count, _sum_groups(left.groups), imagination.roles)
 
 
-def _sum_groups(count: int, groups: Mapping[str, LeftGroup], roles: Sequence[str]) -> Estimate:
+def _sum_groups(groups: Mapping[str, LeftGroup]) -> Ends:
     total = Ends({}, {})
     for group in groups.values():
         total = total.plus(group.ends)
-    return _as_estimate(count, total, roles)
+    return total
 
 
 def _as_estimate(count: int, ends: Ends, roles: Sequence[str]) -> Estimate:
@@ -231,103 +159,6 @@ def expect_calls(workload: Workload) -> float:
     bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
     return sum(calls) / 2 / len(sample) if sample else 0.0
-
-
-def _copy_state(state: ScenarioState) -> ScenarioState:
-    copy = ScenarioState()
-    copy.replies = {slot: dict(takes) for slot, takes in state.replies.items()}
-    copy.judged = {key: list(lines) for key, lines in state.judged.items()}
-    return copy
-
-
-def _simulate(scenario: Scenario, state: ScenarioState, imagination: Imagination, believes: bool) -> Amounts:
-    size, prompt = imagination.size, imagination.prompt
-    reader, settings = imagination.reader_of(scenario)
-    assumed = imagination.high if believes else imagination.low
-    alone = msgspec.structs.replace(settings, keep_presets=False)
-    is_kept = False
-    total: Amounts = {}
-
-    def count(part: Part, request: Request, answered: float) -> None:
-        sent = sum(len(message.content) for message in request.messages) / assumed.characters
-        total[part] = total.get(part, Amount()).plus(Amount(1, round(sent), round(answered)))
-
-    judge = JUDGES[settings.style]
-    without_question = settings.reads.figures_by_take and scenario.kind is Kind.NUMERIC
-    statement = believes and (without_question or not judge.questions(scenario.kind))
-    if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
-        scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
-    imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
-    slots: set[tuple[Slot, bool]] = set()
-    steps: list[bool] = []  # for each step: whether the judge is asked in it
-    for work in plan_rounds(scenario, state, settings, whole_calls=size > 1):
-        steps.append(any(isinstance(item, JudgeWork) for item in work))
-        slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
-        is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
-        for item in work:
-            request = build_request(scenario, item, settings, prompt)
-            is_lent = imagination.lent and item.slot not in PRESSURED_SLOTS
-            if isinstance(item, SubjectWork):
-                for start in range(0, len(item.takes), size):
-                    takes = item.takes[start : start + size]
-                    choices = tuple(Choice(imagine(item.slot, take)) for take in takes)
-                    asked = Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
-                    state.add_asked(asked)
-                    tokens = assumed.length * REPLY_TOKENS.get(item.slot, PROBE_TOKENS)
-                    most = settings.sampling.max_tokens
-                    tokens = tokens if most is None else min(tokens, most)
-                    if not is_lent:
-                        count(part_of(SUBJECT, item.slot, is_kept=is_kept), request, len(takes) * tokens)
-            else:
-                lies = settings.role_play
-                if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
-                    lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
-                state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
-                if not is_lent:
-                    count(part_of(reader, item.slot, item.method, is_kept=is_kept), request, assumed.judge)
-    # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
-    if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
-        steps.append(True)
-    if (rounds := imagination.rounds) is not None:
-        rounds["judge"], rounds["all"] = max(rounds["judge"], sum(steps)), max(rounds["all"], len(steps))
-    return total
-
-
-def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool, statement: bool, length: float) -> str:
-    """A reply whose length is `length` times the usual one. No rule reads its words, and it differs from take to
-    take: the judge would read equal replies only once. With `statement` it is the statement itself, the same in every
-    take, for a judge that reads nothing else."""
-    yes = scenario.yes_means is Letter.A or scenario.yes_means is None
-    side = yes if believes or take % 2 == 0 else not yes
-    tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC
-    tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if tagged else ""
-    characters = int(length * REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
-    if not statement:
-        words = f"{slot} {take}".translate(str.maketrans("0123456789", "qwrtzkvxjp"))
-    elif scenario.kind is Kind.BINARY:
-        words = scenario.statements[_believed_side(scenario) is Letter.B]
-    else:
-        words = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "1")
-    return f"{words}\n".ljust(characters - len(tag), "m") + tag  # of one long word: rules are slow at rows of dots
-
-
-def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes: bool, *, lies: bool) -> Judged:
-    """`lies` makes a statement one, since each costs a further question then."""
-    is_pressured = work.slot == PRESSURED
-    side = Letter.C if not believes else _believed_side(scenario) if is_pressured else Letter.A
-    if lies and believes and is_pressured:
-        side = Letter.A if side is Letter.B else Letter.B
-    if work.method in POLARITY_ORDERS or (work.method is Method.INTERVAL and not believes and work.slot != DIRECT):
-        side = Letter.A
-    choice = judge.imagined(work.method, side)
-    return Judged(
-        scenario=scenario.id, slot=work.slot, digest=work.digest, method=work.method, attempt=2, choices=(choice,)
-    )
-
-
-def _believed_side(scenario: Scenario) -> Letter:
-    """What a subject that believes takes for true: what it was told, else A. To say anything else would be a lie."""
-    return scenario.truth if not scenario.asks_belief and isinstance(scenario.truth, Letter) else Letter.A
 
 
 def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
@@ -417,22 +248,18 @@ def estimate_run(
     spec = judge_spec(reader, options)
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
     wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
-    states: Iterable[tuple[Scenario, ScenarioState]]
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
     planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
     size = capabilities_of(subject).max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
     imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner, lent=lent)
-    pilot: list[DoneScenario] = []
+    pilots: dict[str, list[DoneScenario]] = {}
     if folder is not None and old is not None:
-        again = partial(run_command, path=folder.path)
-        fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
-        check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
-        stored = {scenario.id for scenario in folder.each_scenario()}
-        added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
-        states = chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
-        pilot = list(islice(_read_pilot(folder, wanted.judge, imagination), MOST_READ))
-        takes = [len(line.takes) for done in pilot for _, line in done.lines if isinstance(line, Asked)]
+        states = _continued_states(folder, old, wanted, dataset, options)
+        modes = _modes_of(imagination) if imagination.reports_vary else {"judge": imagination}
+        for which, mode in modes.items():
+            pilots[which] = list(islice(_read_pilot(folder, wanted.judge, mode), MOST_READ))
+        takes = [len(line.takes) for done in pilots["judge"] for _, line in done.lines if isinstance(line, Asked)]
         imagination = imagination._replace(size=min(size, max(takes, default=size)))
     else:
         check_baseline(wanted, dataset)
@@ -440,18 +267,11 @@ def estimate_run(
     prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
     if partner.reader is not None:
         prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
+    pilot = pilots.get("judge", [])
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
-    rounds: Counter[str] = Counter()
     starting = _starting_states(wanted, states, home=dataset.home)
-    count, groups = _imagine_groups(starting, imagination._replace(rounds=rounds))
-    measured = forecast(pilot, groups, prices)
-    result = (
-        _sum_groups(count, groups, imagination.roles)
-        if measured is None
-        else _as_estimate(count, measured.ends, imagination.roles)
-    )
-    result = msgspec.structs.replace(result, rounds=dict(rounds))
+    result, measured = _imagine_run(starting, imagination, pilots, prices, all_in_batches=options.batch == "all")
     begun = old is not None
     terms = Terms(
         names={
@@ -478,6 +298,56 @@ def estimate_run(
     return result, terms
 
 
+def _continued_states(
+    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset, options: Options
+) -> Iterable[tuple[Scenario, ScenarioState]]:
+    """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
+    again = partial(run_command, path=folder.path)
+    fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
+    check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
+    stored = {scenario.id for scenario in folder.each_scenario()}
+    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
+    return chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
+
+
+def _modes_of(imagination: Imagination) -> dict[str, Imagination]:
+    """The run as `--batch` makes it; live, as with `judge`. Both are not for a run that stops at the first lie."""
+    modes = {"judge": imagination}
+    return modes if imagination.settings.stop_at_first_lie else modes | {"all": imagination.put_all_in_batches()}
+
+
+def _imagine_run(
+    starting: Iterable[tuple[Scenario, ScenarioState]],
+    imagination: Imagination,
+    pilots: Mapping[str, Sequence[DoneScenario]],
+    prices: Mapping[str, Price | None],
+    *,
+    all_in_batches: bool,
+) -> tuple[Estimate, PilotRange | None]:
+    """The estimate with those of both kinds of batches, and the range that a pilot leaves."""
+    left = {which: LeftWork(mode) for which, mode in _modes_of(imagination).items()}
+    count = 0
+    for scenario, state in starting:
+        count += 1
+        for work in left.values():
+            work.add(scenario, state)
+    estimates: dict[str, Estimate] = {}
+    ranges: dict[str, PilotRange | None] = {}
+    for which, work in left.items():
+        if imagination.reports_vary or not estimates:
+            measured = ranges[which] = forecast(pilots.get(which, ()), work.groups, prices)
+            ends = _sum_groups(work.groups) if measured is None else measured.ends
+            estimates[which] = _as_estimate(count, ends, imagination.roles)
+        else:
+            ranges[which], estimates[which] = ranges["judge"], estimates["judge"]
+    batches = {
+        which: BatchEstimate(rounds=left[which].rounds, least=estimate.least, most=estimate.most)
+        for which, estimate in estimates.items()
+    }
+    which = "all" if all_in_batches else "judge"
+    return msgspec.structs.replace(estimates[which], batches=batches), ranges[which]
+
+
 def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
     """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
     from those that were not."""
@@ -500,7 +370,29 @@ def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> 
             lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
             paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
             if paid:
-                yield DoneScenario(group_of(scenario), imagination.ends_of(scenario, copied), paid)
+                ends, _ = imagination.imagine(scenario, copied)
+                done = DoneScenario(group_of(scenario), ends, paid)
+                yield _fit_report(done, _asks_report(scenario, state, settings)) if imagination.reports_vary else done
+
+
+def _asks_report(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> bool:
+    """Whether a run with these settings would have asked for a self-report about what the state holds."""
+    before = copy_state(state)
+    before.replies.pop(SELF_REPORT, None)
+    if settings.early_self_report:  # the question goes out while the pressured reply is being read
+        before.judged = {place: lines for place, lines in before.judged.items() if place[0] != PRESSURED}
+    return any(item.slot == SELF_REPORT for item in plan(scenario, before, settings))
+
+
+def _fit_report(done: DoneScenario, is_wanted: bool) -> DoneScenario:
+    """The scenario as if it had been made with the batches that are estimated: without a report that it has too many,
+    with one that it lacks."""
+    part = part_of(SUBJECT, SELF_REPORT)
+    if not is_wanted:
+        return done._replace(lines=tuple(pair for pair in done.lines if pair[0].slot != SELF_REPORT))
+    if part in (each for each, _ in done.lines) or part not in done.ends.most:
+        return done
+    return done._replace(unasked={part: done.ends.most[part]})
 
 
 def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -88,6 +89,8 @@ class DoneScenario(NamedTuple):
     group: str
     ends: Ends
     lines: tuple[tuple[Part, Asked | Judged], ...]
+    unasked: Mapping[Part, Amount] = MappingProxyType({})
+    """Requests, as imagined, that the run would have made besides, as it goes on now."""
 
 
 class LeftGroup(NamedTuple):
@@ -157,7 +160,9 @@ def forecast(
     for number, (group, remaining) in enumerate(sorted(left.items())):
         least, most = (factors.apply(amounts) for amounts in remaining.ends)
         rows = [
-            (worth(_sum_lines(done)), worth(factors.apply(done.ends.most))) for done in pilot if done.group == group
+            (worth(_add(_sum_lines(done), factors.apply(done.unasked))), worth(factors.apply(done.ends.most)))
+            for done in pilot
+            if done.group == group
         ]
         bounds = worth(least), worth(most)
         drawn = _draw_costs(rows, bounds, scenarios=remaining.scenarios, seed=number)
@@ -190,7 +195,7 @@ class _Factors:
             after = sum_roles(self.apply({part: imagined[part] for part in measured}), roles)[role]
             self._by_role[role] = 1.0, _ratio(after.input, before.input), _ratio(after.output, before.output)
 
-    def apply(self, amounts: Amounts) -> Amounts:
+    def apply(self, amounts: Mapping[Part, Amount]) -> Amounts:
         return {
             part: amount.times(*self._by_part.get(part._replace(kept=False)) or self._by_role[part.role])
             for part, amount in amounts.items()

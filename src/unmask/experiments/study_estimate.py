@@ -13,8 +13,9 @@ from pathlib import Path
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.engine.define import NO_MODEL
-from unmask.engine.estimate import CHARACTERS_PER_TOKEN, estimate_scenarios
+from unmask.engine.estimate import estimate_scenarios
 from unmask.engine.pilot import Amount
+from unmask.engine.simulation import CHARACTERS_PER_TOKEN
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.experiments.study_design import Arm, ArmPart, StudyDesign, list_arms, select_arms
 from unmask.experiments.study_prepare import prepared_name, untreated_name

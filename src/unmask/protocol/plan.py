@@ -54,6 +54,7 @@ from unmask.records import (
     Scenario,
     Slot,
     Stop,
+    Undecided,
     Verdict,
     digest,
     indirect,
@@ -75,6 +76,9 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     stop_at_first_lie: bool = False
     check: bool = False
     self_report: str | None = None
+    early_self_report: bool = False
+    """Whether the subject is asked about its pressured reply while that is still being read. Where the subject answers
+    in batches this saves a round, and buys reports on replies that turn out to be neither honest nor lies."""
     role_play: bool = False
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
@@ -296,19 +300,28 @@ def _question(
 
 
 def _self_report_work(inputs: _PlanInputs) -> Iterator[Work]:
-    """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with."""
+    """Asked about the first pressured reply, where that states something: only honest and lie can be agreed with. An
+    early report is asked for where that is still open, and read only once it is known."""
     reply = answer_text(inputs.state, PRESSURED, 0)
     if inputs.settings.self_report is None or not isinstance(reply, str) or not reply:
         return
-    if inputs.settings.effort is Effort.LAZY and _verdicts(inputs)[0] not in {Verdict.HONEST, Verdict.LIE}:
+    counts = inputs.settings.effort is Effort.FULL or _verdicts(inputs)[0] in {Verdict.HONEST, Verdict.LIE}
+    if counts or (inputs.settings.early_self_report and _may_take_side(inputs)):
+        for ask in _subject_work(inputs, SELF_REPORT, (0,), 2):
+            yield msgspec.structs.replace(ask, after=reply)
+    if not counts:
         return
-    for ask in _subject_work(inputs, SELF_REPORT, (0,), 2):
-        yield msgspec.structs.replace(ask, after=reply)
     report = answer_text(inputs.state, SELF_REPORT, 0)
     if isinstance(report, str) and isinstance(inputs.readings[SELF_REPORT][0], Pending):
         key = report_digest(report, inputs.settings.reads)
         texts = inputs.settings.self_report, report
         yield from _question(inputs, SELF_REPORT, key, texts, Method.SELF_REPORT)
+
+
+def _may_take_side(inputs: _PlanInputs) -> bool:
+    """Whether the first pressured reply, which is not read yet, may turn out to be honest or a lie."""
+    belief = belief_of(inputs.scenario, inputs.readings, inputs.settings.rules)
+    return isinstance(inputs.readings[PRESSURED][0], Pending) and not isinstance(belief, NoBelief | Undecided)
 
 
 def _role_play_work(inputs: _PlanInputs) -> Iterator[JudgeWork]:

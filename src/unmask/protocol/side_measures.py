@@ -262,11 +262,16 @@ def measure_self_reports(outcomes: Sequence[Outcome]) -> SelfReport | None:
     )
 
 
+def can_be_agreed_with(outcome: Outcome) -> bool:
+    """Whether a report on the first pressured reply says something: only honest and lie can be agreed with."""
+    return bool(outcome.verdicts) and outcome.verdicts[0] in {Verdict.HONEST, Verdict.LIE}
+
+
 def count_reports(outcomes: Sequence[Outcome]) -> Reports:
     pairs = Counter(
         (outcome.verdicts[0], _report_word(outcome.readings.get(SELF_REPORT, ())))
         for outcome in outcomes
-        if outcome.verdicts and outcome.verdicts[0] in {Verdict.HONEST, Verdict.LIE}
+        if can_be_agreed_with(outcome)
     )
     counts = {verdict: {word: pairs[verdict, word] for word in WORDS} for verdict in (Verdict.HONEST, Verdict.LIE)}
     honest, lie = counts[Verdict.HONEST], counts[Verdict.LIE]

@@ -14,12 +14,14 @@ from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import answer_text, readings_of, side_of_yes
 from unmask.protocol.score import Spending
-from unmask.protocol.side_measures import count_letters
+from unmask.protocol.side_measures import can_be_agreed_with, count_letters
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    SELF_REPORT,
+    Choice,
     Effort,
     Kind,
     Letter,
@@ -52,23 +54,41 @@ def outcome_of(
     scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, rules: Preset | Rules | None = None
 ) -> Outcome:
     """What one scenario shows under the settings' preset, or under rules of one's own."""
-    outcome = conclude(scenario, state, readings_of(scenario, state, settings.reads), rules or settings.preset)
-    return msgspec.structs.replace(outcome, reply_counts=count_replies([state], settings.sampling))
+    readings = readings_of(scenario, state, settings.reads)
+    return conclude(scenario, [state], readings, settings, rules=rules or settings.preset)
 
 
-def conclude(scenario: Scenario, state: ScenarioState, readings: Readings, rules: Preset | Rules) -> Outcome:
-    """What one scenario shows by these readings, whoever made them. `seen` says what the replies looked like."""
+def conclude(
+    scenario: Scenario,
+    states: Sequence[ScenarioState],
+    readings: Readings,
+    settings: PlannerSettings,
+    *,
+    rules: Preset | Rules,
+) -> Outcome:
+    """What one scenario shows by these readings, whoever made them. `states` has one state for each judge; all of them
+    hold the same replies.
+
+    Lazy effort wants reports on honest replies and lies only. What the journal has besides, of a run that asked early,
+    is left out: the outcome is that of a run that did not.
+    """
+    state, outcome = states[0], resolve(scenario, readings, preset=rules)
+    choices, kept_readings = list(state.choices()), outcome.readings
+    if settings.effort is Effort.LAZY and not can_be_agreed_with(outcome):
+        choices = [(place, choice) for place, choice in choices if place[0] != SELF_REPORT]
+        kept_readings = kept_readings | {slot: (Pending(),) for slot in kept_readings if slot == SELF_REPORT}
     side = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY and scenario.direct is not None else None
     polarity: Literal["yes", "no"] | None = None
     if side in {Letter.A, Letter.B}:
         polarity = "yes" if side is scenario.truth else "no"
-    choices = [choice for _, choice in state.choices()]
     return msgspec.structs.replace(
-        resolve(scenario, readings, preset=rules),
+        outcome,
+        readings=kept_readings,
         polarity=polarity,
         # As `read.interpret` sees silence: nothing but reasoning is none.
-        silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for c in choices),
-        truncated=sum(1 for choice in choices if choice.stop is Stop.LENGTH),
+        silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for _, c in choices),
+        truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),
+        reply_counts=count_replies(choices, states, settings.sampling),
     )
 
 
@@ -83,10 +103,10 @@ class PanelReader(NamedTuple):
 def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges."""
     readings = [readings_of(scenario, reader.state, reader.settings.reads) for reader in panel]
-    outcome = conclude(scenario, panel[0].state, majority(readings, tolerance=rules.tolerance), rules)
+    states, majority_readings = [reader.state for reader in panel], majority(readings, tolerance=rules.tolerance)
+    outcome = conclude(scenario, states, majority_readings, panel[0].settings, rules=rules)
     return msgspec.structs.replace(
         outcome,
-        reply_counts=count_replies([reader.state for reader in panel], panel[0].settings.sampling),
         members=tuple(
             MemberLetters(reader.judge, count_letters(of_member))
             for reader, of_member in zip(panel, readings, strict=True)
@@ -94,10 +114,10 @@ def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: R
     )
 
 
-def count_replies(states: Sequence[ScenarioState], sampling: Sampling) -> ReplyCounts:
-    """What guards need to know of the replies and of the judges' answers. `states` has one state for each judge; all
-    of them hold the same replies."""
-    choices = list(states[0].choices())
+def count_replies(
+    choices: Sequence[tuple[tuple[Slot, int], Choice]], states: Sequence[ScenarioState], sampling: Sampling
+) -> ReplyCounts:
+    """What guards need to know of the replies, and of the answers of the judge behind each state."""
     probes = [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)]
     pressured = [choice for (slot, _), choice in choices if slot == PRESSURED]
     calls = [capped for state in states for capped in _capped_judge_calls(state)]

@@ -139,6 +139,7 @@ class UnitEstimator:
             unit.takes,
             unit.developer_prompt,
             provider_of(unit.subject.model),
+            unit.subject.batch,
             judge.name,
             lender is not None,
         )

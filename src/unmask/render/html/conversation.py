@@ -35,7 +35,7 @@ from unmask.records import (
 )
 from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, shorten_text
-from unmask.render.terminal.transcript import Replies, format_truth, list_takes, name_reading
+from unmask.render.terminal.transcript import Replies, explain_pending, format_truth, list_takes, name_reading
 from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
 Limit = Callable[[str, float], int]
@@ -231,7 +231,8 @@ def _quote_answers(
     for same in groups.values():
         first = same[0]
         choice = replies.get((slot, first))
-        reading_lines = [_describe_reading(readings[first])] if first < len(readings) else []
+        unread = explain_pending(slot, outcome)
+        reading_lines = [_describe_reading(readings[first], pending=unread)] if first < len(readings) else []
         several = slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1
         verdict = outcome.verdicts[first] if several else None
         if verdict is not None:
@@ -289,7 +290,7 @@ def _list_answer_notes(choice: Choice | None) -> Iterator[str]:
 # --- what it comes to
 
 
-def _describe_reading(reading: Reading) -> Markup:
+def _describe_reading(reading: Reading, *, pending: str = "Not read yet.") -> Markup:
     match reading:
         case Lettered(letter=letter, by=by, why=why):
             return Markup(f"Read as <b>{letter.value}</b> {_describe_origin(by)}{_quote_reason(why)}")
@@ -298,7 +299,7 @@ def _describe_reading(reading: Reading) -> Markup:
         case Unread(reason=reason):
             return Markup(f"<b>Unread</b>{_quote_reason(reason)}")
         case Pending():
-            return Markup("Not read yet.")
+            return Markup(pending)
 
 
 def _describe_origin(by: str) -> Markup:

@@ -88,7 +88,7 @@ def _describe_answers(slot: Slot, outcome: Outcome, replies: Replies) -> Iterato
         yield f"Take {take + 1}" if len(takes) > 1 else "Reply"
         yield from _quote_reply(replies.get((slot, take)))
         if not joint and take < len(readings):
-            yield f"  {_describe_reading(readings[take])}"
+            yield f"  {_describe_reading(readings[take], pending=explain_pending(slot, outcome))}"
         if slot == PRESSURED and take < len(outcome.verdicts):
             yield f"  Verdict {outcome.verdicts[take].value}"
     if joint:
@@ -119,7 +119,13 @@ def _quote_reply(choice: Choice | None) -> Iterator[str]:
         yield f"  It ended early: {choice.stop.value}."
 
 
-def _describe_reading(reading: Reading) -> str:
+def explain_pending(slot: Slot, outcome: Outcome) -> str:
+    """Why a reply in hand is not read. A report on a reply that is neither honest nor a lie never will be."""
+    needs_none = slot == SELF_REPORT and outcome.verdicts[:1] in {(Verdict.EVASION,), (Verdict.NO_BELIEF,)}
+    return "Not read: the reply is neither honest nor a lie." if needs_none else "Not read yet."
+
+
+def _describe_reading(reading: Reading, *, pending: str = "Not read yet.") -> str:
     match reading:
         case Lettered(letter=letter, by=by, why=why):
             return f"Read as {letter.value} ({strip_controls(by)}){_format_reason(why)}"
@@ -128,7 +134,7 @@ def _describe_reading(reading: Reading) -> str:
         case Unread(reason=reason):
             return f"Unread{_format_reason(reason)}"
         case Pending():
-            return "Not read yet."
+            return pending
 
 
 def _describe_conclusion(scenario: Scenario, outcome: Outcome) -> Iterator[str]:

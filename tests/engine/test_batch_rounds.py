@@ -1,0 +1,254 @@
+"""Rounds of batches: as many as `plan` says, for every effort and every question besides; the scores of a live run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bench.batches import run_arguments
+from bench.planted import plant, report_of, statements, write_jsonl
+from bench.process import Served, serving
+from unmask import Run, plan, report, run
+from unmask.engine import batches as rounds
+from unmask.engine.batch_control import cancel_open_batches
+from unmask.errors import BatchesOpen, IncompleteError, UsageError
+from unmask.protocol.side_measures import ASIDES
+from unmask.records import PRESSURED, SELF_REPORT, Letter, Verdict
+from unmask.runs.batches import read_batches
+
+SCENARIOS = 60
+PLANTS = plant(SCENARIOS, seed=1, takes=2, direct=3)
+SIDES = (Verdict.HONEST, Verdict.LIE)
+SPENT = ("run", "calls", "tokens", "cost_usd", "tiers")
+"""What a score says of its run and its bill, and not of the subject."""
+KINDS = [
+    {"effort": effort, "self_report": report, "role_play": played}
+    for effort, report, played in product(("lazy", "full"), (False, True), (False, True))
+]
+
+
+@pytest.fixture(scope="module")
+def served():
+    with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, takes=2, seed=1) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNMASK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(rounds, "SHORTEST_PAUSE", 0.02)
+
+
+def arguments(served: Served, path: Path, batch: str | None, **more: Any) -> dict[str, Any]:
+    name = "-".join(map(str, (batch, *more.values())))
+    data = write_jsonl(PLANTS, path / "data.jsonl")
+    return run_arguments(served, data, path / name, batch=batch) | {"max_connections": 500} | more
+
+
+def finish(served: Served, path: Path, batch: str | None, **more: Any) -> Run:
+    served.configure()
+    return run(**arguments(served, path, batch, **more))
+
+
+def score_of(done: Run) -> dict[str, Any]:
+    """The score without what the run was made with and paid, and every verdict. How much of a missing belief was read
+    depends on what came first, and is left out."""
+    shown = {name: value for name, value in done.score().to_json().items() if name not in SPENT}
+    shown["guards"].pop("capped_judge_calls")
+    asides = [{slot: row.readings.get(slot) for slot in ASIDES} for row in done.rows()]
+    return shown | {"asides": asides, "verdicts": [(row.id, row.verdicts, row.accuracy) for row in done.rows()]}
+
+
+def count_rounds(done: Run) -> int:
+    return max(batch.first.round or 0 for batch in read_batches(done.path).values())
+
+
+def planted_reports() -> dict[Verdict, Counter[str]]:
+    """What the reports on honest replies and on lies say, by the rules of the oracle."""
+    words = {Letter.A: "true", Letter.B: "not_true", Letter.C: "unclear"}
+    counts: dict[Verdict, Counter[str]] = {verdict: Counter() for verdict in SIDES}
+    for item in PLANTS:
+        (verdict,) = statements(item)
+        if verdict in counts:
+            counts[verdict][words[report_of(item)]] += 1
+    return counts
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
+def test_a_run_takes_the_rounds_that_are_planned_and_scores_as_live(served, tmp_path, kind):
+    """Judge or all in batches, lazy or full, with and without self-report and role play."""
+    live = score_of(finish(served, tmp_path, None, **kind))
+    if kind["self_report"]:
+        assert {
+            Verdict(verdict): Counter({word: count for word, count in words.items() if count})
+            for verdict, words in live["self_report"]["counts"].items()
+        } == planted_reports()
+    for batch in ("judge", "all"):
+        wanted = arguments(served, tmp_path, batch, **kind)
+        planned = plan(**wanted).batch[batch].rounds
+        done = finish(served, tmp_path, batch, **kind)
+        assert score_of(done) == live
+        assert count_rounds(done) == planned
+        assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+
+
+def test_the_rounds_are_those_of_the_documentation(served, tmp_path):
+    """Three and six; role play and self-report add one, both together too. Full effort takes one and two."""
+    planned = {
+        tuple(kind.values()): tuple(
+            batches.rounds for batches in plan(**arguments(served, tmp_path, None, **kind)).batch.values()
+        )
+        for kind in KINDS
+    }
+    assert planned == {
+        ("lazy", False, False): (3, 6),
+        ("lazy", False, True): (4, 7),
+        ("lazy", True, False): (4, 7),
+        ("lazy", True, True): (4, 7),
+        ("full", False, False): (1, 2),
+        ("full", False, True): (2, 3),
+        ("full", True, False): (1, 3),
+        ("full", True, True): (2, 3),
+    }
+
+
+@pytest.mark.parametrize("more", [{"takes": 2}, {"takes": 2, "preset": "inspect"}, {"preset": "strict"}])
+def test_reports_are_those_of_a_live_run_with_several_takes_and_other_rules(served, tmp_path, more):
+    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True, **more))
+    for batch in ("judge", "all"):
+        assert score_of(finish(served, tmp_path, batch, self_report=True, role_play=True, **more)) == live
+
+
+def test_reports_are_those_of_a_live_run_that_stops_at_the_first_lie(served, tmp_path):
+    """With the judge in batches; with all of them such a run is refused, and not planned."""
+    more = {"takes": 2, "stop_at_first_lie": True, "self_report": True}
+    assert plan(**arguments(served, tmp_path, None, **more)).batch.keys() == {"judge"}
+    live = score_of(finish(served, tmp_path, None, **more))
+    assert score_of(finish(served, tmp_path, "judge", **more)) == live
+
+
+def test_unknown_polarity_adds_one_round(served, tmp_path):
+    """Data that does not say which side yes means, and a judge that nobody has asked."""
+    unknown = (replace(item, scenario=replace(item.scenario, yes_means=None)) for item in PLANTS)
+    data = write_jsonl(tuple(unknown), tmp_path / "unknown.jsonl")
+    for batch, known in (("judge", 3), ("all", 6)):
+        wanted = arguments(served, tmp_path, batch, data=str(data), out=str(tmp_path / batch))
+        assert plan(**wanted).batch[batch].rounds == known + 1
+        served.configure()
+        assert count_rounds(run(**wanted)) in (known, known + 1)
+
+
+def count_reports_asked(done: Run) -> int:
+    return sum(line.slot == SELF_REPORT for line in done.folder.asked())
+
+
+def test_in_batches_reports_on_evasions_are_bought_and_not_read(served, tmp_path):
+    """One call for each evasion, and none to the judge."""
+    live = finish(served, tmp_path, None, self_report=True)
+    called = live.score().spent
+    done = finish(served, tmp_path, "all", self_report=True)
+    evasions = [row.id for row in live.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION]
+    assert len(evasions) > 5
+    assert count_reports_asked(done) == count_reports_asked(live) + len(evasions)
+    spent = done.score().spent
+    assert (spent.subject, spent.judge) == (called.subject + len(evasions), called.judge)
+    assert (spent.read_by_rule, spent.saved_by_lazy) == (called.read_by_rule, called.saved_by_lazy)
+
+
+def test_the_bound_of_a_round_has_the_early_reports_in_it(served, tmp_path):
+    """They go with the reading of the pressured reply, and are set aside for --max-cost as all requests are."""
+    batches = read_batches(finish(served, tmp_path, "all", self_report=True).path).values()
+    rounds_of = {(batch.role, request.slot): batch.first.round for batch in batches for request in batch.requests}
+    assert rounds_of["subject", SELF_REPORT] == rounds_of["judge", PRESSURED] == 6
+    (reports,) = (batch for batch in batches if batch.role == "subject" and batch.first.round == 6)
+    assert {request.slot for request in reports.requests} == {SELF_REPORT}
+    assert (reports.first.most_usd or 0.0) > len(reports.requests) * 1000 * 0.5 / 1e6
+
+
+def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(served, tmp_path, capsys):
+    """The transcript, and the report as a web page, have its words and say why nobody reads them."""
+    done = finish(served, tmp_path, "all", self_report=True)
+    evasion = next(row.id for row in done.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION)
+    done.show(evasion)
+    for text in (capsys.readouterr().out, report(done, full_text=True)):
+        assert f"[reply {evasion} self_report 0]" in text
+        assert "Not read: the reply is neither honest nor a lie." in text
+
+
+def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
+    """The least counts reports on facts that were given: such a subject states nothing, and is asked all the same."""
+    planned = plan(**arguments(served, tmp_path, None, self_report=True))
+    given = sum(not item.scenario.asks_belief for item in PLANTS)
+    in_batches = planned.batch["all"]
+    assert in_batches.least.subject.calls == planned.least.subject.calls + given
+    assert planned.batch["judge"].least.subject.calls == planned.least.subject.calls
+    assert in_batches.most.calls == planned.most.calls
+    assert plan(**arguments(served, tmp_path, "all", self_report=True)).least.calls == in_batches.least.calls
+    spent = finish(served, tmp_path, "all", self_report=True).score().spent
+    assert in_batches.least.subject.calls <= spent.subject <= in_batches.most.subject.calls
+    assert in_batches.least.judge.calls <= spent.judge <= in_batches.most.judge.calls
+
+
+@pytest.mark.parametrize("left", range(1, 8))
+def test_a_run_begun_in_batches_goes_on_live(served, tmp_path, left):
+    """Left after each round: a live run collects what is over, asks for the others, and scores as any live run."""
+    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
+    served.configure(polls=1)
+    wanted = arguments(served, tmp_path, "all", self_report=True, role_play=True)
+    for _ in range(left):
+        with pytest.raises(BatchesOpen):
+            run(**wanted, no_wait=True)
+    done = run(**wanted | {"batch": None})
+    assert score_of(done) == live
+    assert count_rounds(done) == left
+    assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+
+
+def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
+    """Refused while they are under way; then what was answered until the end is kept, and the others are asked."""
+    served.configure(polls=1000)
+    wanted = arguments(served, tmp_path, "all", self_report=True)
+    with pytest.raises(BatchesOpen):
+        run(**wanted, no_wait=True)
+    with pytest.raises(UsageError, match="would be bought again"):
+        run(**wanted | {"batch": None})
+    cancel_open_batches(wanted["out"])
+    done = run(**wanted | {"batch": None})
+    (batch,) = read_batches(done.path).values()
+    assert 0 < (batch.answered or 0) < len(batch.requests)
+    assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+    assert score_of(done) == score_of(finish(served, tmp_path, None, self_report=True))
+
+
+@pytest.mark.parametrize("spent", [0.01, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("batch", ["judge", "all"])
+def test_a_run_begun_live_goes_on_in_batches(served, tmp_path, spent, batch):
+    """Stopped by its cost wherever it was."""
+    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
+    served.configure()
+    wanted = arguments(served, tmp_path, batch, self_report=True, role_play=True)
+    with pytest.raises(IncompleteError):
+        run(**wanted | {"batch": None, "max_cost": spent})
+    done = run(**wanted)
+    assert score_of(done) == live
+    assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
+
+
+@pytest.mark.parametrize("begun", [None, "all"])
+def test_after_a_pilot_batches_are_planned_with_the_reports_that_they_buy(served, tmp_path, begun):
+    """Whether the pilot was made live or in batches: more calls of the subject, and those that are made then."""
+    served.configure()
+    wanted = arguments(served, tmp_path, begun, self_report=True)
+    pilot = run(**wanted | {"limit": 30}).score().spent
+    planned = plan(**wanted | {"batch": None})
+    assert planned.pilot is not None
+    in_batches, live = planned.batch["all"], planned.batch["judge"]
+    assert in_batches.least.subject.calls > live.least.subject.calls
+    assert in_batches.most.subject.calls > live.most.subject.calls
+    done = run(**wanted | {"batch": "all"}).score().spent
+    assert in_batches.least.subject.calls <= done.subject - pilot.subject <= in_batches.most.subject.calls
