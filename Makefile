@@ -97,7 +97,7 @@ test-vllm: $(VLLM)
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
-	$(BIN)/python -m pytest -m large $(PYTEST)
+	UNMASK_EMBEDDED_THREADS= $(BIN)/python -m pytest -m large $(PYTEST)
 	$(BIN)/python -m bench.judges.compare hf:judge-1.5b embedded/judge-1.5b --limit 50
 
 # Not part of CI, which runs the smallest study with a random model. The same command again continues it.

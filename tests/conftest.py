@@ -18,9 +18,10 @@ from tests.thorough import THOROUGH
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The matrices of the tests are small, and several tests run at once: threads of numpy would mostly wait for each other,
-# at full speed. Read when numpy is imported, also in the processes that tests start.
+# The matrices of the tests are small, and several tests run at once: threads of numpy and llama.cpp would mostly wait
+# for each other, at full speed. Read when these are loaded, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("UNMASK_EMBEDDED_THREADS", "1")
 
 # No test depends on how quick the machine is. A thorough run looks thirty times as long for a failure.
 settings.register_profile("usual", deadline=None, max_examples=30)
