@@ -13,6 +13,9 @@ JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Where bytecode is not kept, each of the some hundred processes that tests start compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo bench clean
 
 help:
