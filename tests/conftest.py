@@ -29,6 +29,20 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("thorough" if THOROUGH else "usual")
 
 
+EARLY = (
+    *("e2e", "faults", "sweep", "fleet", "engine/test_batches", "models/local/test_embedded", "experiments/test_demo"),
+    *("experiments/test_organism", "viewer/test_every_page", "viewer/test_access", "viewer/test_live_page"),
+    *("browser", "cli/test_doctor", "render/test_report", "interop/test_export", "interop/test_task"),
+)
+"""Where the longest tests stand, and those that mostly wait."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes or waits long comes first: begun last it would keep one process busy while the others are done."""
+    first = tuple(f"tests/{name}" for name in EARLY)
+    items.sort(key=lambda item: not item.nodeid.startswith(first))
+
+
 @pytest.fixture(autouse=True)
 def _every_session_is_closed() -> Iterator[None]:
     """A test that leaves connections open fails itself; the warning of aiohttp would come when the process ends. Loops
