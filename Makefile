@@ -68,7 +68,7 @@ test-thorough: $(STAMP)
 # The import comes first: with the extra missing, every one of these tests would be skipped.
 test-whitebox: $(INSIDE)
 	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.

@@ -30,17 +30,27 @@ settings.load_profile("thorough" if THOROUGH else "usual")
 
 
 EARLY = (
-    *("e2e", "faults", "sweep", "fleet", "engine/test_batches", "models/local/test_embedded", "experiments/test_demo"),
-    *("experiments/test_organism", "viewer/test_every_page", "viewer/test_access", "viewer/test_live_page"),
-    *("browser", "cli/test_doctor", "render/test_report", "interop/test_export", "interop/test_task"),
+    *("e2e/test_first_minutes", "faults/test_waiting", "experiments/test_organism", "models/local/test_hf"),
+    *(
+        "viewer/test_every_page",
+        "experiments/test_demo",
+        "whitebox/test_steer",
+        "engine/test_batches",
+        "cli/test_doctor",
+    ),
+    *("browser", "faults", "sweep", "fleet", "models/local/test_embedded", "viewer", "render/test_report", "e2e"),
 )
-"""Where the longest tests stand, and those that mostly wait."""
+"""Where the longest tests stand, and then those that mostly wait."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes or waits long comes first: begun last it would keep one process busy while the others are done."""
-    first = tuple(f"tests/{name}" for name in EARLY)
-    items.sort(key=lambda item: not item.nodeid.startswith(first))
+
+    def place_of(item: pytest.Item) -> int:
+        name = item.nodeid.removeprefix("tests/")
+        return next((place for place, early in enumerate(EARLY) if name.startswith(early)), len(EARLY))
+
+    items.sort(key=place_of)
 
 
 @pytest.fixture(autouse=True)
