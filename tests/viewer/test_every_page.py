@@ -133,7 +133,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, viewer,
 def test_a_question_mark_shows_the_keys_of_every_page(browser, viewer, addresses):
     """And hides them again; every key that a link or a button of the page has is among them."""
     with opened(browser, viewer, "/label") as page:
-        for address in (address for of_route in addresses.values() for address in of_route):
+        for address in (address for of_route in addresses.values() for address in of_route[: None if THOROUGH else 1]):
             page.goto(viewer.origin + address)
             page.keyboard.press("?")
             expect(page.locator("#keys")).to_be_visible()
