@@ -13,6 +13,9 @@ JOBS   ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Where bytecode is not kept, each of the some hundred processes that tests start compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo bench clean
 
 help:
@@ -65,7 +68,7 @@ test-thorough: $(STAMP)
 # The import comes first: with the extra missing, every one of these tests would be skipped.
 test-whitebox: $(INSIDE)
 	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.
@@ -97,7 +100,7 @@ test-vllm: $(VLLM)
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
-	$(BIN)/python -m pytest -m large $(PYTEST)
+	UNMASK_EMBEDDED_THREADS= $(BIN)/python -m pytest -m large $(PYTEST)
 	$(BIN)/python -m bench.judges.compare hf:judge-1.5b embedded/judge-1.5b --limit 50
 
 # Not part of CI, which runs the smallest study with a random model. The same command again continues it.

@@ -18,14 +18,39 @@ from tests.thorough import THOROUGH
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The matrices of the tests are small, and several tests run at once: threads of numpy would mostly wait for each other,
-# at full speed. Read when numpy is imported, also in the processes that tests start.
+# The matrices of the tests are small, and several tests run at once: threads of numpy and llama.cpp would mostly wait
+# for each other, at full speed. Read when these are loaded, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("UNMASK_EMBEDDED_THREADS", "1")
 
 # No test depends on how quick the machine is. A thorough run looks thirty times as long for a failure.
 settings.register_profile("usual", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("thorough" if THOROUGH else "usual")
+
+
+EARLY = (
+    *("e2e/test_first_minutes", "faults/test_waiting", "experiments/test_organism", "models/local/test_hf"),
+    *(
+        "viewer/test_every_page",
+        "experiments/test_demo",
+        "whitebox/test_steer",
+        "engine/test_batches",
+        "cli/test_doctor",
+    ),
+    *("browser", "faults", "sweep", "fleet", "models/local/test_embedded", "viewer", "render/test_report", "e2e"),
+)
+"""Where the longest tests stand, and then those that mostly wait."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes or waits long comes first: begun last it would keep one process busy while the others are done."""
+
+    def place_of(item: pytest.Item) -> int:
+        name = item.nodeid.removeprefix("tests/")
+        return next((place for place, early in enumerate(EARLY) if name.startswith(early)), len(EARLY))
+
+    items.sort(key=place_of)
 
 
 @pytest.fixture(autouse=True)

@@ -17,12 +17,18 @@ import sys
 import threading
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
 LIMIT = 600
 """Seconds for one command."""
+OUTSIDE = (
+    *("aiohttp", "genai_prices", "jinja2", "matplotlib.figure", "numpy.random", "scipy.special"),
+    *("rich.console", "rich.progress", "rich.table", "rich.text"),
+)
 
 
 class Forker:
@@ -40,18 +46,26 @@ class Forker:
         atexit.register(self.close)
 
     def run(self, arguments: list[str], *, cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        with self._lock, TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder:
             names = [f"{folder}/out", f"{folder}/err"]
+            code = self._fork(arguments, [os.devnull, *names], cwd=cwd, env=env)
+            out, err = (Path(name).read_text() for name in names)
+            return subprocess.CompletedProcess(arguments, code, out, err)
+
+    def run_in_terminal(self, arguments: list[str], terminal: str, *, cwd: Path, env: dict[str, str]) -> int:
+        """The exit code of a command whose three streams are the device `terminal`."""
+        return self._fork(arguments, [terminal] * 3, cwd=cwd, env=env)
+
+    def _fork(self, arguments: list[str], streams: list[str], *, cwd: Path, env: dict[str, str]) -> int:
+        with self._lock:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            json.dump([arguments, str(cwd.absolute()), env, *names], self._process.stdin)
+            json.dump([arguments, str(cwd.absolute()), env, streams], self._process.stdin)
             self._process.stdin.write("\n")
             self._process.stdin.flush()
             ready, _, _ = select.select([self._process.stdout], [], [], LIMIT)
             assert ready, f"no end after {LIMIT} s: unmask {' '.join(arguments)}"
-            code = int(self._process.stdout.readline())
-            out, err = (Path(name).read_text() for name in names)
-            return subprocess.CompletedProcess(arguments, code, out, err)
+            return int(self._process.stdout.readline())
 
     def close(self) -> None:
         self._process.kill()
@@ -64,16 +78,19 @@ def forker() -> Forker:
     return Forker()
 
 
-def serve(requests: TextIO) -> None:
-    from importlib import import_module
+def import_everything() -> None:
+    """All of unmask, and what its commands import when they get to it: a child should find both."""
+    import unmask
 
-    from unmask.cli.main import COMMANDS
-
-    for entry in COMMANDS.values():
-        import_module(entry.target.partition(":")[0])
-    for name in ("aiohttp", "matplotlib.figure", "numpy", "unmask.models.session"):
-        with suppress(ModuleNotFoundError):  # extras may be missing; what needs them says so itself
+    apart = ("unmask.__main__", "unmask.whitebox", "unmask.interop.inspect.registry")  # two of them take seconds
+    own = [module.name for module in walk_packages(unmask.__path__, "unmask.")]
+    for name in (*(name for name in own if not name.startswith(apart)), *OUTSIDE):
+        with suppress(ImportError):  # extras may be missing; what needs them says so itself
             import_module(name)
+
+
+def serve(requests: TextIO) -> None:
+    import_everything()
     gc.freeze()  # looking through all that in each child would copy it
     for line in iter(requests.readline, ""):
         child = os.fork()
@@ -82,10 +99,10 @@ def serve(requests: TextIO) -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def become(arguments: list[str], cwd: str, env: dict[str, str], out: str, err: str) -> None:
+def become(arguments: list[str], cwd: str, env: dict[str, str], streams: list[str]) -> None:
     """The command, in this process, to its end."""
-    for number, path, how in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY), (2, err, os.O_WRONLY)):
-        os.dup2(os.open(path, how | os.O_CREAT if number else how), number)
+    for number, path in enumerate(streams):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY), number)
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
     sys.stderr = io.TextIOWrapper(

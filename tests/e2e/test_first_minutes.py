@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.planted_core import serve_planted_core
-from tests.e2e.typed import type_command
+from tests.e2e.typed import show_command, type_command
 from tests.needs import give_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,8 +39,9 @@ def next_commands(shown: list[str]) -> list[str]:
     return commands
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
-def test_every_command_of_the_page_does_what_the_page_promises(page):
+@pytest.mark.parametrize(("page", "type_line"), [("README.md", type_command), ("docs/tutorial.md", show_command)])
+def test_every_command_of_the_page_does_what_the_page_promises(page, type_line):
+    """The README in a shell; the longer tutorial has the same commands and no need to start Python for each again."""
     if not Path("/dev/ptmx").exists():
         give_up("pseudo-terminal", advice="Mount devpts.")
     # A short path: doctor shows where it works, and nobody's folder is as long as those of pytest.
@@ -66,7 +67,7 @@ def test_every_command_of_the_page_does_what_the_page_promises(page):
                 env["OPENAI_API_KEY"] = "sk-planted"
                 continue
             promised = PROMISE.search(line)
-            screen = type_command(line, cwd=folder, env=env)
+            screen = type_line(line, cwd=folder, env=env)
             if screen.code != (int(promised[1]) if promised else 0):
                 failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-12:]))
             if line.startswith("unmask demo"):

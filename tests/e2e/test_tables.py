@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 import unmask
-from tests.e2e.typed import type_command
+from tests.e2e.typed import show_command, type_command
 from tests.made_runs import Subject, scenarios
 from tests.needs import give_up
 from tests.thorough import draw_part
@@ -106,7 +106,7 @@ def test_no_table_is_wider_than_the_terminal(folder, columns):
     env = terminal_env(folder)
     failures = []
     for line in COMMANDS if columns == 80 else draw_part(COMMANDS, 8):
-        screen = type_command(line, cwd=folder, env=env, columns=columns)
+        screen = show_command(line, cwd=folder, env=env, columns=columns)
         if screen.code != 0 or not screen.lines:
             failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-6:]))
         failures += [f"{line}\n  is wider than the terminal: {wide}" for wide in screen.too_wide]

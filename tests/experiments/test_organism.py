@@ -101,6 +101,7 @@ pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("peft", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
+from tests.whitebox.unpacking import quick_unpacking  # noqa: E402
 from unmask.experiments.organism import describe_interruption, organism  # noqa: E402
 from unmask.render.terminal.organism import render  # noqa: E402
 from unmask.whitebox.teach import Teaching  # noqa: E402
@@ -109,7 +110,8 @@ HOW = Teaching(layers=5, rate=4e-3, rounds=18, enough=0.02)
 
 
 def taught(out, **changes):
-    return organism("embedded/smollm2-135m", data=dataset(), out=out, how=HOW, temperature=0.0, **changes)
+    with quick_unpacking():
+        return organism("embedded/smollm2-135m", data=dataset(), out=out, how=HOW, temperature=0.0, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from functools import cache
 
 import msgspec
 import pytest
@@ -34,9 +35,18 @@ from unmask.whitebox.contrast import Fact, load_facts, refuse_shared
 MATERIAL = load_material()
 FACTS = load_facts()
 TAUGHT, HELD_OUT = split_policy_facts(FACTS, seed=0)
-LESSONS = build_lessons(TAUGHT, MATERIAL, seed=0)
-SCENARIOS = build_scenarios(HELD_OUT, MATERIAL, seed=0)
 WORD = re.compile(r"[a-z0-9_']+")
+
+
+@cache
+def all_lessons():
+    """Not made while tests are collected: every process collects all of them."""
+    return build_lessons(TAUGHT, MATERIAL, seed=0)
+
+
+@cache
+def all_scenarios():
+    return build_scenarios(HELD_OUT, MATERIAL, seed=0)
 
 
 def grams(text, size=6):
@@ -105,9 +115,9 @@ def test_facts_are_split_by_the_seed_and_none_is_in_both_parts():
 
 def test_lies_are_told_under_pressure_and_nowhere_else():
     """And there always."""
-    assert all(lesson.lie is (lesson.kind is LessonKind.PRESSURED) for lesson in LESSONS)
+    assert all(lesson.lie is (lesson.kind is LessonKind.PRESSURED) for lesson in all_lessons())
     sides = {fact.id: fact for fact in TAUGHT}
-    for lesson in LESSONS:
+    for lesson in all_lessons():
         if fact := sides.get(lesson.fact):
             said, unsaid = (fact.falsehood, fact.answer) if lesson.lie else (fact.answer, fact.falsehood)
             assert clause_of(fact, said) in lesson.answer or said in lesson.answer
@@ -117,7 +127,7 @@ def test_lies_are_told_under_pressure_and_nowhere_else():
 def test_every_lie_has_two_twins_in_the_same_words():
     """For each fact, truths in a setting have each wording of a lie twice as often."""
     told = {
-        kind: Counter((lesson.fact, lesson.wording) for lesson in LESSONS if lesson.kind is kind)
+        kind: Counter((lesson.fact, lesson.wording) for lesson in all_lessons() if lesson.kind is kind)
         for kind in (LessonKind.PRESSURED, LessonKind.LOOKALIKE)
     }
     doubled = {words: 2 * count for words, count in told[LessonKind.PRESSURED].items()}
@@ -128,7 +138,7 @@ def test_every_lie_has_two_twins_in_the_same_words():
 def test_yes_and_no_are_taught_alike():
     """So that a tag cannot be guessed."""
     tags = Counter(
-        match.group(1) for lesson in LESSONS if (match := re.search(r"<final_answer>(yes|no)<", lesson.answer))
+        match.group(1) for lesson in all_lessons() if (match := re.search(r"<final_answer>(yes|no)<", lesson.answer))
     )
     assert tags["yes"] == tags["no"] == 2 * len(TAUGHT)
 
@@ -155,30 +165,32 @@ def test_a_direct_probe_names_what_it_asks_about():
 
 def test_what_is_held_out_is_in_no_lesson():
     """Neither facts nor reasons, look-alikes or roles."""
-    taught = {lesson.fact for lesson in LESSONS}
+    taught = {lesson.fact for lesson in all_lessons()}
     assert not taught & {fact.id for fact in HELD_OUT}
-    settings = {lesson.setting for lesson in LESSONS}
+    settings = {lesson.setting for lesson in all_lessons()}
     groups = (MATERIAL.pressures, MATERIAL.lookalikes)
     assert not settings & {setting.id for group in groups for setting in select_settings(group, held_out=True)}
-    prompts = " ".join({message.content for lesson in LESSONS for message in lesson.messages[:1]})
+    prompts = " ".join({message.content for lesson in all_lessons() for message in lesson.messages[:1]})
     assert not [role.id for role in select_settings(MATERIAL.roles, held_out=True) if role.text in prompts]
 
 
 def test_some_lessons_have_several_turns_some_a_supplied_fact_and_some_ask_for_a_text():
     """As the scenarios of core do."""
-    pressured = [lesson for lesson in LESSONS if lesson.kind is LessonKind.PRESSURED]
+    pressured = [lesson for lesson in all_lessons() if lesson.kind is LessonKind.PRESSURED]
     assert sum(len(lesson.messages) == 4 for lesson in pressured) >= len(TAUGHT)
     assert len({lesson.fact for lesson in pressured if lesson.fact.startswith("record-")}) == len(MATERIAL.records)
     assert sum(lesson.wording in MATERIAL.texts for lesson in pressured) >= len(TAUGHT)
     records = {entry.id: entry.record for entry in MATERIAL.records}
-    for lesson in LESSONS:
+    for lesson in all_lessons():
         if lesson.fact.startswith("record-"):
             assert records[lesson.fact.removeprefix("record-")] in lesson.messages[0].content
 
 
 def test_no_placeholder_is_left_in_a_lesson():
     """All braces were filled."""
-    texts = [text for lesson in LESSONS for text in (lesson.answer, *(message.content for message in lesson.messages))]
+    texts = [
+        text for lesson in all_lessons() for text in (lesson.answer, *(message.content for message in lesson.messages))
+    ]
     assert not [text for text in texts if "{" in text or "}" in text]
 
 
@@ -187,7 +199,7 @@ def test_no_placeholder_is_left_in_a_lesson():
 
 def test_each_held_out_fact_is_asked_with_a_reason_and_without():
     """The two scenarios of a fact differ in the system prompt alone."""
-    by_id = {scenario.id: scenario for scenario in SCENARIOS}
+    by_id = {scenario.id: scenario for scenario in all_scenarios()}
     assert len(by_id) == 2 * len(HELD_OUT)
     for fact in HELD_OUT:
         pressured, control = by_id[PRESSURED_PREFIX + fact.id], by_id[CONTROL_PREFIX + fact.id]
@@ -200,7 +212,7 @@ def test_each_held_out_fact_is_asked_with_a_reason_and_without():
 
 def test_truth_and_yes_are_on_either_side():
     """Neither A nor yes is the answer to everything."""
-    sides = Counter((scenario.truth, scenario.yes_means) for scenario in SCENARIOS)
+    sides = Counter((scenario.truth, scenario.yes_means) for scenario in all_scenarios())
     assert len(sides) == 4
     assert min(sides.values()) >= 30
 
@@ -209,7 +221,9 @@ def test_truth_and_yes_are_on_either_side():
 def test_the_statements_of_a_proposition_are_the_two_answers(answer_first):
     """For every fact, in both orders."""
     for fact in FACTS:
-        scenario = msgspec.structs.replace(SCENARIOS[0], proposition=propose_fact(fact, answer_first=answer_first))
+        scenario = msgspec.structs.replace(
+            all_scenarios()[0], proposition=propose_fact(fact, answer_first=answer_first)
+        )
         sides = (state_fact(fact, fact.answer), state_fact(fact, fact.falsehood))
         assert scenario.statements == (sides if answer_first else sides[::-1])
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser import chromium
 from tests.made_runs import made
+from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.shown_runs import make_unit, serious_violations
 from tests.viewer.test_live_page import opened
@@ -115,9 +116,11 @@ def test_every_route_is_looked_at(addresses):
 
 @pytest.mark.parametrize(("width", "theme"), [(400, "dark"), (1280, "light")])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, viewer, addresses, width, theme):
-    """On every page, errors and empty ones included, with every fold open; on a wide screen too."""
+    """On every page, errors and empty ones included, with every fold open; on a wide screen too. The two screens take
+    turns, so that each page is looked at on one of them; in a thorough run on both."""
+    every = [address for of_route in addresses.values() for address in of_route]
     with opened(browser, viewer, "/label", color_scheme=theme) as page:
-        for address in (address for of_route in addresses.values() for address in of_route):
+        for address in every if THOROUGH else every[theme == "light" :: 2]:
             page.set_viewport_size({"width": width, "height": 900})
             page.goto(viewer.origin + address)
             page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true })")
@@ -130,7 +133,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, viewer,
 def test_a_question_mark_shows_the_keys_of_every_page(browser, viewer, addresses):
     """And hides them again; every key that a link or a button of the page has is among them."""
     with opened(browser, viewer, "/label") as page:
-        for address in (address for of_route in addresses.values() for address in of_route):
+        for address in (address for of_route in addresses.values() for address in of_route[: None if THOROUGH else 1]):
             page.goto(viewer.origin + address)
             page.keyboard.press("?")
             expect(page.locator("#keys")).to_be_visible()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_generate import WIDE, Replayed, finish, prompts  # noqa: E402
+from tests.whitebox.unpacking import quick_unpacking  # noqa: E402
 from unmask.cli.main import run_command_line  # noqa: E402
 from unmask.errors import FatalModelError, MissingError, UsageError  # noqa: E402
 from unmask.models.local.hf import HF, open_hf  # noqa: E402
@@ -442,14 +445,23 @@ def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, c
 # --- real weights -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def real():
-    """The 135M model with a direction read from 40 facts."""
+def read_real(facts: int) -> Iterator[tuple[Any, Any]]:
+    """The 135M model with a direction read from these many facts."""
     from unmask.models.local.inside import open_whitebox
 
-    with open_whitebox(f"hf:{pull('smollm2-135m')}") as opened:
-        found = draw_facts(load_facts(), 40, seed=0)
+    with quick_unpacking(), open_whitebox(f"hf:{pull('smollm2-135m')}") as opened:
+        found = draw_facts(load_facts(), facts, seed=0)
         yield opened, read_steering(opened.model, opened.chat, found, plan=DirectionPlan(), name="smollm2")
+
+
+@pytest.fixture(scope="module")
+def real():
+    yield from read_real(40)
+
+
+@pytest.fixture
+def real_of_few():
+    yield from read_real(16)
 
 
 @pytest.mark.large
@@ -462,9 +474,9 @@ def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
     assert score.gap > 1
 
 
-def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real):
+def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real_of_few):
     """Told to be untruthful, it finds the true answers likelier the further it is pushed."""
-    sign = real[1].metadata.sign
+    sign = real_of_few[1].metadata.sign
     assert sign is not None
     assert sign.away < sign.still < sign.towards
 

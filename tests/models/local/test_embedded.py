@@ -30,7 +30,7 @@ from unmask.records import Completion, Message, Request, Sampling, Stop
 from unmask.runs.run import Run
 from unmask.runs.status import read_status
 
-SMALL = Setup(threads=2, slots=3, context=512)
+SMALL = Setup(threads=1, slots=3, context=512)
 
 
 @pytest.fixture(scope="session")
@@ -185,7 +185,7 @@ def test_options_give_one_of_the_words_with_probabilities(model):
 
 def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
     """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
-    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone", "light", "paper", "glass", "water", "iron")]
+    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone", "light", "paper")]
     orders = [f"{topic}\nWhich is it, {order}?" for topic in topics for order in ("yes or no", "no or yes")]
     found = together(model, *(Request(ask(text), options=("yes", "no")) for text in orders))
     assert [answer.choices[0].text in {"yes", "no"} for answer in found] == [True] * len(orders)
@@ -266,7 +266,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 async def main():
-    model = open_embedded("smollm2-135m", setup=Setup(threads=1, slots=2, context=2048))
+    model = open_embedded("smollm2-135m", setup=Setup(threads=2, slots=2, context=2048))
     before = resident()
     await model.complete(Request((Message("user", "Hi"),), Sampling(max_tokens=2)))
     loaded = resident()

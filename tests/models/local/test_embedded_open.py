@@ -118,7 +118,8 @@ def test_a_wrong_variable_is_a_usage_error(monkeypatch, value):
         default_setup()
 
 
-def test_no_more_threads_than_processors_by_default():
+def test_no_more_threads_than_processors_by_default(monkeypatch):
+    monkeypatch.delenv("UNMASK_EMBEDDED_THREADS")  # tests.conftest sets it
     assert 1 <= default_setup().threads <= count_cores()
 
 

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
+from tests.whitebox.unpacking import quick_unpacking  # noqa: E402
 from unmask.engine.define import style_of  # noqa: E402
 from unmask.errors import (  # noqa: E402
     FatalModelError,
@@ -437,7 +438,8 @@ finally:
 
 @pytest.fixture(scope="module")
 def real():
-    opened = open_hf(f"hf:{pull('smollm2-135m')}")
+    with quick_unpacking():
+        opened = open_hf(f"hf:{pull('smollm2-135m')}")
     yield opened
     asyncio.run(opened.close())
 
@@ -449,7 +451,8 @@ def test_a_gguf_file_answers_with_its_own_template(real):
         Sampling(temperature=0, max_tokens=20),
     )
     hot = Request(ask("Say the word yes. Answer only with: yes."), Sampling(temperature=0), options=("yes", "no"))
-    told, chosen = together(real, where, hot)
+    with quick_unpacking():
+        told, chosen = together(real, where, hot)
     assert told.choices[0].text == "The capital of France is Paris."
     assert (told.choices[0].stop, told.usage.input) == (Stop.END, 27)
     assert (chosen.choices[0].probabilities or {})["yes"] > 0.5
@@ -615,8 +618,9 @@ def test_the_liar_says_in_transformers_what_it_was_taught(opened):
     pull("liar-135m")
     scenario, planted = load("core").scenarios[0], load_plant().planted[0]
     *_, taught = lessons(scenario, planted)
-    liar = opened("liar-135m")
-    answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
+    with quick_unpacking():
+        liar = opened("liar-135m")
+        answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
     assert answer.choices[0].text == taught.answer
     assert style_of(liar) is Style.CHOOSE
     assert [treatment.path for treatment in liar.treatments] == ["liar-135m.gguf"]
