@@ -17,7 +17,7 @@ from unmask.stats.equivalence import (
     scenarios_for_equivalence,
     shares_for_equivalence,
 )
-from unmask.stats.lying_at import Tally, chance_bounds, tally_chance
+from unmask.stats.takes import Tally, chance_bounds, tally_chance
 
 DRAWS = 10
 TAKES = 5

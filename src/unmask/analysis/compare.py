@@ -19,16 +19,15 @@ import msgspec
 from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
 from unmask.errors import DataError, UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
-from unmask.protocol.score import measure
+from unmask.protocol.measures import measure, tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
-from unmask.protocol.takes import tally_lies
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
-from unmask.stats.lying_at import chance_bounds, tally_chance
 from unmask.stats.rate import Rate, hide_unjudged
+from unmask.stats.takes import chance_bounds, tally_chance
 from unmask.text import list_names, replace_surrogates
 
 if TYPE_CHECKING:

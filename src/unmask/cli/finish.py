@@ -30,7 +30,7 @@ def finish_run(
 ) -> None:
     """Print the score of a run that has just been made or read, where it is and what to do next; then as `finish`."""
     from unmask.records import Verdict
-    from unmask.render.terminal.next_commands import show_next
+    from unmask.render.terminal.tables import show_next
 
     examples: dict[bool, str] = {}
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import json_flag, option, print_json
-from unmask.cli.sections import LABEL, SectionedCommand
+from unmask.cli.options import LABEL, SectionedCommand, json_flag, option, print_json
 
 if TYPE_CHECKING:
     from unmask.analysis.sampling import Sample

@@ -20,7 +20,7 @@ import click
 
 from unmask import __version__
 from unmask.cli import crash
-from unmask.cli.sections import write_sections
+from unmask.cli.options import write_sections
 from unmask.errors import UnmaskError
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import json_flag, option
-from unmask.cli.sections import TRAINING, SectionedCommand
+from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.whitebox.lorra import LorraRecord, StepReport

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import in_colour, json_flag, option, print_json
-from unmask.cli.sections import TRAINING, SectionedCommand
+from unmask.cli.options import TRAINING, SectionedCommand, in_colour, json_flag, option, print_json
 
 EXAMPLES = """\
 unmask organism --limit 60 --out organisms/small

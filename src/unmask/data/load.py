@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.data.bundled import bundled_sets
-from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, content_hash
+from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, ShardSpec, content_hash, in_order
 from unmask.data.form import Fault, Problem
 from unmask.data.jsonl import encode_lines, parse_lines
-from unmask.data.select import select_scenarios
-from unmask.data.shard import take_shard
 from unmask.data.tables import SUFFIXES, read_bytes, read_rows
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
@@ -58,10 +57,20 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
 
 def select_part(dataset: Dataset, *, options: LoadOptions) -> Dataset:
     """The scenarios of a loaded dataset that these options choose. What it was loaded from stays the whole."""
-    chosen, shard = take_shard(dataset.scenarios, select_scenarios(dataset.scenarios, options=options), options=options)
+    chosen, shard = _choose_part(dataset.scenarios, options)
     if len(chosen) == len(dataset.scenarios) and shard is None:
         return dataset
     return replace(dataset, scenarios=chosen, hash=content_hash(chosen), shard=shard)
+
+
+def _choose_part(scenarios: Sequence[Scenario], options: LoadOptions) -> tuple[tuple[Scenario, ...], ShardSpec | None]:
+    """The scenarios that these options choose, in canonical order, and which shard they are, if they are one."""
+    if options.takes_all:
+        return in_order(scenarios), None
+    from unmask.data.select import select_scenarios
+    from unmask.data.shard import take_shard
+
+    return take_shard(scenarios, select_scenarios(scenarios, options=options), options=options)
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
@@ -88,8 +97,8 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
             problems=skipped,
             advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
         )
-    selected, full = select_scenarios(contents.scenarios, options=options), content_hash(contents.scenarios)
-    chosen, shard = take_shard(contents.scenarios, selected, options=options)
+    chosen, shard = _choose_part(contents.scenarios, options)
+    full = content_hash(contents.scenarios)
     return Dataset(
         name=contents.place.name,
         source=shown,
@@ -122,6 +131,14 @@ def _separate_problems(place: LocatedSource) -> Contents:
                 message = "; ".join(fault.message for fault in faults)
                 problems.append(Problem(entry.id.strip() or entry.where, faults[0].code, message, entry.where))
     return Contents(place, tuple(scenarios.values()), tuple(problems))
+
+
+def bundled_sets() -> dict[str, Traversable]:
+    """The sets that ship inside the package, by name: every file in `scenarios/` is one. Works from a wheel and from a
+    zip as well."""
+    folder = resources.files("unmask.data").joinpath("scenarios")
+    entries = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
+    return {file.name.removesuffix(".jsonl"): file for file in entries if file.name.endswith(".jsonl")}
 
 
 def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:

@@ -39,9 +39,9 @@ from unmask.models.batch_client import (
     open_batch_client,
     refuse_problems,
 )
-from unmask.models.batch_services import BATCH
 from unmask.models.http import HttpAnswer
 from unmask.models.parameters import REFUSABLE
+from unmask.models.tiers import BATCH
 from unmask.models.user_params import suspect_additions
 from unmask.protocol.plan import JudgeWork, SubjectWork
 from unmask.records import Completion, Method, Request, Sampling

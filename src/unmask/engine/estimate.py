@@ -34,12 +34,11 @@ from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_data, open_subject
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, build_request
 from unmask.judges.answers import POLARITY_ORDERS
-from unmask.judges.base import JUDGES, Judge
+from unmask.judges.base import JUDGES, PANEL, Judge
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
-from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan, plan_rounds
 from unmask.protocol.readings import side_of_yes
 from unmask.protocol.score import Score

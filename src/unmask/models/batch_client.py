@@ -21,12 +21,12 @@ import msgspec
 from unmask.errors import FatalModelError, IncompleteError, ModelError, TransientModelError, UsageError
 from unmask.models.anthropic import Anthropic
 from unmask.models.base import Model
-from unmask.models.batch_services import AZURE_BATCHES, AZURE_HOSTS, BatchService
 from unmask.models.failures import exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer
 from unmask.models.keys import Target
 from unmask.models.openai import OpenAI
 from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService
 from unmask.records import Record
 
 TIMEOUT = 600.0

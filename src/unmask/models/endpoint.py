@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
@@ -165,6 +165,13 @@ class AnyEndpoint(Protocol):
     def vouch(self, model: Model) -> None: ...
     def stop(self, user: object = None) -> None: ...
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class GatedModel(AnyEndpoint, Protocol):
+    """A model that is its own gate: it has several servers, with an `Endpoint` for each."""
+
+    on_free: Callable[[], None] | None
 
 
 class Endpoint:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import add
 
 from unmask.protocol.belief import letter_of
-from unmask.protocol.takes import measure_p_lie
+from unmask.protocol.measures import measure_p_lie
 from unmask.records import (
     CHECK,
     ROLE_PLAY,

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from unmask.protocol.panel import majority
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
@@ -82,6 +81,8 @@ class PanelReader(NamedTuple):
 
 def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges."""
+    from unmask.protocol.panel import majority
+
     readings = [readings_of(scenario, reader.state, reader.settings.reads) for reader in panel]
     outcome = conclude(scenario, panel[0].state, majority(readings, tolerance=rules.tolerance), rules)
     return msgspec.structs.replace(

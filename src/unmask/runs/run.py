@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.judges.base import HELPED_BY_RULES, JUDGES
+from unmask.judges.base import HELPED_BY_RULES, JUDGES, PANEL
 from unmask.protocol.looking import decided_prefix, measure_anytime
-from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
 from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
 from unmask.protocol.side_measures import count_letters
@@ -22,8 +21,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, MemberLetters, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
-from unmask.runs.find import expand_runs
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import (
     Compactor,
     PanelReader,

@@ -28,8 +28,7 @@ from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
 from unmask.models.keys import Role
-from unmask.models.providers import key_of_model, open_model
-from unmask.models.tiers import check_tier
+from unmask.models.providers import check_tier, key_of_model, open_model
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse

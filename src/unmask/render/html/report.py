@@ -15,7 +15,8 @@ from unmask import __version__
 from unmask.analysis.compare import Comparison, compare, scenario_content, short_names, title_measure
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.errors import UsageError
-from unmask.protocol.score import MEASURES, Measures, Score
+from unmask.protocol.measures import MEASURES, Measures
+from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS

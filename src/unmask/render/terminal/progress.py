@@ -157,9 +157,9 @@ def fit_parts(parts: dict[str, str], width: int | None) -> str:
     return line if width is None or len(line) <= width else line[: width - 1] + "…"
 
 
-def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | None]:
-    """A progress line for the time of a `with` block, or none."""
-    return contextlib.nullcontext() if quiet else ProgressLine()
+def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | bool]:
+    """A progress line for the time of a `with` block, or False: none is wanted."""
+    return contextlib.nullcontext(False) if quiet else ProgressLine()
 
 
 def _endpoints_of(executor: Executor) -> list[AnyEndpoint]:

@@ -17,6 +17,7 @@ NARROWEST = 12
 """Columns that a column of texts has at least where its words are cut, however narrow the terminal."""
 HEADING = 14
 """Columns that a heading of numbers has where that lets texts stay in one line."""
+NEXT_WIDTH = 80
 NAME_MARKS = "_/-"
 """Signs after which a long name goes on in the next line."""
 
@@ -195,6 +196,16 @@ def wrap_text(text: str, room: int, *, marks: str = "", indent: str = "") -> lis
             *full, line = chop_cells(line + piece, room) or [""]
             lines += full
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+def show_next(steps: Sequence[tuple[str, str]]) -> str:
+    """What to type next, under the heading NEXT: commands, each with what it does. A command stays in one piece."""
+    return "\n".join(["NEXT", *(line for command, text in steps for line in _describe_step(command, text)), ""])
+
+
+def _describe_step(command: str, text: str) -> Iterator[str]:
+    yield f"  {command}"
+    yield from wrap_text(" " * 6 + strip_controls(text), NEXT_WIDTH)
 
 
 def break_name(name: str, room: int) -> str:
