@@ -534,13 +534,13 @@ def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, module, co
 SILENT = """
 import sys, click
 from unmask.cli import main
-from unmask.render.terminal import silence
+from unmask.render.terminal import progress
 
 @click.command()
 def broken():
     {body}
 
-silence.LONGEST = 0.1
+progress.LONGEST_SILENCE = 0.1
 main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "waits")}}}}
 sys.argv = ["unmask", "broken"]
 main.main()
@@ -551,7 +551,7 @@ main.main()
     ("body", "said"),
     [
         ("sys.stdin.read()", r"unmask broken: still computing … \d+ s so far\n"),
-        ("silence.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
+        ("progress.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
     ],
 )
 def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said):

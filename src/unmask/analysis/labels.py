@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.tables import csv_reader, read_bytes
+from unmask.data.form import read_bytes
+from unmask.data.tables import csv_reader
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder, write_atomically
 from unmask.protocol import readings as gather

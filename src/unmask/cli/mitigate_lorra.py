@@ -58,7 +58,7 @@ def lorra(
 
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import check_local_model
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
@@ -82,7 +82,7 @@ def lorra(
 
 def _print_step(done: StepReport) -> None:
     """A line for every tenth of the way; the steps between are said where they take long."""
-    from unmask.render.terminal.silence import note_output, set_step
+    from unmask.render.terminal.progress import note_output, set_step
 
     every = max(1, done.steps // 10)
     set_step(f"step {done.step + 1} of {done.steps}" if done.step < done.steps else "measuring the held-out facts")

@@ -60,7 +60,7 @@ def steer(
     from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering

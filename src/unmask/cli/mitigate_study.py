@@ -94,7 +94,7 @@ def study(
         click.echo(render_plan(estimate), nl=False, err=True)
 
     from unmask.experiments.study import run_study
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
 
     with explain_interruption(lambda: f"what {folder} holds is kept; the same command continues"):
         study_folder = run_study(

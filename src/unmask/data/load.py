@@ -11,9 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, ShardSpec, content_hash, in_order
-from unmask.data.form import Fault, Problem
-from unmask.data.jsonl import encode_lines, parse_lines
-from unmask.data.tables import SUFFIXES, read_bytes, read_rows
+from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import escape_line, without_credentials
@@ -166,7 +164,7 @@ def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
 
 def _read_file(path: Path) -> Iterator[ParsedRow]:
     suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
+    if suffix in TABLE_SUFFIXES:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
     elif suffix in (".jsonl", ".ndjson"):
         yield from _read_jsonl(read_bytes(path), name=path.name)
@@ -191,7 +189,7 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
     """Tables named after their archetype, and folders so named with the hub's `test-*.parquet` in them."""
     try:
         inside = sorted(path.iterdir())
-        tables = [file for file in inside if file.suffix.lower() in SUFFIXES and file.is_file()]
+        tables = [file for file in inside if file.suffix.lower() in TABLE_SUFFIXES and file.is_file()]
         shards = {folder: sorted(folder.glob("test-*.parquet")) for folder in inside if folder.is_dir()}
     except OSError as error:
         raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
@@ -213,6 +211,7 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
 
 def _read_table(path: Path, *, archetype_name: str, label: str) -> Iterator[ParsedRow]:
     from unmask.data import reference
+    from unmask.data.tables import read_rows
 
     if archetype_name not in tuple(Archetype):
         names = ", ".join(Archetype)

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unmask.records import PRESSURED, Accuracy, Outcome, Pending, Record, Undecided, Verdict
-from unmask.stats.combine import mean_interval
-from unmask.stats.rate import Rate, rate, widen_worst
+from unmask.stats.rate import Rate, mean_interval, rate, widen_worst
 from unmask.stats.takes import Layer, Tally, clustered_rate, layered_rate, lying_at, tally_chance
 
 _JUDGED = frozenset(Verdict) - {Verdict.UNJUDGED}

@@ -43,8 +43,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.stats.combine import Contrast, contrast_kinds
-from unmask.stats.rate import Corrected, Rate, hide_unjudged
+from unmask.stats.rate import Contrast, Corrected, Rate, contrast_kinds, hide_unjudged
 from unmask.stats.takes import tally_chance
 
 SCORING_VERSION = 4

@@ -28,8 +28,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.stats.combine import mean_rate, rectified_rate
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate, mean_rate, rate, rectified_rate
 from unmask.text import format_interval
 
 ENOUGH = 40

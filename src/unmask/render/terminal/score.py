@@ -22,8 +22,7 @@ from unmask.render.terminal.tables import (
     render_parts,
 )
 from unmask.runs.definition import typed_judge
-from unmask.stats.combine import Contrast
-from unmask.stats.rate import Corrected, Rate
+from unmask.stats.rate import Contrast, Corrected, Rate
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
