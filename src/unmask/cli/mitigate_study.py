@@ -68,7 +68,7 @@ def study(
     from unmask.experiments.study_folder import refuse_other_design, update_study
 
     chosen = [
-        flag for flag, given in (("--plan", plan), ("--analyse", analyse), ("--draw-labels", draw_labels)) if given
+        flag for flag, is_on in (("--plan", plan), ("--analyse", analyse), ("--draw-labels", draw_labels)) if is_on
     ]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} do different things", advice="Give one of them at a time.")

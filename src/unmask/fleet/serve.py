@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _end_with_parent(signal.SIGTERM, guardian)
         _set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
         return Supervisor(settings).run()
-    return _guard(supervisor)
+    return _guard_supervisor(supervisor)
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -85,7 +85,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _guard(supervisor: int) -> int:
+def _guard_supervisor(supervisor: int) -> int:
     """Wait for the supervisor, and end what it leaves behind. Its own parent may be gone although the pipe is open:
     a process that was forked from the parent may hold the other end."""
     parent, orphaned = os.getppid(), False
@@ -143,12 +143,12 @@ class Supervisor:
         try:
             server = self._start_server([fill_places(part, places) for part in settings.command])
         except OSError as error:
-            return self._report("failed", f"{settings.command[0]} cannot be started: {error.strerror or error}")
+            return self._print_event("failed", f"{settings.command[0]} cannot be started: {error.strerror or error}")
         probe = ServerProbe(settings, port=port, key=self.key)
         threading.Thread(target=self._check_for_ever, args=(probe,), daemon=True).start()
-        return self._watch(server, probe)
+        return self._watch_server(server, probe)
 
-    def _watch(self, server: subprocess.Popen[bytes], probe: ServerProbe) -> int:
+    def _watch_server(self, server: subprocess.Popen[bytes], probe: ServerProbe) -> int:
         """Until the server, the parent or the patience with the server is at an end."""
         ready, parent_pipe = False, 0
         while True:
@@ -165,12 +165,12 @@ class Supervisor:
             if server.returncode is not None:
                 end_descendants(grace=0.0)  # what is left of a server that is dead can only hold its memory
                 self._copier.join(2.0)
-                return self._report("lost" if ready else "failed", describe_exit(server.returncode))
+                return self._print_event("lost" if ready else "failed", describe_exit(server.returncode))
             if event == "ready":
                 ready = True
                 print(json.dumps({"event": "ready", "address": probe.address, "port": probe.port}), flush=True)
             elif event:
-                self._report(event, reason)
+                self._print_event(event, reason)
                 end_descendants(first=server, grace=self.settings.grace)
                 return 1
 
@@ -193,7 +193,7 @@ class Supervisor:
         self._copier.start()
         return server
 
-    def _report(self, event: str, reason: str) -> int:
+    def _print_event(self, event: str, reason: str) -> int:
         tail = self.log.read_tail()
         if "out of memory" in tail.lower():
             reason += "; the log says: out of memory"
@@ -204,7 +204,7 @@ class Supervisor:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody listens any more; the end of Python flushes again
         return 1
 
-    def _tell(self, event: str, reason: str = "") -> None:
+    def _queue_news(self, event: str, reason: str = "") -> None:
         self._news.append((event, reason))
         os.write(self._wake_writer, b"!")
 
@@ -212,9 +212,9 @@ class Supervisor:
         try:
             probe.await_ready()
         except CheckFailed as error:
-            self._tell("failed", str(error))
+            self._queue_news("failed", str(error))
             return
-        self._tell("ready")
+        self._queue_news("ready")
         failed = 0
         while failed < MOST_FAILED_CHECKS:
             time.sleep(self.settings.check_every)
@@ -224,7 +224,7 @@ class Supervisor:
             except CheckFailed as error:
                 failed = MOST_FAILED_CHECKS if error.final else failed + 1
                 reason = str(error)
-        self._tell("lost", reason)
+        self._queue_news("lost", reason)
 
 
 class ServerProbe:
@@ -241,7 +241,7 @@ class ServerProbe:
     def await_ready(self) -> None:
         """Returns when the server is healthy and has given a real answer, and a constrained one if that is wanted."""
         deadline, trouble = time.monotonic() + self.settings.ready_within, "it never answered"
-        steps: list[Callable[[float], None]] = [self._look_at_health, self._ask]
+        steps: list[Callable[[float], None]] = [self._look_at_health, self._ask_completion]
         if self.settings.choices:
             steps.append(self._ask_constrained)
         while steps:
@@ -262,7 +262,7 @@ class ServerProbe:
         patience = self.settings.answers_within
         self._look_at_health(patience)
         try:
-            self._ask(patience)
+            self._ask_completion(patience)
         except CheckFailed as error:
             if error.late:
                 raise CheckFailed(f"it says that it is well, and {error}", final=True) from None
@@ -270,15 +270,15 @@ class ServerProbe:
                 raise
 
     def _look_at_health(self, patience: float) -> None:
-        status, _ = self._send("GET", "/health", patience)
+        status, _ = self._send_request("GET", "/health", patience)
         if status == 404:
-            status, _ = self._send("GET", "/v1/models", patience)
+            status, _ = self._send_request("GET", "/v1/models", patience)
         if status != 200:
             raise CheckFailed(f"its health check says HTTP {status}")
 
-    def _ask(self, patience: float, **extra: Any) -> Any:
+    def _ask_completion(self, patience: float, **extra: Any) -> Any:
         body = {"model": self.settings.name, "messages": QUESTION, "max_tokens": 1, "temperature": 0.0, **extra}
-        status, content = self._send("POST", "/v1/chat/completions", patience, body)
+        status, content = self._send_request("POST", "/v1/chat/completions", patience, body)
         if status in (429, 503):
             raise CheckFailed(f"a completion was refused with HTTP {status}", busy=True)
         text = content.decode("utf-8", "replace")
@@ -290,7 +290,9 @@ class ServerProbe:
             raise CheckFailed(f"a completion came back that is none: {text[:300]}", final=True) from None
 
     def _ask_constrained(self, patience: float) -> None:
-        choice = self._ask(patience, structured_outputs={"choice": CHOICES}, logprobs=True, top_logprobs=len(CHOICES))
+        choice = self._ask_completion(
+            patience, structured_outputs={"choice": CHOICES}, logprobs=True, top_logprobs=len(CHOICES)
+        )
         answer, probabilities = (choice.get("message") or {}).get("content"), choice.get("logprobs")
         if answer not in CHOICES or not probabilities:
             raise CheckFailed(
@@ -299,7 +301,7 @@ class ServerProbe:
                 final=True,
             )
 
-    def _send(self, method: str, path: str, patience: float, body: object = None) -> tuple[int, bytes]:
+    def _send_request(self, method: str, path: str, patience: float, body: object = None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self._place, timeout=max(patience, 0.1))
         try:
             connection.request(method, path, None if body is None else json.dumps(body), self._headers)
@@ -325,11 +327,11 @@ class BoundedLog:
         """Until nobody can write any more. A disk that is full must not stop the server."""
         while chunk := os.read(output.fileno(), 1 << 16):
             try:
-                self._append(chunk)
+                self._append_bounded(chunk)
             except OSError:
                 continue
 
-    def _append(self, chunk: bytes) -> None:
+    def _append_bounded(self, chunk: bytes) -> None:
         self._file.write(chunk)
         if self._file.tell() > self._head + 2 * self._tail:
             self._file.seek(-self._tail, os.SEEK_END)

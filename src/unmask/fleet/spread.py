@@ -137,7 +137,7 @@ class SpreadModel:
         for name in self._past:
             self._past[name] += getattr(member.gate, name)
         for task in member.calls:
-            task.cancel()  # `_send` takes that back and goes elsewhere
+            task.cancel()  # `_send_to_member` takes that back and goes elsewhere
         leaving = asyncio.create_task(self._close_member(member))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
@@ -221,7 +221,7 @@ class SpreadModel:
         member = self._pick_member()
         if member is not None:
             member.reserved += 1
-        return self._send(member, request, user)
+        return self._send_to_member(member, request, user)
 
     def vouch(self, model: Model) -> None:
         """Nothing to do: supervisors have had answers of all servers."""
@@ -243,7 +243,7 @@ class SpreadModel:
             default=None,
         )
 
-    async def _send(self, member: SpreadMember | None, request: Request, user: object) -> Completion:
+    async def _send_to_member(self, member: SpreadMember | None, request: Request, user: object) -> Completion:
         task = asyncio.current_task()
         assert task is not None
         if member is not None:

@@ -220,7 +220,7 @@ class Driver:
         self._endpoints = Endpoints(self._limits_of(None))
         models = self._assign_gates()
         fleet = open_fleet(grid.sweep.fleet, self.out, grid.fleet)
-        self._placement = Placement(fleet, tell=self._tell)
+        self._placement = Placement(fleet, tell=self._show_line)
         try:
             with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
                 await self._run_units()
@@ -238,7 +238,7 @@ class Driver:
                 "interrupted", advice="Everything answered is kept: run the same command again to continue."
             )
 
-    def _tell(self, line: str) -> None:
+    def _show_line(self, line: str) -> None:
         if self.watch is not None:
             self.watch.tell(line)
 
@@ -340,7 +340,7 @@ class Driver:
                 complete = False
                 self._set_error(unit, str(error))
                 if not isinstance(error, IncompleteError) or self._purse.limit is None:
-                    self._tell(f"{unit.title}: {error}")
+                    self._show_line(f"{unit.title}: {error}")
             except Exception as error:
                 complete = False
                 self._set_error(unit, f"{type(error).__name__}: {error}")
@@ -365,14 +365,16 @@ class Driver:
         opened = self.judges[place]
         lender = self.lenders.get(unit.digest)
         if lender is not None:
-            await self._wait(self._stages[lender, place].wait)
+            await self._await_interruptibly(self._stages[lender, place].wait)
             if (reason := self._failures.get((lender, place))) is not None:
                 title = self.results[lender].title
                 raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
-        judge = await self._reach(opened, self._placed_judges[place])
+        judge = await self._await_model(opened, self._placed_judges[place])
         subject = None
         if place == 0:
-            reached = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
+            reached = await self._await_model(
+                self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name)
+            )
             subject = reached if not isinstance(reached, str) else None
         model = subject or judge
         if self.judges[place].row.batch:  # it mostly waits, and the others wait beside it
@@ -381,9 +383,9 @@ class Driver:
         async with self._take_slot(model if isinstance(model, str) else model.endpoint):
             await self._run_session(unit, place, subject, judge)
 
-    async def _reach(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
+    async def _await_model(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
         if servers is not None:
-            return await self._wait(lambda: servers.get_model(opened.row.name))
+            return await self._await_interruptibly(lambda: servers.get_model(opened.row.name))
         if opened.model is None:
             raise UsageError(f"{opened.row.name} was never placed")
         return opened.model
@@ -419,19 +421,19 @@ class Driver:
                     endpoints=self._endpoints,
                     purse=self._purse,
                     interruption=self._interruption,
-                    progress=self._follow(unit, file),
+                    progress=self._make_progress(unit, file),
                     is_paid=True,
                 )
             finally:
-                self._note(unit, place, workload)
+                self._add_result(unit, place, workload)
                 if self.watch is not None:
                     self.watch.leave(unit, file)
 
-    def _follow(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
+    def _make_progress(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
         watch = self.watch
         return None if watch is None else lambda workload, executor: watch.follow(unit, file, workload, executor)
 
-    def _note(self, unit: Unit, place: int, workload: Workload) -> None:
+    def _add_result(self, unit: Unit, place: int, workload: Workload) -> None:
         before = self.results[unit.digest]
         changes: dict[str, object] = {
             "calls": before.calls + sum(workload.calls.values()),
@@ -453,13 +455,13 @@ class Driver:
     @contextlib.asynccontextmanager
     async def _take_slot(self, endpoint: str) -> AsyncIterator[None]:
         slots = self._slots.setdefault(endpoint, asyncio.Semaphore(OPEN_UNITS))
-        await self._wait(slots.acquire)
+        await self._await_interruptibly(slots.acquire)
         try:
             yield
         finally:
             slots.release()
 
-    async def _wait(self, begin: Callable[[], Awaitable[T]]) -> T:
+    async def _await_interruptibly(self, begin: Callable[[], Awaitable[T]]) -> T:
         """Wait for something that an interruption need not wait for."""
         task = asyncio.current_task()
         if self._interruption.requests or task is None:
