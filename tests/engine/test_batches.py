@@ -18,8 +18,8 @@ from tests.thorough import draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
+from unmask.engine.batch_answers import find_misplaced
 from unmask.engine.batch_control import cancel_open_batches, look_at_batches
-from unmask.engine.batches import find_misplaced
 from unmask.errors import (
     BatchesOpen,
     FatalModelError,

@@ -154,7 +154,7 @@ def open_workload(
         make_workload: Callable[..., Workload] = Workload
         in_batches: dict[str, object] = {}
         if options.batch is not None or folder.has_batches:
-            from unmask.engine.batches import BatchedWorkload, prepare_batches
+            from unmask.engine.batch_work import BatchedWorkload, prepare_batches
 
             batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
             in_batches = stack.enter_context(batches)
@@ -254,7 +254,8 @@ async def run_session(
         executor.tick()  # of the last one
 
     if workload.batched:
-        from unmask.engine.batches import BatchedWorkload, run_rounds
+        from unmask.engine.batch_work import BatchedWorkload
+        from unmask.engine.batches import run_rounds
 
         assert isinstance(workload, BatchedWorkload)
         await run_rounds(workload, send_live, listen=interruption.listen, tick=tick)
