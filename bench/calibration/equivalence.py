@@ -9,8 +9,8 @@ import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting
 from bench.calibration.worlds import World
-from unmask.analysis.compare import ScenarioValue
 from unmask.analysis.equivalence import MARGIN, _find_gaps
+from unmask.analysis.sides import ScenarioValue
 from unmask.stats.equivalence import (
     EquivalenceVerdict,
     check_equivalence,

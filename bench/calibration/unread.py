@@ -12,8 +12,9 @@ from scipy.stats import beta, norm
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes
-from unmask.analysis.compare import ScenarioValue, _compare_values
+from unmask.analysis.compare import _compare_values
 from unmask.analysis.gate import GateLimits, _check_rates
+from unmask.analysis.sides import ScenarioValue
 from unmask.protocol.measures import measure, tally_lies
 from unmask.protocol.score import score
 from unmask.protocol.side_measures import count_reports, rectify_rates

@@ -177,7 +177,7 @@ def definition(data: bytes) -> bool:
 
 
 def labels(data: bytes) -> None:
-    from unmask.analysis.labels import read_file
+    from unmask.analysis.label_sheets import read_file
 
     for name in ("labels.csv", "labels.jsonl"):
         _file(data, name, read_file)

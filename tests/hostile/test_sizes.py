@@ -18,7 +18,7 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask.analysis.labels import export_items, read_file
+from unmask.analysis.label_sheets import export_items, read_file
 from unmask.cli.main import run_command_line
 from unmask.data import form, tables
 from unmask.data import reference as rows
@@ -448,7 +448,7 @@ def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "'=1", "＝1"])
 def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: Path):
     """A reply that is a formula, in a scenario whose id is one."""
-    from unmask.analysis.labels import Item
+    from unmask.analysis.label_sheets import Item
 
     scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
     item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
@@ -462,7 +462,7 @@ def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: 
 
 def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Path):
     """U+2028 and friends inside a reply end no line of JSON or CSV."""
-    from unmask.analysis.labels import Item
+    from unmask.analysis.label_sheets import Item
 
     odd = "one\u2028two\x0bthree\x85four\x1efive"
     item = Item(scenario=seeds.SUPPLIED, slot="pressured", take=0, texts=(odd,))

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from unmask import __version__
-from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
+from unmask.analysis.sides import lie_chance, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.measures import Measures, measure, tally_lies

@@ -15,16 +15,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from unmask.analysis.agreement import LETTERS, VERDICTS, WeightedRate, measure_figures, pair_figures
-from unmask.analysis.compare import (
-    Flip,
-    RunPair,
-    RunSide,
-    ScenarioValue,
-    compare_pair,
-    lie_chances,
-    pair_known,
-    scenario_content,
-)
+from unmask.analysis.compare import Flip, RunPair, compare_pair
+from unmask.analysis.sides import RunSide, ScenarioValue, lie_chances, pair_known, scenario_content
 from unmask.errors import UsageError
 from unmask.files import file_exists
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings

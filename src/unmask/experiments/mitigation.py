@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.compare import ComparedRun, RunSide, compare, lie_chance, open_sides
+from unmask.analysis.compare import ComparedRun, compare
+from unmask.analysis.sides import RunSide, lie_chance, open_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment

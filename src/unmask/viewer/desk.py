@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Item, label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
+from unmask.analysis.label_sheets import Item
+from unmask.analysis.labels import label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
 from unmask.analysis.sampling import Sample, load_or_draw_sample, sampled_items
 from unmask.errors import JournalError, RunLockedError, UnmaskError, UsageError
 from unmask.records import Label

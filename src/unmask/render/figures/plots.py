@@ -10,7 +10,7 @@ from math import log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unmask.analysis.compare import short_names
+from unmask.analysis.sides import short_names
 from unmask.errors import MissingError
 from unmask.files import choose_by_ending
 from unmask.protocol.measures import Measures

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from unmask.analysis.labels import check_labels, labellers, reply_context
+from unmask.analysis.label_sheets import reply_context
+from unmask.analysis.labels import check_labels, labellers
 from unmask.errors import UnmaskError, UsageError
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.render.html.conversation import name_anchor
