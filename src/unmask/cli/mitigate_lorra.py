@@ -11,7 +11,8 @@ from unmask.cli.crash import explain_interruption
 from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.lorra import LorraRecord, StepReport
+    from unmask.whitebox.lorra import LorraRecord
+    from unmask.whitebox.lorra_trainer import StepReport
 
 
 @click.command(
@@ -63,7 +64,8 @@ def lorra(
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model))
-    from unmask.whitebox.lorra import LorraJob, LorraSettings, refuse_job, train
+    from unmask.whitebox.lorra import LorraJob, refuse_job, train
+    from unmask.whitebox.lorra_trainer import LorraSettings
 
     against = evaluated or contrast.EVALUATED
     settings["layers"] = parse_layers(settings["layers"]) or ()
