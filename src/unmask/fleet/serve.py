@@ -14,7 +14,6 @@ The standard library only, and Linux only. The key of the server comes in the va
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import os
@@ -25,9 +24,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
+
+from unmask.fleet.descendants import (
+    adopt_orphans,
+    describe_exit,
+    end_descendants,
+    end_with_parent,
+    reap_children,
+    send_signal,
+)
 
 KEY_VARIABLE = "UNMASK_SERVER_KEY"
 SERVER_KEY_VARIABLES = (KEY_VARIABLE, "VLLM_API_KEY")
@@ -42,15 +50,11 @@ POLL = 0.2
 """Seconds between two looks whether a server that starts is up."""
 MOST_FAILED_CHECKS = 3
 """Checks in a row that fail before a server that is still there counts as lost."""
-LONGEST_KILL = 20.0
-"""Seconds after which processes that survive SIGKILL, in the hands of a driver, are left to the system."""
 
 USER_AGENT = "unmask-fleet-check"
 """What the questions of the supervisor are signed with, so that a server can tell them from those of a run."""
 QUESTION = [{"role": "user", "content": "Answer with one word: ready?"}]
 CHOICES = ["1", "2"]
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.platform != "linux":
         print("unmask.fleet.serve needs Linux: no other system lets a process adopt orphans", file=sys.stderr)
         return 2
-    _set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     guardian = os.getpid()
     supervisor = os.fork()
     if supervisor == 0:
         os.setsid()  # kill -9 of a process group must not hit both
-        _end_with_parent(signal.SIGTERM, guardian)
-        _set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
+        end_with_parent(signal.SIGTERM, guardian)
+        adopt_orphans()
         return Supervisor(settings).run()
     return _guard_supervisor(supervisor)
 
@@ -91,7 +95,7 @@ def _guard_supervisor(supervisor: int) -> int:
     parent, orphaned = os.getppid(), False
 
     def pass_on(*_: object) -> None:
-        _send_signal(supervisor, signal.SIGTERM)
+        send_signal(supervisor, signal.SIGTERM)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
@@ -186,7 +190,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             env={**os.environ, **dict.fromkeys(SERVER_KEY_VARIABLES, self.key)} if self.key else None,
             start_new_session=True,
-            preexec_fn=lambda: _end_with_parent(signal.SIGKILL, supervisor),  # noqa: PLW1509  no thread runs yet
+            preexec_fn=lambda: end_with_parent(signal.SIGKILL, supervisor),  # noqa: PLW1509  no thread runs yet
         )
         assert server.stdout is not None
         self._copier = threading.Thread(target=self.log.copy_from, args=(server.stdout,), daemon=True)
@@ -353,89 +357,6 @@ def read_log_tail(path: Path, lines: int = TAIL_LINES) -> str:
             return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
     except OSError:
         return ""
-
-
-# --- processes --------------------------------------------------------------------------------------------------
-
-
-def list_descendants() -> list[int]:
-    """The processes below this one, by parent, whatever their session."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in read_parents():
-        children.setdefault(parent, []).append(pid)
-    below, generation = [], [os.getpid()]
-    while generation:
-        generation = [child for pid in generation for child in children.get(pid, ())]
-        below += generation
-    return below
-
-
-def read_parents() -> Iterator[tuple[int, int]]:
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            try:
-                with open(f"/proc/{entry.name}/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()  # a name may hold spaces and brackets
-            except OSError:
-                continue
-            yield int(entry.name), int(fields[1])
-
-
-def end_descendants(*, first: subprocess.Popen[bytes] | None = None, grace: float) -> None:
-    """End all processes below this one. `first` is asked with SIGTERM and has `grace` seconds to end what it started;
-    what is left then, or once `first` is gone, is killed."""
-    if first is not None and first.returncode is None:
-        _send_signal(first.pid, signal.SIGTERM)
-        deadline = time.monotonic() + grace
-        while first.returncode is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-            reap_children(first)
-    deadline = time.monotonic() + LONGEST_KILL
-    while (left := list_descendants()) and time.monotonic() < deadline:
-        for pid in left:
-            _send_signal(pid, signal.SIGKILL)
-        time.sleep(0.01)
-        reap_children(first)
-
-
-def reap_children(server: subprocess.Popen[bytes] | None) -> None:
-    """Take note of all children that have ended, adopted ones too, and of how the server ended."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        if server is not None and pid == server.pid:
-            server.returncode = os.waitstatus_to_exitcode(status)
-
-
-def _send_signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _set_process_option(option: int, value: int) -> None:
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
-
-
-def _end_with_parent(number: signal.Signals, parent: int) -> None:
-    """This process gets the signal when its parent dies, also if that has happened just now."""
-    _set_process_option(_PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), number)
-
-
-def describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"the server ended with exit code {code}"
-    name = signal.Signals(-code).name
-    hint = "; Linux ends processes this way when memory runs out" if name == "SIGKILL" else ""
-    return f"the server was ended by {name}{hint}"
 
 
 # --- the command ------------------------------------------------------------------------------------------------

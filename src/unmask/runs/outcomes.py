@@ -95,6 +95,38 @@ def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: R
     )
 
 
+class PanelMember(NamedTuple):
+    """A judge of the run: its file, and how it reads. Figures may be read by a partner."""
+
+    file: str | None
+    settings: PlannerSettings
+    numeric_settings: PlannerSettings
+    partner: str | None = None
+
+    def settings_for(self, scenario: Scenario) -> PlannerSettings:
+        return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
+
+    def reader_of(self, scenario: Scenario) -> str:
+        """The file name of whoever reads this scenario."""
+        return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
+
+
+def conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[PanelMember]) -> Outcome:
+    """What one scenario shows by the judges of a run: by one as a rule, by the majority of several."""
+    settings = panel[0].settings_for(scenario)
+    if len(panel) == 1:
+        outcome = outcome_of(scenario, states[0], settings)
+        if panel[0].partner is None:
+            return outcome
+        letters = MemberLetters(panel[0].reader_of(scenario), count_letters(outcome.readings))
+        return msgspec.structs.replace(outcome, members=(letters,))
+    members = [
+        PanelReader(member.file or "", member.settings_for(scenario), state)
+        for member, state in zip(panel, states, strict=True)
+    ]
+    return conclude_by_panel(scenario, members, settings.rules)
+
+
 def count_replies(states: Sequence[ScenarioState], sampling: Sampling) -> ReplyCounts:
     """What guards need to know of the replies and of the judges' answers. `states` has one state for each judge; all
     of them hold the same replies."""

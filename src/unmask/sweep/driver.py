@@ -15,30 +15,29 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
+from unmask.engine.define import define_run, judge_spec
 from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.polarity import PolarityDesk
 from unmask.engine.run import IMPATIENCE, models_behind, open_judge_workload, open_run_workload
-from unmask.engine.session import Endpoints, Interruption, price_for, run_session
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.session import Endpoints, Interruption, run_session
+from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
 from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
 from unmask.models.keys import Role
-from unmask.models.providers import check_tier, key_of_model, open_model
-from unmask.models.user_params import refuse_unknown_additions
+from unmask.models.providers import key_of_model
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options
 from unmask.sweep.fleets import need_fleet, open_fleet
-from unmask.sweep.grid import ModelRow, refuse_grid
+from unmask.sweep.grid import ModelRow
 from unmask.sweep.placing import PlacedServers, Placement
 from unmask.sweep.plan import SAMPLE, UnitEstimator
+from unmask.sweep.rows import OpenedRow, open_rows
 from unmask.sweep.state import (
     choose_lenders,
     describe_changes,
@@ -104,13 +103,6 @@ class SweepWatch(Protocol):
         """Something to be said once."""
 
 
-class OpenedRow(Record, frozen=True):
-    """A row of the grid with the model behind it. `None` is one that a fleet has to place."""
-
-    row: ModelRow
-    model: Model | str | None
-
-
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
     """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
     was stopped; what failed later stands in the result."""
@@ -129,49 +121,6 @@ def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = Non
     return SweepResult(
         out=str(out), units=tuple(driver.results[unit.digest] for unit in expansion.units), spent_usd=driver.spent()
     )
-
-
-def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[str, OpenedRow], list[OpenedRow]]:
-    """The models of all rows that have an address, checked as far as that sends nothing. One error names all that is
-    wrong with them."""
-    grid, problems = expansion.grid, []
-    opened: dict[tuple[str, str], OpenedRow] = {}
-    firsts = {unit.subject.name: unit for unit in reversed(expansion.units)}
-    rows: list[tuple[Role, ModelRow]] = [("subject", unit.subject) for unit in firsts.values()]
-    rows += [("judge", judge) for judge in grid.judges]
-    for role, row in rows:
-        unit = firsts[row.name] if role == "subject" else expansion.units[0]
-        options = expansion.options(unit, grid.judges[0] if role == "subject" else row)
-        try:
-            opened[role, row.name] = OpenedRow(row, _open_row(row, role, options, asks_for_key=asks_for_key))
-        except UnmaskError as error:
-            problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
-    refuse_grid(grid.path, problems)
-    subjects = {name: row for (role, name), row in opened.items() if role == "subject"}
-    return subjects, [opened["judge", judge.name] for judge in grid.judges]
-
-
-def _open_row(row: ModelRow, role: Role, options: Options, *, asks_for_key: bool) -> Model | str | None:
-    prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
-    sampling = options.sampling if is_subject else options.judge_sampling
-    check_tier(row.tier, row.model, flag="tier")
-    if role == "judge":
-        refuse_old_name(row.model)
-        if row.model == NO_MODEL:
-            refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
-            return NO_MODEL
-    model = open_model(
-        row.model,
-        role=role,
-        base_url=row.base_url,
-        timeout=options.timeout,
-        asks_for_key=asks_for_key and row.serve is None,
-        tier=row.tier,
-        key_variable=row.key,
-    )
-    refuse_unknown_additions(model, sampling, prefix=prefix)
-    price_for(model, SUBJECT if is_subject else JUDGE, options)
-    return None if row.serve is not None else model
 
 
 class Driver:
