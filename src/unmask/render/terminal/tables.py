@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from unmask.stats.compare import Difference
+
 
 NARROWEST = 12
 """Columns that a column of texts has at least where its words are cut, however narrow the terminal."""
@@ -242,3 +244,23 @@ def format_money(usd: float | None) -> str:
     if usd is None:
         return "unknown"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
+
+
+def format_difference(difference: Difference) -> str:
+    """With its sign and its bounds, or `n/a`."""
+    if difference.value is None:
+        return "n/a"
+    return format_signed(difference.value) + format_bounds(difference.low, difference.high)
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown."""
+    yield "| " + " | ".join(headings) + " |"
+    yield "|" + "---|" * len(headings)
+    for row in rows:
+        yield "| " + " | ".join(map(markdown_cell, row)) + " |"
+
+
+def markdown_cell(text: str) -> str:
+    """Fit for a cell of a table: one line, and no sign that would end it."""
+    return " ".join(strip_controls(text).split()).replace("|", "\\|").replace("`", "'")
