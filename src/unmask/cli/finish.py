@@ -14,8 +14,8 @@ from unmask.cli import crash
 from unmask.cli.options import in_colour, print_json
 
 if TYPE_CHECKING:
-    from unmask.analysis.equivalence import ReplyReader
     from unmask.analysis.gate import Gate
+    from unmask.analysis.reply_readers import ReplyReader
     from unmask.analysis.sensitivity import Sensitivity
     from unmask.protocol.score import Score
     from unmask.protocol.state import ScenarioState

@@ -120,8 +120,8 @@ class Chat:
 
 
 def list_spellings(word: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The ways an option may be written: as given, `Capital` and `UPPER`, for models prefer `Yes` to `yes`. Only as given
-    where case is all that tells two options apart."""
+    """As given, `Capital` and `UPPER`: models prefer `Yes` to `yes`. Only as given where case is all that tells two
+    options apart."""
     if len({candidate.casefold() for candidate in words}) < len(words):
         return (word,)
     return tuple(dict.fromkeys((word, word.capitalize(), word.upper())))
