@@ -72,7 +72,7 @@ class Endpoints:
     def endpoint_of(self, model: Model) -> AnyEndpoint:
         if isinstance(model, GatedModel):
             model.on_free = self.wake_listeners
-            return model
+            return model.gate
         gate, limits = self._own.get(id(model), (model.endpoint, self._limits))
         if gate not in self._gates:
             self._gates[gate] = Endpoint(model.endpoint, limits, on_free=self.wake_listeners)

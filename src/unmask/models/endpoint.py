@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
@@ -167,11 +168,15 @@ class AnyEndpoint(Protocol):
     async def close(self) -> None: ...
 
 
-@runtime_checkable
-class GatedModel(AnyEndpoint, Protocol):
-    """A model that is its own gate: it has several servers, with an `Endpoint` for each."""
+class GatedModel(ABC):
+    """A model that brings its own gate: it has several servers, with an `Endpoint` for each."""
 
-    on_free: Callable[[], None] | None
+    on_free: Callable[[], None] | None = None
+    """Called whenever one of them has room."""
+
+    @property
+    @abstractmethod
+    def gate(self) -> AnyEndpoint: ...
 
 
 class Endpoint:
