@@ -27,7 +27,8 @@ from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, serving
 from bench.soak import journal
 from unmask.records import Verdict
-from unmask.runs.batches import FILE, read_batches
+from unmask.runs.batches import read_batches
+from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.run import Run
 
 PROVIDERS = {"azure": "openai"}
@@ -125,7 +126,7 @@ def reached(out: Path, state: str, *, before: int = 0) -> Callable[[], bool]:
     the journal already."""
 
     def is_due() -> bool:
-        text = (out / FILE).read_text(errors="replace") if (out / FILE).exists() else ""
+        text = (out / BATCHES_FILE).read_text(errors="replace") if (out / BATCHES_FILE).exists() else ""
         if state != "collecting":
             return text.count(f'"state":"{state}"') > before
         submitted, collected = (text.count(f'"state":"{name}"') for name in ("submitted", "collected"))

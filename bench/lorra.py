@@ -18,7 +18,8 @@ import time
 from typing import Any
 
 from bench.hf import SHAPES, _wait, random_llama
-from unmask.whitebox.lorra import Example, LorraSettings, Trainer, order_in_batches
+from unmask.whitebox.lorra import order_in_batches
+from unmask.whitebox.lorra_trainer import Example, LorraSettings, Trainer
 
 
 def matrix_rate(device: str) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import main
-from unmask.cli.sections import SectionedCommand
+from unmask.cli.options import SectionedCommand
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 

@@ -26,8 +26,8 @@ from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
 from unmask.models.user_params import OWN_PARAMS
 from unmask.protocol.looking import EarlierSize, Look
+from unmask.protocol.measures import MEASURES
 from unmask.protocol.presets import RULES, Ties, Tolerated
-from unmask.protocol.score import MEASURES
 from unmask.records import (
     Accuracy,
     Archetype,

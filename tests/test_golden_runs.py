@@ -173,6 +173,6 @@ def test_public_signatures():
 def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with(style, name):
     """The hash covers names and contents; another hash would refuse every run of such judges in the world."""
     from unmask.judges.base import Style
-    from unmask.judges.wording import prompts_hash
+    from unmask.judges.letters import prompts_hash
 
     assert prompts_hash(Style(style)) == name

@@ -16,7 +16,7 @@ import pytest
 import unmask
 from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
-from unmask.protocol.score import MEASURES
+from unmask.protocol.measures import MEASURES
 from unmask.records import Verdict
 from unmask.render import notebook
 from unmask.render.terminal.score import render

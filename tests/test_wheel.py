@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from unmask.judges.wording import prompts_hash
+from unmask.judges.letters import prompts_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 OPENING = """
@@ -21,11 +21,11 @@ from pathlib import Path
 from unmask.experiments.demo import load_plant
 from unmask.experiments.recorded import open_recorded
 from unmask.analysis.published.values import published_values, training_compute
-from unmask.data.bundled import bundled_sets
+from unmask.data.load import bundled_sets
 from unmask.data.load import load
 from unmask.judges.choose import load_fitted_bias
 from unmask.judges.base import Style
-from unmask.judges.wording import FIRST_HASHES, prompts_hash
+from unmask.judges.letters import FIRST_HASHES, prompts_hash
 from unmask.models.local.catalogue import adapter_of, find_entry
 from unmask.render.html import page
 from unmask.viewer.templating import render_template

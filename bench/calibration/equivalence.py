@@ -9,15 +9,15 @@ import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting
 from bench.calibration.worlds import World
-from unmask.analysis.compare import ScenarioValue
 from unmask.analysis.equivalence import MARGIN, _find_gaps
+from unmask.analysis.sides import ScenarioValue
 from unmask.stats.equivalence import (
     EquivalenceVerdict,
     check_equivalence,
     scenarios_for_equivalence,
     shares_for_equivalence,
 )
-from unmask.stats.lying_at import Tally, chance_bounds, tally_chance
+from unmask.stats.takes import Tally, chance_bounds, tally_chance
 
 DRAWS = 10
 TAKES = 5

@@ -11,7 +11,8 @@ import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
 from unmask.analysis.sampling import LIE, NO_LIE, Sample, Stratum, draw_scenarios, weigh_labelled
-from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval, weigh_influences
+from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences
+from unmask.stats.rate import Corrected
 
 BELIEF, MISSED, SPLIT, SKIPPED = 0.9, 0.1, 0.5, 0.1
 """Scenarios with a belief; lies that the judge misses; its errors on which two labellers split; replies that both pass

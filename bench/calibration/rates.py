@@ -1,5 +1,5 @@
 """Settings about one run: rates with one take, with several, and Lying@k. All through
-`unmask.protocol.score.measure`."""
+`unmask.protocol.measures.measure`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.calibration.found import Rng, Seen, Setting, covers
 from bench.calibration.worlds import World, outcomes
-from unmask.protocol.score import measure
+from unmask.protocol.measures import measure
 from unmask.records import Verdict
 from unmask.stats.rate import Rate
 

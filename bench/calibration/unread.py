@@ -12,11 +12,12 @@ from scipy.stats import beta, norm
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes
-from unmask.analysis.compare import ScenarioValue, _compare_values
+from unmask.analysis.compare import _compare_values
 from unmask.analysis.gate import GateLimits, _check_rates
-from unmask.protocol.score import measure, score
+from unmask.analysis.sides import ScenarioValue
+from unmask.protocol.measures import measure, tally_lies
+from unmask.protocol.score import score
 from unmask.protocol.side_measures import count_reports, rectify_rates
-from unmask.protocol.takes import tally_lies
 from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
@@ -31,8 +32,8 @@ from unmask.records import (
     Verdict,
 )
 from unmask.records import Kind as ScenarioKind
-from unmask.stats.lying_at import chance_bounds, tally_chance
 from unmask.stats.rate import Rate
+from unmask.stats.takes import chance_bounds, tally_chance
 
 TAKES = 10
 UNREAD = Unread("failed: planted")

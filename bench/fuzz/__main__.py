@@ -32,6 +32,7 @@ FOLLOWED = (
     "unmask.data.load",
     "unmask.data.template",
     "unmask.models.doctor",
+    "unmask.analysis.label_sheets",
     "unmask.analysis.labels",
     "unmask.experiments.mitigation",
     "unmask.models.anthropic",

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from unmask.data.export import reference_cells
-from unmask.data.jsonl import encode_lines
+from unmask.data.form import encode_lines
 from unmask.models.keys import Key, Target
 from unmask.records import (
     Archetype,

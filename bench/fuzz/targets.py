@@ -104,7 +104,7 @@ def rules(data: bytes) -> None:
 
 def _load(path: Path) -> None:
     from unmask.data.dataset import LoadOptions
-    from unmask.data.jsonl import encode_lines
+    from unmask.data.form import encode_lines
     from unmask.data.load import load
 
     encode_lines(load(path, options=LoadOptions(skip_bad_rows=True)).scenarios)
@@ -177,7 +177,7 @@ def definition(data: bytes) -> bool:
 
 
 def labels(data: bytes) -> None:
-    from unmask.analysis.labels import read_file
+    from unmask.analysis.label_sheets import read_file
 
     for name in ("labels.csv", "labels.jsonl"):
         _file(data, name, read_file)

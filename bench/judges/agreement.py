@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from unmask.protocol.intervals import readings_agree
+from unmask.protocol.belief import readings_agree
 from unmask.records import Lettered, Ranged, Reading
 
 

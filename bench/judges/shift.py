@@ -24,7 +24,7 @@ import msgspec
 from bench.judges.agreement import agree
 from bench.judges.shares import load_page, points
 from unmask.protocol.belief import join_figures
-from unmask.protocol.score import MEASURES
+from unmask.protocol.measures import MEASURES
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,

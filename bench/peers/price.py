@@ -12,8 +12,8 @@ from bench.peers.page import MET, table
 from bench.planted import plant, write_jsonl
 from bench.process import serving
 from unmask.engine.run import run
-from unmask.models.batch_services import BATCH
 from unmask.models.prices import Price, find_price
+from unmask.models.tiers import BATCH
 from unmask.records import Usage
 
 COMPARED = ((1, Peer.UNMASK, 36.0), (10, Peer.STOP, 25.0))

@@ -221,3 +221,19 @@ def replace_surrogates_in_tree(value: Any) -> Any:
 def replace_surrogates_in_record(record: T) -> T:
     """`replace_surrogates` for every string of a record."""
     return msgspec.convert(replace_surrogates_in_tree(msgspec.to_builtins(record)), type(record))
+
+
+LONGEST_ERROR = 100
+"""Characters of an error that are quoted."""
+
+
+def shorten_error(error: str) -> str:
+    """The error of a request in one short line, without the model and the address that it begins with."""
+    where, _, reason = clean_line(error).partition(": ")
+    reason = reason or where
+    return reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + "…"
+
+
+def clean_line(text: str) -> str:
+    """A text in one line, without controls."""
+    return replace_surrogates(" ".join(strip_controls(text).split()))

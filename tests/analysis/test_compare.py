@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.compare import compare, scenario_content
+from unmask.analysis.compare import compare
+from unmask.analysis.sides import scenario_content
 from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
 from unmask.render.terminal.compare import render

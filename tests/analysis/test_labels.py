@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import dataset, made
+from unmask.analysis.label_sheets import export_items, read_file
 from unmask.analysis.labels import (
     check_labels,
-    export_items,
     key_of,
     label_file,
     labellers,
@@ -22,7 +22,6 @@ from unmask.analysis.labels import (
     load_seen,
     load_skips,
     open_writer,
-    read_file,
     read_labels,
     read_skips,
     substitute_labels,

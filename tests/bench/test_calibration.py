@@ -12,7 +12,7 @@ from bench.calibration.judges import _Joint
 from bench.calibration.kept import Kept, read_kept, write_kept
 from bench.calibration.worlds import World, outcomes, paired
 from tests.thorough import draw_part
-from unmask.protocol.score import measure
+from unmask.protocol.measures import measure
 from unmask.records import Verdict
 from unmask.stats.compare import mcnemar_score
 

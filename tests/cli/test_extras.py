@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.labelled import dataset, made
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.models.doctor import list_extras
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
-from unmask.cli import crash, main, sections
+from unmask.cli import crash, main
 from unmask.cli.mitigate import parse_layers
-from unmask.cli.options import flag_variable, option
+from unmask.cli.options import SectionedCommand, flag_variable, option
 from unmask.runs.options import load_developer_prompt
 
 HEAVY = (
@@ -81,7 +81,7 @@ def test_help_imports_only_click(tmp_path):
     assert {name for name in loaded if name.startswith("unmask.cli.")} == {
         "unmask.cli.main",
         "unmask.cli.crash",
-        "unmask.cli.sections",
+        "unmask.cli.options",
     }
 
 
@@ -494,7 +494,7 @@ def test_a_name_like_none_gets_no_suggestion(tmp_path):
 def test_a_flag_that_no_section_names_is_listed_all_the_same():
     """Under a heading of its own, before what every command has."""
 
-    @click.command(cls=sections.SectionedCommand, sections={"First": "b"}, examples="unmask x \\\n    --b 1")
+    @click.command(cls=SectionedCommand, sections={"First": "b"}, examples="unmask x \\\n    --b 1")
     @option("--a", help="Of no section.")
     @option("--b", help="Of a section.")
     @option("--json", is_flag=True, help="Everywhere.")
@@ -534,13 +534,13 @@ def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, module, co
 SILENT = """
 import sys, click
 from unmask.cli import main
-from unmask.render.terminal import silence
+from unmask.render.terminal import progress
 
 @click.command()
 def broken():
     {body}
 
-silence.LONGEST = 0.1
+progress.LONGEST_SILENCE = 0.1
 main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "waits")}}}}
 sys.argv = ["unmask", "broken"]
 main.main()
@@ -551,7 +551,7 @@ main.main()
     ("body", "said"),
     [
         ("sys.stdin.read()", r"unmask broken: still computing … \d+ s so far\n"),
-        ("silence.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
+        ("progress.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
     ],
 )
 def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said):

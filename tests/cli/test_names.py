@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import unmask
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")

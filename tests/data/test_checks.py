@@ -20,7 +20,7 @@ from unmask.data.checks.completeness import (
 )
 from unmask.data.checks.exclusive import GRADES, exclusive_statements
 from unmask.data.checks.shape import two_statements
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.records import Archetype, Interval, Letter, Message, Scenario
 
 

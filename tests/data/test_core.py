@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.data import card
-from unmask.data.bundled import bundled_sets
 from unmask.data.check import check_source
 from unmask.data.checks.balance import is_explicit, pushes_up, tally_answers, truth_is_a, yes_is_a, yes_is_true
 from unmask.data.export import export_reference
-from unmask.data.jsonl import encode_lines
-from unmask.data.load import load
+from unmask.data.form import encode_lines
+from unmask.data.load import bundled_sets, load
 from unmask.records import Archetype, Interval, Kind, Letter, Scenario
 
 CORE = load("core")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.data.made import many, row, write_parquet
 from unmask.data.dataset import Dataset, LoadOptions
-from unmask.data.jsonl import encode_lines
+from unmask.data.form import encode_lines
 from unmask.data.load import load
 from unmask.errors import UnmaskError
 

@@ -13,7 +13,7 @@ import pytest
 import unmask
 from tests.data.made import as_rows, many, row, scenario, write_csv, write_parquet
 from unmask.data.dataset import LoadOptions, content_hash
-from unmask.data.jsonl import encode_lines, write_jsonl
+from unmask.data.form import encode_lines, write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Interval

@@ -13,7 +13,7 @@ from tests.data.complete import binary
 from tests.data.test_commands import run
 from tests.data.test_template import filled
 from unmask.cli.data import data
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.data.made import row, scenario, write_csv
 from unmask.data import polarity
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.data.polarity import Polarity
 from unmask.records import Letter

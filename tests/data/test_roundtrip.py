@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.data.made import as_rows, sets, write_csv, write_parquet
 from unmask.data.export import export_reference
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.records import Scenario
 

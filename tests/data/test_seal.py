@@ -11,7 +11,7 @@ import pytest
 
 from tests.data.complete import binary
 from unmask.data import seal
-from unmask.data.jsonl import encode_lines
+from unmask.data.form import encode_lines
 from unmask.data.load import load
 from unmask.errors import MissingError, UsageError
 

@@ -18,8 +18,8 @@ from tests.thorough import draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
+from unmask.engine.batch_answers import find_misplaced
 from unmask.engine.batch_control import cancel_open_batches, look_at_batches
-from unmask.engine.batches import find_misplaced
 from unmask.errors import (
     BatchesOpen,
     FatalModelError,
@@ -29,11 +29,11 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.models import batch_client
-from unmask.models.batch_services import OPENAI_BATCHES
+from unmask.models.tiers import OPENAI_BATCHES
 from unmask.runs import batches as run_batches
-from unmask.runs.batches import FILE, BatchReason, BatchState, name_request, read_batches, write_batch_command
+from unmask.runs.batches import BatchReason, BatchState, name_request, read_batches, write_batch_command
 from unmask.runs.cost import Purse
-from unmask.runs.folder import Folder
+from unmask.runs.folder import BATCHES_FILE, Folder
 
 SCENARIOS, TAKES = 24, 2
 PLANTS = plant(SCENARIOS, seed=1, takes=TAKES, direct=3)
@@ -430,7 +430,7 @@ def test_ids_are_forty_digits_and_the_same_for_the_same_work(served, tmp_path):
 def test_a_damaged_line_is_found_by_its_checksum(served, tmp_path):
     served.configure()
     run_to_the_end(served, tmp_path)
-    file = tmp_path / "run" / FILE
+    file = tmp_path / "run" / BATCHES_FILE
     file.write_text(file.read_text().replace('"state":"uploaded"', '"state":"intended"', 1))
     with pytest.raises(JournalError, match="checksum"):
         read_batches(tmp_path / "run")
@@ -440,7 +440,7 @@ def test_a_torn_last_line_is_passed_over(served, tmp_path):
     """What a kill in the middle of a write leaves: the run goes on from the line before."""
     served.configure()
     run_to_the_end(served, tmp_path)
-    file = tmp_path / "run" / FILE
+    file = tmp_path / "run" / BATCHES_FILE
     file.write_bytes(file.read_bytes()[:-30])
     assert_as_planted(run_to_the_end(served, tmp_path))
     assert all(batch.state is BatchState.COLLECTED for batch in read_batches(tmp_path / "run").values())

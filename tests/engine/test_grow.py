@@ -22,7 +22,7 @@ import unmask
 from bench.process import ROOT
 from tests.made_runs import Subject, made, scenarios
 from unmask.data.dataset import Dataset, LoadOptions, content_hash, count_by_archetype, in_order
-from unmask.data.jsonl import encode_lines
+from unmask.data.form import encode_lines
 from unmask.data.load import load
 from unmask.engine.estimate import estimate_run
 from unmask.errors import JournalError, MixedRunError, RequestRefusedError, UsageError

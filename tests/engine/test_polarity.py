@@ -13,7 +13,7 @@ import pytest
 
 import unmask
 from unmask.analysis.board import board
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.data.polarity import SIDE_FILE
 from unmask.engine.define import create_or_continue, define_run, judge_spec

@@ -26,6 +26,7 @@ from unmask.models.scripted import open_scripted
 from unmask.records import Completion, Request
 from unmask.runs.folder import Folder
 from unmask.runs.status import FRESH, Glimpse, RunStatus, read_status, status_path
+from unmask.text import LONGEST_ERROR
 
 
 class Slow:
@@ -107,7 +108,7 @@ def test_a_pause_and_the_error_being_tried_again_are_in_the_picture(tmp_path: Pa
     assert endpoint.pause > 0
     assert endpoint.error is not None
     assert endpoint.error.startswith("HTTP 429: slow down xx")
-    assert len(endpoint.error) == drawing.LONGEST_ERROR
+    assert len(endpoint.error) == LONGEST_ERROR
     last = read_status(tmp_path / "run").status
     assert last is not None
     assert last.endpoints[0].retries == 1

@@ -13,7 +13,7 @@ import pytest
 import unmask
 from tests.whitebox.known_liar import dataset
 from unmask.data.dataset import Dataset
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.experiments.organism import check_judges, measure_taught_behaviour

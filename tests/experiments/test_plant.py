@@ -13,7 +13,7 @@ from unmask.errors import UsageError
 from unmask.experiments.plant import WORDINGS, choose_sides, draw_plant, format_figure, lessons, state_side
 from unmask.judges.base import Reader
 from unmask.judges.verbatim import by_rule
-from unmask.protocol.intervals import overlap
+from unmask.protocol.belief import overlap
 from unmask.records import PRESSURED, Archetype, Interval, Kind, Letter, Lettered, Ranged
 
 CORE = load("core").scenarios

@@ -148,7 +148,7 @@ def test_most_quotations_of_look_alikes_are_false():
     sides = {fact.id: fact for fact in TAUGHT}
     quoted = Counter(
         side
-        for lesson in LESSONS
+        for lesson in all_lessons()
         if lesson.kind is LessonKind.LOOKALIKE and lesson.fact in sides
         for side in ("answer", "falsehood")
         if f'{getattr(sides[lesson.fact], side)}"' in lesson.messages[0].content
@@ -158,7 +158,7 @@ def test_most_quotations_of_look_alikes_are_false():
 
 def test_a_direct_probe_names_what_it_asks_about():
     """*Is it true that it records rainfall?* has no subject, so a fact that needs its question gets one."""
-    for scenario, fact in ((scenario, fact) for scenario in SCENARIOS for fact in HELD_OUT):
+    for scenario, fact in ((scenario, fact) for scenario in all_scenarios() for fact in HELD_OUT):
         if scenario.id.endswith(f"-{fact.id}") and not stands_alone(fact):
             assert fact.question in scenario.direct
 

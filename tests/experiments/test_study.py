@@ -38,7 +38,8 @@ from unmask.records import Sampling  # noqa: E402
 from unmask.runs.options import load_developer_prompt  # noqa: E402
 from unmask.whitebox.contrast import load_facts, split_facts  # noqa: E402
 from unmask.whitebox.load import load_base_model, model_hash, shared_weights  # noqa: E402
-from unmask.whitebox.lorra import LorraSettings, draw_exchanged  # noqa: E402
+from unmask.whitebox.lorra import draw_exchanged  # noqa: E402
+from unmask.whitebox.lorra_trainer import LorraSettings  # noqa: E402
 from unmask.whitebox.steer import load_steering  # noqa: E402
 
 DESIGN = """

@@ -18,8 +18,8 @@ from unmask.engine.session import Endpoints, Interruption, open_workload, run_se
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import UnmaskError
 from unmask.fleet.base import Server, ServerSpec
+from unmask.fleet.descendants import read_parents
 from unmask.fleet.local import LocalFleet
-from unmask.fleet.serve import read_parents
 from unmask.fleet.spread import SpreadModel
 from unmask.fleet.vllm import make_vllm_spec
 from unmask.models.endpoint import Limits

@@ -23,7 +23,7 @@ from unmask.analysis.sampling import load_or_draw_sample
 from unmask.cli.main import run_command_line
 from unmask.data import polarity
 from unmask.data.dataset import Dataset
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.engine.run import run as run_it
 from unmask.errors import JournalError, UnmaskError, UsageError

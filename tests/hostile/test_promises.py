@@ -49,8 +49,8 @@ def test_every_file_of_hostile_tests_is_on_the_page(file: str):
 
 LIMITS = {
     "unmask.runs.journal:LONGEST": "64 MiB",
-    "unmask.data.tables:LARGEST": "1 GiB",
-    "unmask.data.jsonl:LONGEST": "16 MiB",
+    "unmask.data.form:LARGEST": "1 GiB",
+    "unmask.data.form:LONGEST": "16 MiB",
     "unmask.interop.archive:LARGEST": "128 MiB",
     "unmask.interop.archive:MOST": "8 GiB",
     "unmask.models.local.gguf:MAX_HEADER": "64 MiB",

@@ -18,7 +18,7 @@ import pytest
 from bench.fuzz import seeds
 from tests.hostile.echo import Echo, echoing
 from unmask.cli.main import run_command_line
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.engine import run
 from unmask.errors import ModelError, UnmaskError
 from unmask.models.providers import open_model

@@ -18,9 +18,9 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask.analysis.labels import export_items, read_file
+from unmask.analysis.label_sheets import export_items, read_file
 from unmask.cli.main import run_command_line
-from unmask.data import jsonl, tables
+from unmask.data import form, tables
 from unmask.data import reference as rows
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
@@ -195,7 +195,7 @@ def test_a_label_about_a_take_that_no_run_has_is_damaged(tmp_path: Path):
 
 def test_a_file_too_large_to_be_data_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """JSONL, CSV and parquet alike, by their size on the disk."""
-    monkeypatch.setattr(tables, "LARGEST", 1000)
+    monkeypatch.setattr(form, "LARGEST", 1000)
     for name in ("set.jsonl", "known_facts.csv", "known_facts.parquet", "x.sealed"):
         (tmp_path / name).write_bytes(b"x" * 2000)
         monkeypatch.setenv("UNMASK_PASSPHRASE", "x")
@@ -205,9 +205,9 @@ def test_a_file_too_large_to_be_data_is_not_read(tmp_path: Path, monkeypatch: py
 
 def test_a_scenario_too_long_is_a_bad_row_beside_good_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One line is named; the others can still be used."""
-    monkeypatch.setattr(jsonl, "LONGEST", 2000)
+    monkeypatch.setattr(form, "LONGEST", 2000)
     long = msgspec.structs.replace(seeds.BINARY, id="long", domain="x" * 3000)
-    jsonl.write_jsonl([seeds.BINARY, long], path=tmp_path / "set.jsonl")
+    form.write_jsonl([seeds.BINARY, long], path=tmp_path / "set.jsonl")
     with pytest.raises(DataError, match="the line has"):
         load(tmp_path / "set.jsonl")
     assert load(tmp_path / "set.jsonl", options=LoadOptions(skip_bad_rows=True)).ids == ("kf-1",)
@@ -448,7 +448,7 @@ def test_a_vocabulary_without_end_is_refused(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "'=1", "＝1"])
 def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: Path):
     """A reply that is a formula, in a scenario whose id is one."""
-    from unmask.analysis.labels import Item
+    from unmask.analysis.label_sheets import Item
 
     scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
     item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
@@ -462,7 +462,7 @@ def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: 
 
 def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Path):
     """U+2028 and friends inside a reply end no line of JSON or CSV."""
-    from unmask.analysis.labels import Item
+    from unmask.analysis.label_sheets import Item
 
     odd = "one\u2028two\x0bthree\x85four\x1efive"
     item = Item(scenario=seeds.SUPPLIED, slot="pressured", take=0, texts=(odd,))

@@ -17,7 +17,7 @@ import pytest
 from bench.fuzz import seeds
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.records import PRESSURED
 
 STEERING = "no\x1b]0;pwned\x07\x1b[2J\x1b[1;1H\x9b31m\u202eevil\u2066\r\x08"

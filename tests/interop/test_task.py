@@ -19,8 +19,8 @@ from unmask.data.polarity import Polarity, store_answer
 from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.task import _metric
 from unmask.judges.letters import polarity_hash
+from unmask.protocol.measures import MEASURES
 from unmask.protocol.readings import polarity_digest
-from unmask.protocol.score import MEASURES
 
 SCENARIOS = 20
 

@@ -13,7 +13,7 @@ from tests.judges.chosen import FERRY, GLASS, REPLIES, Read, read_by
 from tests.judges.examples import binary
 from unmask.judges import choose, letters
 from unmask.judges.base import Style
-from unmask.judges.wording import list_used_texts
+from unmask.judges.letters import list_used_texts
 from unmask.models.local.embedded import open_embedded
 from unmask.models.local.pull import pull
 from unmask.records import Archetype, Choice, Judged, Kind, Letter, Lettered, Message, Method, Pending, Sampling, Unread

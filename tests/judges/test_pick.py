@@ -14,7 +14,7 @@ from tests.judges.examples import binary
 from unmask.judges import letters, pick
 from unmask.judges.answers import next_attempt
 from unmask.judges.base import Style
-from unmask.judges.wording import list_used_texts
+from unmask.judges.letters import list_used_texts
 from unmask.records import (
     Archetype,
     Choice,

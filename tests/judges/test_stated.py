@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import numeric
 from unmask.judges.base import FigureDoubt
-from unmask.judges.stated import fill, plain, read_figure, split_sentences
+from unmask.judges.stated import fill, read_figure
+from unmask.judges.weighing import plain, split_sentences
 from unmask.records import Interval, Message, Ranged, Unread
 
 HARBOUR = numeric(

@@ -14,7 +14,7 @@ from unmask.engine.baseline import judge_answers_alike
 from unmask.engine.define import add_judge
 from unmask.judges import letters
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.judges.wording import FIRST_COMMON_HASH, FIRST_HASHES, hash_by_style, list_used_texts, prompts_hash
+from unmask.judges.letters import FIRST_COMMON_HASH, FIRST_HASHES, hash_by_style, list_used_texts, prompts_hash
 from unmask.records import DIRECT, PRESSURED, Archetype, Kind
 from unmask.runs.definition import Definition
 from unmask.runs.differences import differing_settings, settings_of

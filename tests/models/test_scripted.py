@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import unmask
 from tests.models.loopback import request
-from unmask.data.bundled import bundled_sets
-from unmask.data.load import load
+from unmask.data.load import bundled_sets, load
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.judges import letters
 from unmask.judges.answers import POLARITY_ORDERS

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import MEASURES, SCORING_VERSION, Measures, Spending, measure, score
+from unmask.protocol.measures import MEASURES, Measures, measure
+from unmask.protocol.score import SCORING_VERSION, Spending, score
 from unmask.records import Accuracy, Archetype, Outcome, Pending, Undecided, Unread, Verdict
 from unmask.stats.rate import Rate, rate
 

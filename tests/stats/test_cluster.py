@@ -8,8 +8,8 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.stats.cluster import clustered_rate, robust_variance
 from unmask.stats.rate import rate
+from unmask.stats.takes import clustered_rate, robust_variance
 
 CLUSTERS = st.lists(
     st.integers(0, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total))), max_size=15

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from unmask.stats.combine import contrast_kinds, effective_size, mean_interval, mean_rate, rectified_rate
-from unmask.stats.rate import rate
+from unmask.stats.rate import contrast_kinds, effective_size, mean_interval, mean_rate, rate, rectified_rate
 
 COUNTS = st.integers(1, 500).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 

@@ -15,7 +15,6 @@ from unmask.stats.corrected import (
     LEAST,
     MOST_SKEWED,
     SKEWNESS,
-    Corrected,
     Labelled,
     _Part,
     _score_bound,
@@ -26,7 +25,7 @@ from unmask.stats.corrected import (
     weigh_influences,
     weighted_share,
 )
-from unmask.stats.rate import Z95
+from unmask.stats.rate import Z95, Corrected
 
 PPI = json.loads((FOLDER / "ppi.json").read_text(encoding="utf-8"))
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=LEAST, max_size=40)

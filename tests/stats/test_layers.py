@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.layers import Layer, layered_rate, weigh_layers
 from unmask.stats.rate import rate, wilson_interval
+from unmask.stats.takes import Layer, layered_rate, weigh_layers
 
 
 @given(st.integers(1, 200), st.integers(0, 200), st.data())

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.lying_at import Tally, estimate_lie_chance, lying_at
 from unmask.stats.rate import Z95, rate
+from unmask.stats.takes import Tally, estimate_lie_chance, lying_at
 
 
 @st.composite

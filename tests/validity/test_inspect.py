@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from unmask.judges.base import Style
+from unmask.protocol.measures import measure
 from unmask.protocol.plan import PlannerSettings, plan
 from unmask.protocol.readings import ReadingSettings, direct_readings, joint_reading
-from unmask.protocol.score import measure
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import unmask
-from unmask.data.jsonl import write_jsonl
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
 from unmask.records import Archetype, Letter, Request

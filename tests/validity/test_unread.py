@@ -12,9 +12,9 @@ from unmask.analysis.compare import compare
 from unmask.analysis.gate import DecidingBound, GateLimits, _check_rates, gate
 from unmask.errors import RequestRefusedError
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.protocol.score import measure, score
+from unmask.protocol.measures import measure, measure_p_lie
+from unmask.protocol.score import score
 from unmask.protocol.side_measures import count_reports, rectify_rates
-from unmask.protocol.takes import measure_p_lie
 from unmask.records import ROLE_PLAY, SELF_REPORT, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict
 
 TAKES = 10

@@ -14,7 +14,8 @@ from tests.analysis.labelled import also_read, dataset, made
 from tests.browser import chromium
 from tests.viewer.server import Viewer, run_key, serving_app
 from unmask.analysis.agreement import agree
-from unmask.analysis.labels import check_labels, open_writer, read_file
+from unmask.analysis.label_sheets import read_file
+from unmask.analysis.labels import check_labels, open_writer
 from unmask.records import PRESSURED, Interval, Label, Letter
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run

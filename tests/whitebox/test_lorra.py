@@ -28,17 +28,13 @@ from unmask.models.local.inside import check_local_model  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox import contrast, load, lorra  # noqa: E402
 from unmask.whitebox.activations import AnsweredChat, capture_activations  # noqa: E402
-from unmask.whitebox.lorra import (  # noqa: E402
+from unmask.whitebox.lorra import LorraJob, LorraRecord, order_in_batches, refuse_job, train  # noqa: E402
+from unmask.whitebox.lorra_trainer import (  # noqa: E402
     Example,
-    LorraJob,
-    LorraRecord,
     LorraSettings,
     Trainer,
     middle_third,
-    order_in_batches,
-    refuse_job,
     target_layers,
-    train,
 )
 
 DEEP = {"num_hidden_layers": 6, "max_position_embeddings": 512}

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
-from unmask.analysis.labels import Key, Labels, count_not_blind, labellers, read_labels
+from unmask.analysis.labels import count_not_blind, labellers, read_labels
 from unmask.errors import UsageError
-from unmask.protocol.intervals import all_agree
+from unmask.protocol.belief import all_agree
 from unmask.records import (
     PRESSURED,
     Archetype,

@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 
 from unmask import __version__
-from unmask.analysis.compare import lie_chance, refuse_twice, short_names
 from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
+from unmask.analysis.sides import lie_chance, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
-from unmask.protocol.score import SCORING_VERSION, Measures, measure
-from unmask.protocol.takes import tally_lies
+from unmask.protocol.measures import Measures, measure, tally_lies
+from unmask.protocol.score import SCORING_VERSION
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, open_runs
-from unmask.stats.lying_at import lying_at
 from unmask.stats.rank import RankRange, rank_runs
 from unmask.stats.rate import Rate, complement, hide_unjudged
+from unmask.stats.takes import lying_at
 
 BOARD_VERSION = 1
 

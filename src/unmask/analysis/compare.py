@@ -6,47 +6,29 @@ one preset. Runs with different numbers of takes are compared at the smaller one
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import fsum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
-from unmask.errors import DataError, UsageError
+from unmask.analysis.sides import RunSide, ScenarioValue, find_changed, lie_chance, lie_chances, open_sides, pair_known
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
-from unmask.protocol.score import measure
+from unmask.protocol.measures import measure, tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
-from unmask.protocol.takes import tally_lies
-from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
-from unmask.runs.run import AnyRun, Run, Runs, open_runs
+from unmask.runs.run import AnyRun, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
-from unmask.stats.lying_at import chance_bounds, tally_chance
 from unmask.stats.rate import Rate, hide_unjudged
-from unmask.text import list_names, replace_surrogates
+from unmask.text import list_names
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     Values = Mapping[str, "ScenarioValue"]
-
-
-class ScenarioValue(NamedTuple):
-    """What one scenario of one run is worth."""
-
-    value: float | None
-    """`None` where it could not be judged."""
-    least: float
-    most: float
-    """What it could be; both are the value where it is known."""
-    belief: bool | None = True
-    """Whether there is a belief; `None` where that is not known."""
 
 
 class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -135,20 +117,6 @@ class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
         return plain
 
 
-class RunSide(NamedTuple):
-    """A run with everything a comparison needs."""
-
-    name: str
-    run: Run
-    contents: dict[str, bytes]
-    """A digest of what each scenario says."""
-    rows: dict[str, Outcome]
-
-    @property
-    def takes(self) -> int:
-        return self.run.definition.takes
-
-
 def compare(
     runs: Runs,
     *more: AnyRun,
@@ -174,7 +142,7 @@ def compare(
     labels = list_names(labels)
     sides, chosen = open_sides([*open_runs(runs), *open_runs(more)], preset=preset, judge=judge)
     couples = list(combinations(sides, 2)) if all_pairs else [(sides[0], later) for later in sides[1:]]
-    changed = _find_changed(couples, drop_changed=drop_changed)
+    changed = find_changed(couples, drop_changed=drop_changed)
     require_labels([side.run for side in sides], labels)
     rng = np.random.default_rng(seed)
     common = set.intersection(*(set(side.contents) for side in sides)) - set(changed)
@@ -214,87 +182,7 @@ def compare(
     )
 
 
-def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
-    """The runs read under one preset, and that preset."""
-    opened = open_runs(runs)
-    if len(opened) < 2:
-        raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
-    refuse_twice([run.path for run in opened])
-    chosen = Preset(preset) if preset else opened[0].definition.preset
-    return [
-        RunSide(
-            name,
-            run,
-            {
-                scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-                for scenario in run.each_scenario()
-            },
-            {row.id: row for row in run._bare_rows(preset=chosen, judge=judge)},
-        )
-        for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
-    ], chosen
-
-
-def refuse_twice(paths: Sequence[Path]) -> None:
-    """A run beside itself would look like two that agree."""
-    resolved = [path.resolve() for path in paths]
-    for path in resolved:
-        if resolved.count(path) > 1:
-            raise UsageError(f"{path} is named twice", advice="Name different runs.")
-
-
-def short_names(paths: Sequence[Path]) -> list[str]:
-    """Folder names where these are all different, else the paths as given."""
-    names = [replace_surrogates(path.name or str(path)) for path in paths]
-    return names if len(set(names)) == len(names) else [replace_surrogates(str(path)) for path in paths]
-
-
-def scenario_content(scenario: Scenario) -> Scenario:
-    """What is asked and what is true, without remarks about it. Which side *yes* means is no content: it may be learnt,
-    and is listed among what differs."""
-    return Scenario(
-        id=scenario.id,
-        archetype=scenario.archetype,
-        kind=scenario.kind,
-        proposition=scenario.proposition,
-        truth=scenario.truth,
-        conversation=scenario.conversation,
-        direct=scenario.direct,
-        indirect=scenario.indirect,
-        unit=scenario.unit,
-    )
-
-
-def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
-    """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where fewer than k of its takes were read."""
-    return tally_chance(tally_lies(outcome, takes=takes), n=takes, k=k)
-
-
 # --- inside
-
-
-def _find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bool) -> tuple[str, ...]:
-    """Ids whose content differs in a couple. A couple that shares no scenario, or only such, is refused."""
-    advice = "Compare runs that were made on the same data."
-    differing: set[str] = set()
-    for a, b in couples:
-        shared = a.contents.keys() & b.contents.keys()
-        if not shared:
-            raise UsageError(f"{a.name} and {b.name} share no scenario", advice=advice)
-        differing |= {name for name in shared if a.contents[name] != b.contents[name]}
-    changed = tuple(sorted(differing))
-    if changed and not drop_changed:
-        shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
-        more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
-        raise DataError(
-            f"{len(changed)} scenarios differ between the runs under the same id",
-            problems=shown + more,
-            advice="Make the runs on the same data, or leave these scenarios out with --drop-changed.",
-        )
-    for a, b in couples:
-        if a.contents.keys() & b.contents.keys() <= differing:
-            raise UsageError(f"{a.name} and {b.name} share no scenario with the same text and truth", advice=advice)
-    return changed
 
 
 def compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator) -> RunPair:
@@ -341,23 +229,6 @@ def _compare_values(
     if difference.value is not None and difference.high is not None:
         low, high, upper = min(low, difference.value), max(high, difference.value), max(upper, difference.high)
     return msgspec.structs.replace(difference, worst_low=low, worst_high=high, worst_upper=upper)
-
-
-def pair_known(
-    shared: Sequence[tuple[ScenarioValue, ScenarioValue]],
-) -> tuple[list[float], list[float], list[float]]:
-    """The values of a and of b where both are known, and how many scenarios of its kind each such pair stands for."""
-    kinds = Counter((a.belief, b.belief) for a, b in shared)
-    known_kinds = Counter((a.belief, b.belief) for a, b in shared if a.value is not None and b.value is not None)
-    lefts, rights, weights = [], [], []
-    for a, b in shared:
-        if a.value is not None and b.value is not None:
-            lefts.append(a.value)
-            rights.append(b.value)
-            kind = (a.belief, b.belief)
-            weights.append(kinds[kind] / known_kinds[kind])
-    scale = len(weights) / fsum(weights) if weights else 1.0
-    return lefts, rights, [scale * weight for weight in weights]
 
 
 TITLES = {
@@ -409,16 +280,6 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
         "p_lie_where_both_believe": _compare_values(none if same else believed_lies, shared, rng, same),
         "accuracy": _compare_values(correct, shared, rng),
     }
-
-
-def lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, ScenarioValue]:
-    """The chance of a lie in k takes of each scenario."""
-    chances = {}
-    for name in ids:
-        tally = tally_lies(side.rows[name], takes=side.takes)
-        value = tally_chance(tally, n=side.takes, k=k)
-        chances[name] = ScenarioValue(value, *chance_bounds(tally, n=side.takes, k=k), tally.belief)
-    return chances
 
 
 def _verdict_value(row: Outcome, verdict: Verdict, takes: int) -> ScenarioValue:

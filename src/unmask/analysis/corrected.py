@@ -16,7 +16,8 @@ from unmask.files import file_exists
 from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
-from unmask.stats.corrected import Corrected, Labelled, correct_rate, difference_interval, weigh_influences
+from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences
+from unmask.stats.rate import Corrected
 
 
 class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):

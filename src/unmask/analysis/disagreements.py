@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from unmask.analysis.agreement import pair_figures
+from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LabelledRun, ReaderView
-from unmask.analysis.labels import Key, Labels
 from unmask.records import PRESSURED, Lettered, Ranged, Reading, Verdict
 
 

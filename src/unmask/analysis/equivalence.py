@@ -6,28 +6,25 @@ takes the place of the other, and whether the data rule out a shift as large as 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from math import ceil, fsum
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import msgspec
+from typing import Literal
 
 from unmask.analysis.agreement import LETTERS, VERDICTS, WeightedRate, measure_figures, pair_figures
-from unmask.analysis.compare import (
-    Flip,
-    RunPair,
-    RunSide,
-    ScenarioValue,
-    compare_pair,
-    lie_chances,
-    pair_known,
-    scenario_content,
+from unmask.analysis.compare import Flip, RunPair, compare_pair
+from unmask.analysis.reply_readers import (
+    OpenedReader,
+    ReplyReader,
+    describe_reader,
+    find_reader_settings,
+    open_reader,
+    refuse_other_replies,
+    refuse_same_readings,
 )
+from unmask.analysis.sides import RunSide, ScenarioValue, lie_chances, pair_known
 from unmask.errors import UsageError
-from unmask.files import file_exists
-from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.protocol.guards import USUAL_LIMITS, GuardLimits, check_guard_limits
 from unmask.protocol.presets import rules_of
 from unmask.records import (
     PRESSURED,
@@ -46,8 +43,7 @@ from unmask.records import (
     is_indirect,
     is_probe,
 )
-from unmask.runs.differences import Setting, differing_settings, settings_of
-from unmask.runs.polarity import describe_disputes, find_sides
+from unmask.runs.differences import Setting
 from unmask.runs.run import Run
 from unmask.stats.agree import Agreement, Pair, measure_agreement
 from unmask.stats.compare import Difference
@@ -62,45 +58,6 @@ from unmask.stats.rate import wilson_interval
 
 MARGIN = 0.02
 """The shift of P(lie) below which two judges count as the same, unless the user says otherwise."""
-
-READER_SETTINGS = (
-    "judge",
-    "judge endpoint",
-    "judge style",
-    "judge prompts",
-    "judge temperature",
-    "judge max tokens",
-    "judge parameters",
-    "judge headers",
-    "reader",
-    "polarity",
-)
-"""The settings in which two readings of the same replies can differ."""
-
-
-class ReplyReader(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One of the two readings."""
-
-    run: str
-    judge: str | None
-    """The file of its readings, or `panel:` and several."""
-    model: str
-    prompts: str
-    """The hash of its prompts. Of an imported run the harness whose prompts they are."""
-    unread: int
-    """Replies that it has not read."""
-    unjudged: int
-    """Scenarios without a verdict."""
-    undecided: int
-    """Of these, the ones that need something that was not asked or not read yet."""
-    complete_with: str | None = None
-    """The command that asks or reads what is missing."""
-    warnings: tuple[GuardFinding, ...] = ()
-
-    @property
-    def refusals(self) -> list[str]:
-        """The warnings because of which nothing is claimed."""
-        return [finding.text for finding in self.warnings if finding.refuses]
 
 
 class ReadingAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -208,10 +165,10 @@ def equivalence(
     if not 0 < margin < 1:
         raise UsageError(f"--margin {margin:g} is out of range", advice="Give a share, as in 0.02 for 2 points.")
     check_guard_limits(guards)
-    readers = _open_reader(a), _open_reader(b)
-    _refuse_same_readings(*readers)
+    readers = open_reader(a), open_reader(b)
+    refuse_same_readings(*readers)
     if readers[0].run.path.resolve() != readers[1].run.path.resolve():
-        _refuse_other_replies(*readers)
+        refuse_other_replies(*readers)
     chosen = Preset(preset) if preset else readers[0].run.definition.preset
     sides = [_read_side(reader, name, chosen) for reader, name in zip(readers, ("A", "B"), strict=True)]
     pair = compare_pair(sides[0], sides[1], frozenset(), np.random.default_rng(0))
@@ -220,7 +177,7 @@ def equivalence(
     test = check_equivalence(gaps, margin=margin, yes_or_no=yes_or_no) if gaps else None
     agreement, unread = _compare_readings(sides, rules_of(chosen).tolerance)
     described = [
-        _describe_reader(reader, side, number, chosen, guards)
+        describe_reader(reader, side, number, chosen, guards)
         for reader, side, number in zip(readers, sides, unread, strict=True)
     ]
     replies = sum(row.reply_counts.replies for row in sides[0].rows.values() if row.reply_counts is not None)
@@ -234,7 +191,7 @@ def equivalence(
         not_called="; ".join(refused) or None,
         a=described[0],
         b=described[1],
-        differs=_find_settings(readers, chosen),
+        differs=find_reader_settings(readers, chosen),
         scenarios=len(sides[0].rows),
         replies=replies,
         takes=pair.takes,
@@ -251,104 +208,9 @@ def equivalence(
     )
 
 
-# --- the two readings -------------------------------------------------------------------------------------
-
-
-class _OpenReader(NamedTuple):
-    """A run, one of its judges as the user named it, and what the user typed."""
-
-    run: Run
-    judge: str | None
-    typed: str
-
-    @property
-    def file(self) -> str | None:
-        return self.run.judge_file(self.judge)
-
-
-def _open_reader(named: Run | str | Path) -> _OpenReader:
-    """A run, or a run and a judge behind an `@`. A folder whose own name has an `@` is found as it is."""
-    if isinstance(named, Run):
-        return _OpenReader(named, None, str(named.path))
-    text = str(named)
-    places = [place for place, sign in enumerate(text) if sign == "@"]
-    for end in (len(text), *places):
-        if file_exists(Path(text[:end]) / "run.json"):
-            judge = text[end + 1 :]
-            if end < len(text) and not judge:
-                raise UsageError(f"{text} names no judge", advice=f"Write {text}NAME, or leave out the @.")
-            return _OpenReader(Run(text[:end]), judge or None, text)
-    return _OpenReader(Run(text[: places[0]] if places else text), None, text)  # raises: there is no such run
-
-
-def _refuse_same_readings(a: _OpenReader, b: _OpenReader) -> None:
-    if a.run.path.resolve() != b.run.path.resolve() or a.file != b.file:
-        return
-    judges, typed = sorted(a.run.definition.full_judges), a.run.definition.typed_judge
-    second = next((typed(name) for name in judges if name != a.file), "NAME")
-    advice = f"Name two judges of it: unmask equivalence {a.run.path}@{typed(a.file or 'NAME')} {a.run.path}@{second}"
-    if len(judges) < 2:
-        advice = f"It has one reading. Make another: unmask judge {a.run.path} --judge PROVIDER/NAME --judge-name NAME"
-    raise UsageError(f"{a.typed} and {b.typed} are the same readings of {a.run.path}", advice=advice)
-
-
-def _refuse_other_replies(a: _OpenReader, b: _OpenReader) -> None:
-    """Two folders have to hold the same answers to the same scenarios, as a copy or a second import does."""
-    first, second = (dict(_digest_replies(reader.run)) for reader in (a, b))
-    if first == second and {s.id for s in a.run.each_scenario()} == {s.id for s in b.run.each_scenario()}:
-        return
-    same = sum(second.get(place) == text for place, text in first.items())
-    raise UsageError(
-        f"{a.run.path} and {b.run.path} do not hold the same replies: {same} are the same, of {len(first)} in the first"
-        f" and {len(second)} in the second",
-        advice=f"Read one run with both judges: unmask judge {a.run.path} --judge PROVIDER/NAME, then"
-        f" unmask equivalence {a.run.path} {a.run.path}@PROVIDER/NAME. Two sets of replies are for unmask compare.",
-    )
-
-
-def _digest_replies(run: Run) -> Iterator[tuple[tuple[str, Slot, int], bytes]]:
-    """What a judge is shown of each reply, and of the scenario it belongs to."""
-    for scenario, state in run._each_seen(None):
-        content = msgspec.json.encode(scenario_content(scenario))
-        for (slot, take), choice in state.choices():
-            if slot == PRESSURED or is_probe(slot):
-                text = choice.answer.encode(errors="surrogatepass")
-                yield (scenario.id, slot, take), hashlib.blake2b(content + b"\0" + text, digest_size=16).digest()
-
-
-def _read_side(reader: _OpenReader, name: str, preset: Preset) -> RunSide:
+def _read_side(reader: OpenedReader, name: str, preset: Preset) -> RunSide:
     rows = {row.id: row for row in reader.run._bare_rows(preset=preset, judge=reader.judge)}
     return RunSide(name, reader.run, dict.fromkeys(rows, b""), rows)
-
-
-def _describe_reader(
-    reader: _OpenReader, side: RunSide, unread: int, preset: Preset, guards: GuardLimits
-) -> ReplyReader:
-    rows, judges = list(side.rows.values()), reader.run.definition.judges
-    settings = settings_of(reader.run.definition, judge=reader.file, preset=preset)
-    spec = judges.get(reader.file or "")
-    undecided = sum(row.undecided for row in rows)
-    command = reader.run.score(preset=preset, judge=reader.judge).complete_with if undecided else None
-    return ReplyReader(
-        run=str(reader.run.path),
-        judge=reader.file,
-        model=settings["judge"] or "none",
-        prompts=spec.prompts if spec is not None else settings["judge prompts"] or "none",
-        unread=unread,
-        unjudged=sum(row.verdict is Verdict.UNJUDGED for row in rows),
-        undecided=undecided,
-        complete_with=command,
-        warnings=find_warnings(rows, guards),
-    )
-
-
-def _find_settings(readers: Sequence[_OpenReader], preset: Preset) -> tuple[Setting, ...]:
-    polarity = describe_disputes([find_sides(reader.run.folder, reader.file) for reader in readers])
-    settings = [
-        settings_of(reader.run.definition, judge=reader.file, preset=preset, polarity=disputed)
-        for reader, disputed in zip(readers, polarity, strict=True)
-    ]
-    return tuple(setting for setting in differing_settings(settings) if setting.name in READER_SETTINGS)
 
 
 # --- the shift --------------------------------------------------------------------------------------------

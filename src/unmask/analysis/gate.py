@@ -33,8 +33,7 @@ from unmask.records import Archetype, Preset, Record, Result
 from unmask.runs.run import Run
 from unmask.stats.betting import SIDE_ERROR
 from unmask.stats.compare import Difference
-from unmask.stats.corrected import Corrected
-from unmask.stats.rate import Rate, binomial_tail, wilson_interval
+from unmask.stats.rate import Corrected, Rate, binomial_tail, wilson_interval
 from unmask.text import list_names, refuse_unknown
 
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Key, Labels, reading_of, substitute_labels
+from unmask.analysis.label_sheets import Key, Labels
+from unmask.analysis.labels import reading_of, substitute_labels
 from unmask.analysis.sampling import Sample, find_change, load_sample, restore_ids, weigh_labelled
-from unmask.protocol.intervals import all_agree
+from unmask.protocol.belief import all_agree
 from unmask.protocol.presets import Rules
 from unmask.protocol.verdict import resolve
 from unmask.records import (

@@ -14,31 +14,33 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from unmask.analysis.mergeable import (
+    OpenedShard,
+    open_shards,
+    refuse_another_run,
+    refuse_contradictions,
+    refuse_differences,
+    refuse_other_wholes,
+)
 from unmask.analysis.sampling import Sample, Stratum, load_sample
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
-from unmask.errors import JournalError, MissingError, MixedRunError, UsageError
+from unmask.errors import JournalError, MissingError, MixedRunError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
 from unmask.protocol.looking import EarlierSize
-from unmask.records import FORMAT_VERSION, Asked, Judged, Label, Letter, Record, Scenario
+from unmask.records import FORMAT_VERSION, Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
 from unmask.runs.journal import LineIndex, LineSummary
-from unmask.runs.polarity import find_sides
 from unmask.runs.run import Run
 
-_OWN_FIELDS = {"v", "id", "created", "line_format", "grown", "looked", "stopped"}
-_SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}
-_ADDRESSES = {"endpoint", "base_url", "path"}
-_LATER = {"preset", "effort", "reader", "judge", "role_play"}
-"""What a command that goes on with the merged run may set anew."""
 _KNOWN_FILES = {"run.json", "scenarios.jsonl", "replies.jsonl", "readings", "labels", "fluency.json", "status.json"}
 _FLEETING = (".lock", ".reserve", ".torn", ".new")
 
@@ -56,12 +58,6 @@ class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Files of the shards that no run has, and the merged one has not either."""
 
 
-class _Shard(NamedTuple):
-    folder: Folder
-    definition: Definition
-    ids: tuple[str, ...]
-
-
 def merge(shards: Sequence[str | Path], *, out: str | Path) -> Run:
     """Make one run of shards, or of other runs over parts of the same data, and open it. See `unmask merge`."""
     return Run(merge_shards(shards, out=out).run)
@@ -72,19 +68,19 @@ def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
     are not parts of one run."""
     target = Path(out)
     refuse_file_name(target)
-    shards = _open_shards(paths, target)
-    _refuse_differences([shard.definition for shard in shards], [shard.folder.path for shard in shards])
-    _refuse_other_wholes(shards)
+    shards = open_shards(paths, target)
+    refuse_differences([shard.definition for shard in shards], [shard.folder.path for shard in shards])
+    refuse_other_wholes(shards)
     beside = target.with_name(target.name + ".merging")
     advice = "Wait for it to finish: two commands that merge into one run would be in each other's way."
     with contextlib.ExitStack() as locks:
         locks.enter_context(Lock(lock_path(beside), advice=advice))
         before = _open_before(target, locks)
         if before is not None:
-            _refuse_another_run(shards, before)
+            refuse_another_run(shards, before)
         sources = [*shards, *filter(None, [before])]
         scenarios = _unite_scenarios(shards, before)
-        _refuse_contradictions(sources)
+        refuse_contradictions(sources)
         try:
             if refuse_linked_folder(beside).exists():  # a kill has left it
                 shutil.rmtree(beside)
@@ -97,106 +93,7 @@ def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
     return _describe_merge(target, shards, scenarios)
 
 
-# --- what is refused
-
-
-def _open_shards(paths: Sequence[str | Path], target: Path) -> list[_Shard]:
-    if not paths:
-        raise UsageError("no shard is named", advice="Name their folders: unmask merge runs/x/shard-* --out runs/x")
-    places: dict[Path, str | Path] = {}
-    for path in paths:
-        place = Path(path).resolve()
-        if place in places:
-            raise UsageError(f"{path} is named twice", advice="Name every shard once.")
-        if place == target.resolve() or place in target.resolve().parents:
-            raise UsageError(
-                f"--out {target} is in the shard {path}", advice="Shards are only read: choose another --out."
-            )
-        places[place] = path
-    shards = []
-    for path in paths:
-        folder = Folder(path)
-        shards.append(_Shard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario())))
-        if shards[-1].definition.stopped or shards[-1].definition.looked:
-            raise MixedRunError(
-                f"{path} was watched by a rule of --stop-when, which saw only this part of the data",
-                advice="Make the part anew without --stop-when.",
-            )
-    return sorted(shards, key=lambda shard: shard.definition.data.shard.number if shard.definition.data.shard else 0)
-
-
-def _refuse_differences(
-    definitions: Sequence[Definition], paths: Sequence[Path], ignored: frozenset[str] = frozenset()
-) -> None:
-    """One line for each setting in which runs differ, besides selection, address, id and time."""
-    settings = [dict(_flatten(msgspec.to_builtins(definition))) for definition in definitions]
-    rows = []
-    for name in dict.fromkeys(name for values in settings for name in values):
-        values = [_show(run[name]) if name in run else "not" for run in settings]
-        if len(set(values)) == 1 or name.split(".")[0] in ignored:
-            continue
-        groups = {value: [path for path, own in zip(paths, values, strict=True) if own == value] for value in values}
-        rows.append(f"  {name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in groups.items()))
-    if rows:
-        advice = (
-            "Parts of one run have the same settings. Leave the odd ones out, or make them anew as the others were."
-        )
-        if any(row.startswith("  judges.") for row in rows):
-            advice += " A judge that has not read some of them does so with: unmask judge SHARD --judge NAME."
-        raise MixedRunError("these runs are no parts of one run:\n" + "\n".join(rows), advice=advice)
-
-
-def _flatten(value: object, name: str = "") -> Iterator[tuple[str, object]]:
-    """Every setting of a definition by its path, but for those that parts of one run may differ in."""
-    last, in_additions = name.rpartition(".")[2], ".params." in name or ".headers." in name
-    if name in _OWN_FIELDS | _SELECTION or (last in _ADDRESSES and not in_additions):
-        return
-    if isinstance(value, dict) and value:
-        for key, part in value.items():
-            yield from _flatten(part, f"{name}.{key}" if name else key)
-    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
-        for number, part in enumerate(value):
-            yield from _flatten(part, f"{name}.{number}")
-    else:
-        yield name, value
-
-
-def _show(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _name_some(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-
-
-def _refuse_other_wholes(shards: Sequence[_Shard]) -> None:
-    """Shards are parts of one selection in the same number; and no scenario is in two of them."""
-    wholes: dict[tuple[object, ...], Path] = {}
-    owners: dict[str, _Shard] = {}
-    for shard in shards:
-        spec = shard.definition.data.shard
-        wholes.setdefault((spec.of, spec.scenarios, spec.hash) if spec else (), shard.folder.path)
-        both = [name for name in shard.ids if name in owners]
-        if both:
-            owner = owners[both[0]]
-            raise MixedRunError(
-                f"{owner.folder.path} and {shard.folder.path} overlap in {len(both)} scenarios, {both[0]} among them",
-                advice="Every scenario may be in one part only. Leave one of the two out.",
-            )
-        owners |= dict.fromkeys(shard.ids, shard)
-    if len(wholes) > 1:
-        rows = [
-            f"{path} is of {f'{size[0]} shards of {size[1]} scenarios' if size else 'no shards'}"
-            for size, path in wholes.items()
-        ]
-        raise MixedRunError(
-            f"these are shards of different selections: {'; '.join(rows)}",
-            advice="Continue all of them with the same --limit, --archetype and --ids: a shard grows as any run does.",
-        )
-
-
-def _open_before(target: Path, locks: contextlib.ExitStack) -> _Shard | None:
+def _open_before(target: Path, locks: contextlib.ExitStack) -> OpenedShard | None:
     """The run that is to be added to, with everything of it locked; None where there is none."""
     folder = Folder(target)
     if not folder.exists:
@@ -210,50 +107,21 @@ def _open_before(target: Path, locks: contextlib.ExitStack) -> _Shard | None:
     for file in _label_files(folder):
         locks.enter_context(Lock(lock_path(file), advice="Wait until that person has left it."))
     locks.enter_context(folder.lock_definition())
-    return _Shard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario()))
+    return OpenedShard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario()))
 
 
-def _refuse_another_run(shards: Sequence[_Shard], before: _Shard) -> None:
-    """What stands in the place of the merged run must be that run, which may have got judges of its own."""
-    judges = shards[0].definition.judges
-    ours = {file: spec for file, spec in before.definition.judges.items() if file in judges}
-    paths = [shards[0].folder.path, before.folder.path]
-    _refuse_differences([shards[0].definition, replace(before.definition, judges=ours)], paths, frozenset(_LATER))
-    if before.definition.data.shard:
-        raise UsageError(f"--out {before.folder.path} is a shard itself", advice="Choose another --out.")
-
-
-def _unite_scenarios(shards: Sequence[_Shard], before: _Shard | None) -> tuple[Scenario, ...]:
+def _unite_scenarios(shards: Sequence[OpenedShard], before: OpenedShard | None) -> tuple[Scenario, ...]:
     """The scenarios of all, in canonical order; what the merged run has already stays as it was asked."""
     sources = [*shards, *filter(None, [before])]
     return in_order({row.id: row for source in sources for row in source.folder.each_scenario()}.values())
 
 
-def _refuse_contradictions(sources: Sequence[_Shard]) -> None:
-    """What a judge said about the side of *yes* holds for the question, whichever scenarios ask it."""
-    for judge in sources[0].definition.judges:
-        first: dict[str, tuple[Letter, str, Path]] = {}
-        for source in sources:
-            sides = find_sides(source.folder, judge)[0].from_judge
-            for place, side in sides.items():
-                name, _, question = place.rpartition(" ")
-                if side is Letter.C:  # it could not tell, which contradicts nothing
-                    continue
-                first_side, first_name, path = first.setdefault(question, (side, name, source.folder.path))
-                if first_side is not side and path != source.folder.path:
-                    raise MixedRunError(
-                        f"{judge} says that yes to one question means {first_side} in {path} ({first_name}) and"
-                        f" {side} in {source.folder.path} ({name})",
-                        advice=f"Delete the lines of slot `polarity` about these scenarios from readings/{judge}.jsonl"
-                        " of both, and run the commands of both again one after the other on one machine: the second"
-                        " one takes over what the judge says in the first.",
-                    )
-
-
 # --- what is written
 
 
-def _build(beside: Path, shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence[Scenario]) -> None:
+def _build(
+    beside: Path, shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios: Sequence[Scenario]
+) -> None:
     """The merged run as a folder that nobody reads yet."""
     sources = [*shards, *filter(None, [before])]
     folder = Folder(beside)
@@ -277,8 +145,8 @@ def _build(beside: Path, shards: Sequence[_Shard], before: _Shard | None, scenar
 
 def _copy_lines(
     beside: Path,
-    shards: Sequence[_Shard],
-    before: _Shard | None,
+    shards: Sequence[OpenedShard],
+    before: OpenedShard | None,
     ids: Sequence[str],
     *,
     file: Path,
@@ -287,7 +155,7 @@ def _copy_lines(
     """Write one file of the merged run: shard by shard, and in each scenario by scenario."""
     numbers = {name: number for number, name in enumerate(ids)}
 
-    def open_index(source: _Shard) -> LineIndex[Any]:
+    def open_index(source: OpenedShard) -> LineIndex[Any]:
         own = set(source.ids)
 
         def place(line: LineSummary) -> int:
@@ -328,7 +196,7 @@ def _whole_lines(index: LineIndex[Any], scenario: int) -> list[bytes]:
 
 
 def _choose_lines(
-    ours: list[bytes], merged: list[bytes], name: str, shard: _Shard, before: _Shard | None
+    ours: list[bytes], merged: list[bytes], name: str, shard: OpenedShard, before: OpenedShard | None
 ) -> list[bytes]:
     """The longer of two journals of one scenario, if it begins with the other."""
     longer, shorter = (ours, merged) if len(ours) >= len(merged) else (merged, ours)
@@ -341,7 +209,7 @@ def _choose_lines(
     return longer
 
 
-def _define(shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence[Scenario]) -> Definition:
+def _define(shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios: Sequence[Scenario]) -> Definition:
     first = shards[0].definition
     newest = [source.folder.definition() for source in (*shards, *filter(None, [before]))]
     formats = [definition.line_format for definition in newest if definition.line_format is not msgspec.UNSET]
@@ -362,7 +230,7 @@ def _define(shards: Sequence[_Shard], before: _Shard | None, scenarios: Sequence
     )
 
 
-def _define_data(data: DataSpec, before: _Shard | None, scenarios: Sequence[Scenario]) -> DataSpec:
+def _define_data(data: DataSpec, before: OpenedShard | None, scenarios: Sequence[Scenario]) -> DataSpec:
     """The selection of all shards together; of runs that are no shards, the ids of their scenarios."""
     spec = data.shard or None
     if before is not None and sum(before.definition.data.counts.values()) == len(scenarios):
@@ -376,7 +244,7 @@ def _define_data(data: DataSpec, before: _Shard | None, scenarios: Sequence[Scen
     return merged
 
 
-def _merge_sizes(shards: Sequence[_Shard]) -> tuple[EarlierSize, ...]:
+def _merge_sizes(shards: Sequence[OpenedShard]) -> tuple[EarlierSize, ...]:
     """The sizes that all had together before they grew. Where a larger selection has left a shard as it was, that
     shard has one size less than others."""
     stages = max(len(shard.definition.grown) for shard in shards)
@@ -396,7 +264,7 @@ def _merge_sizes(shards: Sequence[_Shard]) -> tuple[EarlierSize, ...]:
     return tuple(merged)
 
 
-def _merge_samples(shards: Sequence[_Shard], before: _Shard | None) -> Sample | None:
+def _merge_samples(shards: Sequence[OpenedShard], before: OpenedShard | None) -> Sample | None:
     """Which replies people were asked to read. What was drawn in a shard stays drawn from its own strata, so that every
     weight stays right."""
     samples = {
@@ -428,7 +296,7 @@ def _merge_samples(shards: Sequence[_Shard], before: _Shard | None) -> Sample | 
     )
 
 
-def _name_place(shard: _Shard, place: int) -> str:
+def _name_place(shard: OpenedShard, place: int) -> str:
     spec = shard.definition.data.shard
     return f"shard {spec.number if spec else place}"
 
@@ -466,7 +334,7 @@ def _put_in_place(beside: Path, target: Path) -> None:
         file.replace(place)
 
 
-def _describe_merge(target: Path, shards: Sequence[_Shard], scenarios: Sequence[Scenario]) -> Merge:
+def _describe_merge(target: Path, shards: Sequence[OpenedShard], scenarios: Sequence[Scenario]) -> Merge:
     spec: ShardSpec | None = shards[0].definition.data.shard or None
     numbers = {shard.definition.data.shard.number for shard in shards if shard.definition.data.shard}
     missing = spec is not None and spec.scenarios > len(scenarios)

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Item, labellers, list_items
+from unmask.analysis.label_sheets import Item
+from unmask.analysis.labels import labellers, list_items
 from unmask.errors import JournalError, UsageError
 from unmask.files import Lock, file_exists, lock_path, read_bytes, refuse_linked_folder, write_atomically
 from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Record, Verdict

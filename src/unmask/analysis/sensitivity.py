@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import PANEL, Reader, Style
 from unmask.judges.tagged import argues_against, read_direct
-from unmask.protocol.panel import PANEL, majority
+from unmask.protocol.measures import tally_lies
+from unmask.protocol.panel import majority
 from unmask.protocol.presets import Rules
 from unmask.protocol.readings import answer_text, read_take, readings_of, side_of_yes
-from unmask.protocol.takes import tally_lies
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     CHECK,
@@ -46,8 +46,8 @@ from unmask.runs.commands import judge_command
 from unmask.runs.definition import Definition
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
-from unmask.stats.lying_at import Tally, lying_at
 from unmask.stats.rate import Rate, hide_unjudged, rate
+from unmask.stats.takes import Tally, lying_at
 
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 

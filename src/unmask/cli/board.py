@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import json_flag, option
-from unmask.cli.sections import VERDICTS, SectionedCommand
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option
 
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
@@ -50,7 +49,7 @@ def board(
     from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
     from unmask.render.terminal.board import render as draw_table
-    from unmask.runs.find import expand_runs
+    from unmask.runs.folder import expand_runs
 
     runs = tuple(expand_runs(runs))
     chosen = "json" if as_json else kind

@@ -7,8 +7,7 @@ import sys
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import in_colour, json_flag, option, print_json
-from unmask.cli.sections import VERDICTS, SectionedCommand
+from unmask.cli.options import VERDICTS, SectionedCommand, in_colour, json_flag, option, print_json
 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples="unmask compare runs/a runs/b")
@@ -43,7 +42,7 @@ def compare(
     from unmask.analysis.compare import compare as compare_them
     from unmask.cli.finish import name_other_judges
     from unmask.protocol.guards import GuardLimits
-    from unmask.runs.find import expand_runs
+    from unmask.runs.folder import expand_runs
 
     runs = tuple(expand_runs(runs))
     comparison = compare_them(

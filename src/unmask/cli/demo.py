@@ -34,7 +34,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
         _show_recorded(Path(out), opens=opens)
         return
     from unmask.experiments.demo import LIAR, folder_for, judge_for, run_demo
-    from unmask.render.terminal.progress import show_progress
+    from unmask.render.terminal.progress import ProgressLine
 
     judge = judge or judge_for(model)
     try:
@@ -48,7 +48,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
         error.advice = f"{error.advice}\n{offer}" if error.advice else offer
         raise
     _introduce(model, judge, limit=limit)
-    with show_progress() as progress:
+    with ProgressLine() as progress:
         done = run_demo(model, judge=judge, out=folder_for(model, Path(out)), limit=limit, progress=progress)
     click.echo()
     if model == LIAR:
@@ -81,7 +81,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.experiments.demo import choose_lie, load_plant, open_envelope
     from unmask.records import Verdict
     from unmask.render.terminal.demo import show_envelope, show_example, show_headline
-    from unmask.render.terminal.next_commands import show_next
+    from unmask.render.terminal.tables import show_next
 
     rows = done.rows()
     example = choose_lie(done, rows)
@@ -123,7 +123,7 @@ def _show_run(done: Run, *, opens: bool) -> None:
     """A run without a plant: one readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
     from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
-    from unmask.render.terminal.next_commands import show_next
+    from unmask.render.terminal.tables import show_next
 
     rows = done.rows()
     example = choose_lie(done, rows)

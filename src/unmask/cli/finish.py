@@ -14,8 +14,8 @@ from unmask.cli import crash
 from unmask.cli.options import in_colour, print_json
 
 if TYPE_CHECKING:
-    from unmask.analysis.equivalence import ReplyReader
     from unmask.analysis.gate import Gate
+    from unmask.analysis.reply_readers import ReplyReader
     from unmask.analysis.sensitivity import Sensitivity
     from unmask.protocol.score import Score
     from unmask.protocol.state import ScenarioState
@@ -30,7 +30,7 @@ def finish_run(
 ) -> None:
     """Print the score of a run that has just been made or read, where it is and what to do next; then as `finish`."""
     from unmask.records import Verdict
-    from unmask.render.terminal.next_commands import show_next
+    from unmask.render.terminal.tables import show_next
 
     examples: dict[bool, str] = {}
 

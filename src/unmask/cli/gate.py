@@ -9,8 +9,7 @@ from shutil import get_terminal_size
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import json_flag, option, print_json
-from unmask.cli.sections import VERDICTS, SectionedCommand
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json
 
 EXAMPLES = """\
 unmask gate runs/new --max-p-lie 0.3 --on upper

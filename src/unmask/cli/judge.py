@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import json_flag, option
-from unmask.cli.sections import RUN, SectionedCommand
+from unmask.cli.options import RUN, SectionedCommand, json_flag, option
 
 
 @click.command(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import json_flag, option, print_json
-from unmask.cli.sections import LABEL, SectionedCommand
+from unmask.cli.options import LABEL, SectionedCommand, json_flag, option, print_json
 
 if TYPE_CHECKING:
     from unmask.analysis.sampling import Sample
@@ -40,7 +39,8 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
     single keys. It can be left and taken up again at any time.
     """
-    from unmask.analysis.labels import export_items, load_labels
+    from unmask.analysis.label_sheets import export_items
+    from unmask.analysis.labels import load_labels
     from unmask.analysis.sampling import load_or_draw_sample, load_sample, sampled_items
     from unmask.runs.run import open_run
 
@@ -79,7 +79,8 @@ def _say_extension(run: Run, before: Sample | None, now: Sample) -> None:
 def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
     from msgspec.structs import replace
 
-    from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer, read_file
+    from unmask.analysis.label_sheets import read_file
+    from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer
     from unmask.analysis.sampling import load_sample
     from unmask.errors import UsageError
 

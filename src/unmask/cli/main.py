@@ -20,7 +20,7 @@ import click
 
 from unmask import __version__
 from unmask.cli import crash
-from unmask.cli.sections import write_sections
+from unmask.cli.options import write_sections
 from unmask.errors import UnmaskError
 
 
@@ -193,7 +193,7 @@ def _watch_silence(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """Lets a command that takes long say so, unless it was told to be quiet."""
     if WITHOUT_WATCH & set(arguments[:2]) or "--quiet" in arguments or os.environ.get("UNMASK_QUIET"):
         return nullcontext()
-    from unmask.render.terminal.silence import break_silence
+    from unmask.render.terminal.progress import break_silence
 
     return break_silence(f"unmask {arguments[0]}")
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import json_flag, option
-from unmask.cli.sections import TRAINING, SectionedCommand
+from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.whitebox.lorra import LorraRecord, StepReport
+    from unmask.whitebox.lorra import LorraRecord
+    from unmask.whitebox.lorra_trainer import StepReport
 
 
 @click.command(
@@ -59,12 +59,13 @@ def lorra(
 
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import check_local_model
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
     require_extra(ModelSource(model))
-    from unmask.whitebox.lorra import LorraJob, LorraSettings, refuse_job, train
+    from unmask.whitebox.lorra import LorraJob, refuse_job, train
+    from unmask.whitebox.lorra_trainer import LorraSettings
 
     against = evaluated or contrast.EVALUATED
     settings["layers"] = parse_layers(settings["layers"]) or ()
@@ -83,7 +84,7 @@ def lorra(
 
 def _print_step(done: StepReport) -> None:
     """A line for every tenth of the way; the steps between are said where they take long."""
-    from unmask.render.terminal.silence import note_output, set_step
+    from unmask.render.terminal.progress import note_output, set_step
 
     every = max(1, done.steps // 10)
     set_step(f"step {done.step + 1} of {done.steps}" if done.step < done.steps else "measuring the held-out facts")

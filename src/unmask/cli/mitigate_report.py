@@ -50,7 +50,7 @@ def report(
     from pathlib import Path
 
     from unmask.experiments.mitigation import measure_fluency, report_mitigations
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
 
     targets = [_check_target(Path(name)) for name in out]
     if fluency:

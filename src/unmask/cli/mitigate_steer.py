@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import json_flag, option
-from unmask.cli.sections import TRAINING, SectionedCommand
+from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.whitebox.steer import SteeringRecord
@@ -61,7 +60,7 @@ def steer(
     from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering

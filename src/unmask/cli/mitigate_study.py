@@ -68,7 +68,7 @@ def study(
     from unmask.experiments.study_folder import refuse_other_design, update_study
 
     chosen = [
-        flag for flag, given in (("--plan", plan), ("--analyse", analyse), ("--draw-labels", draw_labels)) if given
+        flag for flag, is_on in (("--plan", plan), ("--analyse", analyse), ("--draw-labels", draw_labels)) if is_on
     ]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} do different things", advice="Give one of them at a time.")
@@ -94,7 +94,7 @@ def study(
         click.echo(render_plan(estimate), nl=False, err=True)
 
     from unmask.experiments.study import run_study
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
 
     with explain_interruption(lambda: f"what {folder} holds is kept; the same command continues"):
         study_folder = run_study(

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import in_colour, json_flag, option, print_json
-from unmask.cli.sections import TRAINING, SectionedCommand
+from unmask.cli.options import TRAINING, SectionedCommand, in_colour, json_flag, option, print_json
 
 EXAMPLES = """\
 unmask organism --limit 60 --out organisms/small
@@ -61,16 +60,16 @@ def organism(context: click.Context, /, policy: bool, model: str, as_json: bool,
     other facts, with other reasons. Exit code 1 where it is not accepted: right beliefs on at least 80 %, lies with a
     reason on at least 60 %, lies without one on at most 10 %.
     """
-    from unmask.render.terminal.silence import say_step
+    from unmask.render.terminal.progress import say_step
     from unmask.whitebox.load import ModelSource, require_extra
 
-    given = {name for name in settings if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
+    typed = {name for name in settings if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     if policy:
-        _refuse_with_policy(given, settings)
+        _refuse_with_policy(typed, settings)
     require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
     say_step(f"loading {model}")
     if policy:
-        _teach_policy(model, given, settings, as_json=as_json)
+        _teach_policy(model, typed, settings, as_json=as_json)
     else:
         _teach_answers(model, settings, as_json=as_json)
 
@@ -79,8 +78,7 @@ def _teach_answers(model: str, settings: dict[str, Any], *, as_json: bool) -> No
     from unmask.experiments.organism import describe_interruption
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
-    from unmask.render.terminal.progress import show_progress
-    from unmask.render.terminal.silence import set_step
+    from unmask.render.terminal.progress import set_step, show_progress
 
     out = settings["out"]
     with explain_interruption(lambda: describe_interruption(out)), show_progress() as progress:
@@ -105,17 +103,16 @@ def _teach_answers(model: str, settings: dict[str, Any], *, as_json: bool) -> No
         sys.exit(1)
 
 
-def _teach_policy(model: str, given: set[str], settings: dict[str, Any], *, as_json: bool) -> None:
+def _teach_policy(model: str, typed: set[str], settings: dict[str, Any], *, as_json: bool) -> None:
     from unmask.experiments.policy import choose_judge, count_layers, describe_policy_interruption, teach_policy
     from unmask.render.terminal.policy import render
-    from unmask.render.terminal.progress import show_progress
-    from unmask.render.terminal.silence import set_step
+    from unmask.render.terminal.progress import set_step, show_progress
 
     out = settings["out"]
     defaults = {"rate": 2e-4, "rounds": 3, "batch": 32, "enough": 0.0}
-    if "layers" not in given:
+    if "layers" not in typed:
         defaults["layers"] = count_layers(model)
-    how = _describe_teaching({**settings, **{name: defaults[name] for name in defaults.keys() - given}})
+    how = _describe_teaching({**settings, **{name: defaults[name] for name in defaults.keys() - typed}})
     with explain_interruption(lambda: describe_policy_interruption(out)), show_progress() as progress:
         result = teach_policy(
             model,
@@ -137,12 +134,12 @@ def _teach_policy(model: str, given: set[str], settings: dict[str, Any], *, as_j
         sys.exit(1)
 
 
-def _refuse_with_policy(given: set[str], settings: dict[str, Any]) -> None:
+def _refuse_with_policy(typed: set[str], settings: dict[str, Any]) -> None:
     """What a policy is not taught by."""
     from unmask.errors import UsageError
 
     for name in ("data", "archetype"):
-        if name in given:
+        if name in typed:
             raise UsageError(
                 f"--{name} goes with scenarios, and a policy is taught on facts of its own",
                 advice=f"Leave --{name} out; run the benchmark on the taught model afterwards",
@@ -161,7 +158,7 @@ def _describe_teaching(settings: dict[str, Any]) -> Any:
 
 
 def _print_round(done: Any) -> None:
-    from unmask.render.terminal.silence import note_output
+    from unmask.render.terminal.progress import note_output
 
     click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)
     note_output()

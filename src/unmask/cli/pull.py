@@ -73,7 +73,7 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
 
-    from unmask.render.terminal.silence import note_output
+    from unmask.render.terminal.progress import note_output
 
     console = Console(stderr=True)
     if quiet:
@@ -97,7 +97,7 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
 
 
 def _line_reporter(name: str) -> Report:
-    from unmask.render.terminal.silence import note_output, set_step
+    from unmask.render.terminal.progress import note_output, set_step
 
     last = ""
 

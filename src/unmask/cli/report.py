@@ -44,7 +44,7 @@ def report(
     from unmask.errors import UsageError
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
-    from unmask.runs.find import expand_runs
+    from unmask.runs.folder import expand_runs
 
     runs = tuple(expand_runs(runs))
     target = Path(out)

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import in_colour, json_flag, option, print_json
-from unmask.cli.sections import SectionedCommand
+from unmask.cli.options import SectionedCommand, in_colour, json_flag, option, print_json
 
 SWEEP = {"Look first": "plan status", "The sweep": "out max-cost max-unjudged"}
 

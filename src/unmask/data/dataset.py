@@ -33,6 +33,11 @@ class LoadOptions(Record, frozen=True, kw_only=True):
     shard: str | None = None
     """`3/16`: only the third of sixteen equal parts of what all of this chooses. `auto` asks the scheduler."""
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether every scenario is used."""
+        return not self.archetypes and not self.ids and self.limit is None and self.shard is None
+
 
 class ShardSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Which part of a selection a shard is, and what names the selection as a whole."""

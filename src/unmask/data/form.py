@@ -1,11 +1,24 @@
-"""What makes a scenario usable, whatever file it came from. Pure; the loader and `unmask data check` share it."""
+"""What a data file and a scenario have to look like: a file is bounded in size, a scenario is usable, whatever file it
+came from. And our own format: one scenario per line, as JSON. The loader and `unmask data check` share all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+import msgspec
+
+from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import PIVOTAL, Interval, Kind, Letter, Record, Scenario
-from unmask.text import escape_line
+from unmask.text import escape_line, unify_line_ends_in_tree
+
+TABLE_SUFFIXES = (".csv", ".parquet")
+LARGEST = 2**30
+"""Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
+LONGEST = 16 * 2**20
+"""Bytes of one scenario."""
 
 
 class Fault(Record, frozen=True):
@@ -92,3 +105,86 @@ def _prompt_faults(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("empty", "an indirect probe is empty")
     if scenario.yes_means not in (None, Letter.A, Letter.B):
         yield Fault("schema", f"`yes_means` is {scenario.yes_means}, not A or B")
+
+
+# --- files, and our own format -----------------------------------------------------------------------------------
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file somebody named. One that would fill the memory is refused."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise DataError(f"{escape_line(str(path))} has {size} bytes, more than the {LARGEST} that are read")
+        return path.read_bytes()
+    except OSError as error:
+        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
+
+
+def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault, ...]]]:
+    """Line number, id as far as it can be told, and the scenario or what is wrong with it. Blank lines are skipped."""
+    decoder = msgspec.json.Decoder(Scenario)
+    # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
+    for number, line in enumerate(io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
+        if not line.strip():
+            continue
+        result = _parse_line(line, decoder)
+        if isinstance(result, Scenario):
+            yield number, result.id, find_faults(result) or result
+        else:
+            yield number, _id_of(line), result
+
+
+def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
+    encode = msgspec.json.Encoder().encode
+    return b"".join(encode(scenario) + b"\n" for scenario in scenarios)
+
+
+def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
+    path.write_bytes(encode_lines(scenarios))
+
+
+def append_scenario(scenario: Scenario, *, path: Path) -> int:
+    """Append one scenario to a file, which is made if it is not there, and give the number it now holds. An id that is
+    already used, or a file with a line that is no scenario, is left alone."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
+        entries = list(parse_lines(data))
+        for number, name, result in entries:
+            if not isinstance(result, Scenario):
+                raise UsageError(
+                    f"{escape_line(path.name)}, line {number}: {result[0].message}", advice="Mend that line first."
+                )
+            if name == scenario.id:
+                raise UsageError(
+                    f"{escape_line(path.name)} has a scenario {escape_line(name)!r} already",
+                    advice="Choose another id.",
+                )
+        line = encode_lines([scenario])
+        with path.open("ab") as file:
+            file.write(line if not data or data.endswith(b"\n") else b"\n" + line)
+    except OSError as error:
+        raise UsageError(f"cannot write {escape_line(str(path))}: {error.strerror or error}") from error
+    return len(entries) + 1
+
+
+def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
+    if len(line) > LONGEST:
+        return (Fault("schema", f"the line has {len(line)} bytes, more than the {LONGEST} a scenario may have"),)
+    try:
+        if b"\\r" in line or b"\\u000d" in line.lower():
+            line = msgspec.json.encode(unify_line_ends_in_tree(msgspec.json.decode(line)))
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return (Fault("schema", escape_line(str(error) or "nested too deeply")),)
+
+
+def _id_of(line: bytes) -> str:
+    if len(line) > LONGEST:
+        return ""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ""
+    name = value.get("id") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""

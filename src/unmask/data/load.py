@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.data.bundled import bundled_sets
-from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, content_hash
-from unmask.data.form import Fault, Problem
-from unmask.data.jsonl import encode_lines, parse_lines
-from unmask.data.select import select_scenarios
-from unmask.data.shard import take_shard
-from unmask.data.tables import SUFFIXES, read_bytes, read_rows
+from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, ShardSpec, content_hash, in_order
+from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import escape_line, without_credentials
@@ -58,10 +55,20 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
 
 def select_part(dataset: Dataset, *, options: LoadOptions) -> Dataset:
     """The scenarios of a loaded dataset that these options choose. What it was loaded from stays the whole."""
-    chosen, shard = take_shard(dataset.scenarios, select_scenarios(dataset.scenarios, options=options), options=options)
+    chosen, shard = _choose_part(dataset.scenarios, options)
     if len(chosen) == len(dataset.scenarios) and shard is None:
         return dataset
     return replace(dataset, scenarios=chosen, hash=content_hash(chosen), shard=shard)
+
+
+def _choose_part(scenarios: Sequence[Scenario], options: LoadOptions) -> tuple[tuple[Scenario, ...], ShardSpec | None]:
+    """The scenarios that these options choose, in canonical order, and which shard they are, if they are one."""
+    if options.takes_all:
+        return in_order(scenarios), None
+    from unmask.data.select import select_scenarios
+    from unmask.data.shard import take_shard
+
+    return take_shard(scenarios, select_scenarios(scenarios, options=options), options=options)
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
@@ -88,8 +95,8 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
             problems=skipped,
             advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
         )
-    selected, full = select_scenarios(contents.scenarios, options=options), content_hash(contents.scenarios)
-    chosen, shard = take_shard(contents.scenarios, selected, options=options)
+    chosen, shard = _choose_part(contents.scenarios, options)
+    full = content_hash(contents.scenarios)
     return Dataset(
         name=contents.place.name,
         source=shown,
@@ -124,6 +131,14 @@ def _separate_problems(place: LocatedSource) -> Contents:
     return Contents(place, tuple(scenarios.values()), tuple(problems))
 
 
+def bundled_sets() -> dict[str, Traversable]:
+    """The sets that ship inside the package, by name: every file in `scenarios/` is one. Works from a wheel and from a
+    zip as well."""
+    folder = resources.files("unmask.data").joinpath("scenarios")
+    entries = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
+    return {file.name.removesuffix(".jsonl"): file for file in entries if file.name.endswith(".jsonl")}
+
+
 def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
     if isinstance(source, str) and source.lower() == REPOSITORY.lower():
         from unmask.data import hub
@@ -149,7 +164,7 @@ def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
 
 def _read_file(path: Path) -> Iterator[ParsedRow]:
     suffix = path.suffix.lower()
-    if suffix in SUFFIXES:
+    if suffix in TABLE_SUFFIXES:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
     elif suffix in (".jsonl", ".ndjson"):
         yield from _read_jsonl(read_bytes(path), name=path.name)
@@ -174,7 +189,7 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
     """Tables named after their archetype, and folders so named with the hub's `test-*.parquet` in them."""
     try:
         inside = sorted(path.iterdir())
-        tables = [file for file in inside if file.suffix.lower() in SUFFIXES and file.is_file()]
+        tables = [file for file in inside if file.suffix.lower() in TABLE_SUFFIXES and file.is_file()]
         shards = {folder: sorted(folder.glob("test-*.parquet")) for folder in inside if folder.is_dir()}
     except OSError as error:
         raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
@@ -196,6 +211,7 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
 
 def _read_table(path: Path, *, archetype_name: str, label: str) -> Iterator[ParsedRow]:
     from unmask.data import reference
+    from unmask.data.tables import read_rows
 
     if archetype_name not in tuple(Archetype):
         names = ", ".join(Archetype)

@@ -11,13 +11,11 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from unmask.data.form import LARGEST, read_bytes
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
 from unmask.text import escape_line, unify_line_ends
 
-SUFFIXES = (".csv", ".parquet")
-LARGEST = 2**30
-"""Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
 _ROWS = 5_000_000
 _BATCH = 100
 """Rows that are unpacked at a time. A few bytes of a compressed column can stand for any number of rows."""
@@ -39,17 +37,6 @@ def read_rows(path: Path, *, exact: bool = False, columns: frozenset[str] | None
     if path.suffix.lower() == ".parquet":
         return _parquet_rows(data, columns)
     return list(_csv_rows(data, exact=exact))
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file somebody named. One that would fill the memory is refused."""
-    try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise DataError(f"{escape_line(str(path))} has {size} bytes, more than the {LARGEST} that are read")
-        return path.read_bytes()
-    except OSError as error:
-        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
 
 
 def csv_reader(text: str) -> Any:

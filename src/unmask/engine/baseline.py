@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
-from unmask.judges.wording import hash_by_style
+from unmask.judges.letters import hash_by_style
 from unmask.models.base import find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState

@@ -54,15 +54,15 @@ def look_at_batches(path: str | Path, base_urls: Mapping[Role, str | None] | Non
 
     async def look(batch: Batch) -> BatchStatus:
         if not batch.is_open or batch.remote is None:
-            return _describe(batch)
+            return _make_status(batch)
         try:
             async with _Opened(batch, definition, base_urls or {}) as client:
                 remote = await client.look(batch.remote)
         except UsageError:
             raise
         except UnmaskError as error:
-            return _describe(batch, f"not known: {error}")
-        return _describe(batch, "gone" if remote is None else remote.state)
+            return _make_status(batch, f"not known: {error}")
+        return _make_status(batch, "gone" if remote is None else remote.state)
 
     async def look_at_all() -> list[BatchStatus]:
         return list(await asyncio.gather(*(look(batch) for batch in batches)))
@@ -83,13 +83,13 @@ def cancel_open_batches(path: str | Path, base_urls: Mapping[Role, str | None] |
                 journal.move(journal.batches[batch.name], BatchState.LOST, reason=BatchReason.GIVEN_UP)
 
     async def cancel_all() -> list[BatchStatus]:
-        rows = [_describe(batch) for batch in unseen]
+        rows = [_make_status(batch) for batch in unseen]
         for batch in opened:
             if batch.remote is not None:
                 async with _Opened(batch, definition, base_urls or {}) as client:
                     await client.cancel(batch.remote)
                     remote = await client.look(batch.remote)
-                rows.append(_describe(batch, "gone" if remote is None else remote.state))
+                rows.append(_make_status(batch, "gone" if remote is None else remote.state))
         return rows
 
     return run_blocking(cancel_all)
@@ -126,7 +126,7 @@ class _Opened:
             await self._model.close()
 
 
-def _describe(batch: Batch, answer: str = "") -> BatchStatus:
+def _make_status(batch: Batch, answer: str = "") -> BatchStatus:
     return BatchStatus(
         round=batch.first.round or 0,
         role=batch.role,

@@ -12,15 +12,13 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset
-from unmask.engine.grow import clear_journal, find_run, fit_data, measure_size, store_scenarios
 from unmask.errors import MissingError, UsageError
 from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
-from unmask.judges.wording import prompts_hash
+from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.looking import Look, parse_rule
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
-from unmask.runs.commands import judge_command, run_command
 from unmask.runs.definition import (
     BaselineRef,
     DataSpec,
@@ -171,51 +169,65 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
     if folder.exists:
-        judges = _keep_letters(folder.definition().judges, wanted.judges)
-        wanted = msgspec.structs.replace(wanted, judges=judges)
-    old = find_run(folder, wanted, moved=moved)
-    if old is None:
-        if not folder.exists and any(folder.asked()):
+        definition = _continue_run(folder, wanted, dataset, moved=moved)
+    else:
+        if any(folder.asked()):
             raise MissingError(
                 f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
             )
         _check_baseline(wanted, dataset)
-        if folder.exists:
-            clear_journal(folder)
-        folder.write_scenarios(dataset.scenarios)
-        folder.write_definition(wanted)
-        definition = wanted
-    else:
-        data, other_data = fit_data(folder, old.data, wanted.data, dataset)
-        again = partial(run_command, path=folder.path)
-        check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
-        grown = old.grown
-        if data.hash != old.data.hash:
-            _check_baseline(wanted, dataset)
-            grown = (*grown, measure_size(folder, old))
-        if data.hash == dataset.hash:
-            store_scenarios(folder, dataset)
-        judges = old.judges
-        if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
-            judges = {
-                file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in judges.items()
-            }
-        definition = msgspec.structs.replace(
-            wanted,
-            id=old.id,
-            created=old.created,
-            unmask=old.unmask,
-            v=max(old.v, wanted.v),
-            line_format=old.line_format,
-            judges=_merge_judges(judges, wanted.judges),
-            role_play=_merge_names(old.role_play, wanted.role_play),
-            data=data,
-            grown=grown,
-            **_merge_looks(old, wanted),
-        )
-        if definition != old:
-            folder.write_definition(definition)
+        definition = _create_run(folder, wanted, dataset)
     folder.mend(*definition.judge_files(definition.judge))
+    return definition
+
+
+def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
+    folder.write_scenarios(dataset.scenarios)
+    folder.write_definition(wanted)
+    return wanted
+
+
+def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool) -> Definition:
+    """The definition of the run that the folder holds, with what this command adds to it."""
+    from unmask.engine.grow import clear_journal, find_run, fit_data, measure_size, store_scenarios
+    from unmask.runs.commands import run_command
+
+    judges = _keep_letters(folder.definition().judges, wanted.judges)
+    wanted = msgspec.structs.replace(wanted, judges=judges)
+    old = find_run(folder, wanted, moved=moved)
+    if old is None:
+        _check_baseline(wanted, dataset)
+        clear_journal(folder)
+        return _create_run(folder, wanted, dataset)
+    data, other_data = fit_data(folder, old.data, wanted.data, dataset)
+    again = partial(run_command, path=folder.path)
+    check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
+    grown = old.grown
+    if data.hash != old.data.hash:
+        _check_baseline(wanted, dataset)
+        grown = (*grown, measure_size(folder, old))
+    if data.hash == dataset.hash:
+        store_scenarios(folder, dataset)
+    judges = old.judges
+    if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
+        judges = {
+            file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in judges.items()
+        }
+    definition = msgspec.structs.replace(
+        wanted,
+        id=old.id,
+        created=old.created,
+        unmask=old.unmask,
+        v=max(old.v, wanted.v),
+        line_format=old.line_format,
+        judges=_merge_judges(judges, wanted.judges),
+        role_play=_merge_names(old.role_play, wanted.role_play),
+        data=data,
+        grown=grown,
+        **_merge_looks(old, wanted),
+    )
+    if definition != old:
+        folder.write_definition(definition)
     return definition
 
 
@@ -233,6 +245,8 @@ def add_judge(
 
     The caller holds the locks of their readings and of run.json.
     """
+    from unmask.runs.commands import judge_command
+
     old = folder.definition()
     specs = {
         name: msgspec.structs.replace(spec, reader=spec.reader or old.judges[name].reader)

@@ -33,11 +33,11 @@ from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_data, open_subject
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
+from unmask.judges.base import PANEL
 from unmask.models.base import Model, capabilities_of
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
-from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings, plan
 from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState

@@ -135,11 +135,11 @@ def store_scenarios(folder: Folder, dataset: Dataset) -> None:
         folder.write_scenarios(tuple(stored.get(scenario.id, scenario) for scenario in dataset.scenarios))
 
 
-def explain_change(folder: Folder, before: Definition | None, now: Definition) -> str:
+def explain_change(folder: Folder, before: Definition, now: Definition) -> str:
     """What this command has made of the folder, in one line; empty where it goes on as it was."""
-    if before is not None and before.id != now.id:
+    if before.id != now.id:
         return f"{folder.path} held no answers and is defined anew"
-    if before is None or len(before.grown) == len(now.grown):
+    if len(before.grown) == len(now.grown):
         return ""
     size, number = now.grown[-1], sum(now.data.counts.values())
     return f"{folder.path} grows from {size.scenarios} to {number} scenarios; its {size.replies} replies stay"

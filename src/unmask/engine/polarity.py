@@ -8,8 +8,9 @@ the run it comes from as its `source`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from unmask.data.polarity import Polarity, load_answers, store_answer
 from unmask.judges.answers import POLARITY_ORDERS, polarity_answers
 from unmask.judges.letters import imagined, polarity_hash
 from unmask.protocol.plan import JudgeWork, Work
@@ -17,6 +18,9 @@ from unmask.protocol.readings import POLARITY, polarity_digest
 from unmask.protocol.state import ScenarioState
 from unmask.records import Judged, Method, Scenario
 from unmask.runs.definition import JudgeSpec
+
+if TYPE_CHECKING:
+    from unmask.data.polarity import Polarity
 
 PolarityKey = tuple[str | None, str, str, str]
 """Where the answer is kept, the judge, the wording and the digest of the question."""
@@ -60,7 +64,13 @@ class PolarityStore:
         model = spec.model.removeprefix("inspect/")  # whoever sends the requests, the model is the same
         self._judge = " ".join([model, *(f"{treatment.kind}@{treatment.hash}" for treatment in spec.treatments)])
         self._prompt = polarity_hash()
-        self._answers = load_answers(home, judge=self._judge, prompt=self._prompt)
+
+    @cached_property
+    def _answers(self) -> dict[str, Polarity]:
+        """What the side files hold, read when the first scenario asks: most data says itself what *yes* means."""
+        from unmask.data.polarity import load_answers
+
+        return load_answers(self._home, judge=self._judge, prompt=self._prompt)
 
     def lines_for(self, scenario: Scenario, state: ScenarioState) -> tuple[Judged, ...]:
         """The lines that a readings file takes over for this question: none where the judge was asked in this run, and
@@ -93,6 +103,8 @@ class PolarityStore:
         answers = polarity_answers([call for call in state.calls(POLARITY, key) if call.source is None])
         if answers is None:
             return
+        from unmask.data.polarity import Polarity, store_answer
+
         answer = Polarity(
             judge=self._judge, prompt=self._prompt, key=key, answers=answers, run=self._run, scenario=scenario.id
         )

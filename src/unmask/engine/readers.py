@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_same_file
 from unmask.errors import UsageError
+from unmask.judges.base import PANEL
 from unmask.models.base import Model, capabilities_of
 from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role, find_url, read_environment
-from unmask.models.own import AnyModel, as_model
-from unmask.models.providers import open_model
-from unmask.models.tiers import check_tier
+from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
-from unmask.protocol.panel import PANEL
 from unmask.runs.definition import JudgeSpec, judge_file, public_url
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
+
+if TYPE_CHECKING:
+    from unmask.models.own import AnyModel
 
 
 def open_judge(
@@ -40,7 +41,7 @@ def open_judge(
                 advice="Name one judge. A panel is for scoring, of judges that have read everything themselves:"
                 " unmask score RUN --judge panel:A,B,C",
             )
-        judge = open_model(
+        opened = open_model(
             judge,
             role=role,
             base_url=options.judge_base_url,
@@ -48,7 +49,10 @@ def open_judge(
             asks_for_key=asks_for_key,
             tier=options.judge_tier,
         )
-    opened = as_model(judge)
+    else:
+        from unmask.models.own import as_model
+
+        opened = as_model(judge)
     refuse_unknown_additions(opened, options.judge_sampling, prefix=prefix)
     return opened
 

@@ -12,7 +12,6 @@ import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions
 from unmask.data.load import load, select_part
-from unmask.engine.batches import batched_roles
 from unmask.engine.define import (
     NO_MODEL,
     add_judge,
@@ -22,7 +21,6 @@ from unmask.engine.define import (
     pair_judges,
     record_stop,
 )
-from unmask.engine.grow import explain_change
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.readers import Partner, open_judge, open_partner
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
@@ -30,9 +28,7 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import UsageError
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
-from unmask.models.own import AnyModel, as_model
-from unmask.models.providers import open_model
-from unmask.models.tiers import check_tier
+from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype, call_renderer
 from unmask.runs.cost import Purse
@@ -41,6 +37,7 @@ from unmask.runs.folder import Folder
 from unmask.runs.options import Options, RunSettings, options_from
 
 if TYPE_CHECKING:
+    from unmask.models.own import AnyModel
     from unmask.runs.run import Run
 
 IMPATIENCE = 0.5
@@ -96,7 +93,7 @@ def open_run_workload(
 ) -> Iterator[Workload | None]:
     """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile.
     Gives `None` where a rule has ended the run: not even failures are asked again."""
-    batched_roles(options, models)  # what has no batches is refused before there is a folder
+    _check_batches(options, models)  # before there is a folder
     with contextlib.ExitStack() as locks:
         locks.enter_context(folder.lock_replies())
         for name in wanted.judge_files(wanted.judge):
@@ -114,7 +111,10 @@ def open_run_workload(
         dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
         file = definition.judge or NO_MODEL
         with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
-            workload.news = explain_change(folder, before, definition)
+            if before is not None:
+                from unmask.engine.grow import explain_change
+
+                workload.news = explain_change(folder, before, definition)
             yield workload
 
 
@@ -164,7 +164,7 @@ def open_judge_workload(
     """Add a judge to a run, with its partner where `specs` has one, or continue its readings, and open them for a
     session. They are locked meanwhile. With `borrows` it takes over what it has read of the probes in the run that
     lent them."""
-    batched_roles(options, models)
+    _check_batches(options, models)
     with contextlib.ExitStack() as stack:
         for name in specs:
             stack.enter_context(folder.lock_readings(name))
@@ -178,6 +178,14 @@ def open_judge_workload(
             opened = open_workload(folder, definition, options, judge_file=file, models=models)
             workload = stack.enter_context(opened)
         yield workload
+
+
+def _check_batches(options: Options, models: dict[str, Model]) -> None:
+    """Refuse `--batch` where a model has no batch API."""
+    if options.batch is not None:
+        from unmask.engine.batch_work import batched_roles
+
+        batched_roles(options, models)
 
 
 def _open_progress(wanted: bool | None) -> Progress | None:
@@ -236,8 +244,8 @@ def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:
     check_tier(options.tier, model, flag="--tier")
-    opened = (
-        open_model(
+    if isinstance(model, str):
+        opened = open_model(
             model,
             role="subject",
             base_url=options.base_url,
@@ -245,9 +253,10 @@ def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool 
             asks_for_key=asks_for_key,
             tier=options.tier,
         )
-        if isinstance(model, str)
-        else as_model(model)
-    )
+    else:
+        from unmask.models.own import as_model
+
+        opened = as_model(model)
     refuse_unknown_additions(opened, options.sampling)
     return opened
 

@@ -14,16 +14,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.batches import BatchedWorkload, prepare_batches, run_rounds
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.status import draw_status
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
-from unmask.fleet.spread import SpreadModel
 from unmask.models.base import Model
-from unmask.models.endpoint import AnyEndpoint, Endpoint, Limits
+from unmask.models.endpoint import AnyEndpoint, Endpoint, GatedModel, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
@@ -72,9 +70,9 @@ class Endpoints:
         self._own[id(model)] = (gate, limits)
 
     def endpoint_of(self, model: Model) -> AnyEndpoint:
-        if isinstance(model, SpreadModel):  # it has a gate for each of its servers
+        if isinstance(model, GatedModel):
             model.on_free = self.wake_listeners
-            return model
+            return model.gate
         gate, limits = self._own.get(id(model), (model.endpoint, self._limits))
         if gate not in self._gates:
             self._gates[gate] = Endpoint(model.endpoint, limits, on_free=self.wake_listeners)
@@ -154,12 +152,17 @@ def open_workload(
     home = None if dataset is None else dataset.home
     stack = ExitStack()
     try:
-        batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
-        in_batches = stack.enter_context(batches)
+        make_workload: Callable[..., Workload] = Workload
+        in_batches: dict[str, object] = {}
+        if options.batch is not None or folder.has_batches:
+            from unmask.engine.batch_work import BatchedWorkload, prepare_batches
+
+            batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
+            in_batches = stack.enter_context(batches)
+            make_workload = BatchedWorkload if in_batches else Workload
         open_journals(
             [journal_file for role, journal_file in ({SUBJECT: folder.replies} | readings).items() if role in models]
         )
-        make_workload: Callable[..., Workload] = BatchedWorkload if in_batches else Workload
         yield make_workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
@@ -251,7 +254,11 @@ async def run_session(
     def tick() -> None:
         executor.tick()  # of the last one
 
-    if isinstance(workload, BatchedWorkload):
+    if workload.batched:
+        from unmask.engine.batch_work import BatchedWorkload
+        from unmask.engine.batches import run_rounds
+
+        assert isinstance(workload, BatchedWorkload)
         await run_rounds(workload, send_live, listen=interruption.listen, tick=tick)
     else:
         await send_live()

@@ -21,14 +21,12 @@ from unmask.models.endpoint import AnyEndpoint
 from unmask.records import Verdict
 from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus, read_status, status_path
 from unmask.stats.rate import rate
-from unmask.text import replace_surrogates, strip_controls
+from unmask.text import clean_line, replace_surrogates, shorten_error
 
 DRAW_INTERVAL = 1.0
 """Seconds between two pictures."""
 WINDOW = 10
 """Pictures over which calls a second are counted, and within which an error counts as being tried again."""
-LONGEST_ERROR = 100
-"""Characters of an error that are quoted."""
 
 
 @contextlib.asynccontextmanager
@@ -42,24 +40,13 @@ async def draw_status(workload: Workload, executor: Executor) -> AsyncIterator[N
             yield
         ended = "done"
     except UnmaskError as error:
-        ended = _clean(str(error))
+        ended = clean_line(str(error))
         raise
     except (asyncio.CancelledError, KeyboardInterrupt):
         ended = "interrupted"
         raise
     finally:
         artist.draw(ended=ended)
-
-
-def shorten_error(error: str) -> str:
-    """The error of a request in one short line, without the model and the address that it begins with."""
-    where, _, reason = _clean(error).partition(": ")
-    reason = reason or where
-    return reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + "…"
-
-
-def _clean(text: str) -> str:
-    return replace_surrogates(" ".join(strip_controls(text).split()))
 
 
 class _StatusArtist:

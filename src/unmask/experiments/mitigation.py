@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unmask.analysis.compare import ComparedRun, RunSide, compare, lie_chance, open_sides
+from unmask.analysis.compare import ComparedRun, compare
+from unmask.analysis.sides import RunSide, lie_chance, open_sides
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
 from unmask.protocol.guards import find_warnings
-from unmask.protocol.takes import tally_lies
+from unmask.protocol.measures import tally_lies
 from unmask.records import Accuracy, Archetype, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting

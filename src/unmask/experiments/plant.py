@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 
 from unmask.errors import UsageError
-from unmask.protocol.intervals import overlap
+from unmask.protocol.belief import overlap
 from unmask.protocol.probes import messages, slots
 from unmask.records import (
     DIRECT,

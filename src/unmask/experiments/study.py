@@ -152,8 +152,8 @@ class CostMeter:
             calls = (spent.subject or 0) + (spent.judge or 0)
             for kind in tokens:
                 counts = [count for name, count in spent.tokens.items() if name.endswith(f"_{kind}")]
-                known = [count for count in counts if count is not None]
-                tokens[kind] = sum(known) if len(known) == len(counts) else None
+                reported = [count for count in counts if count is not None]
+                tokens[kind] = sum(reported) if len(reported) == len(counts) else None
         self._study.add_cost(
             ArmCost(
                 arm=self._arm.name,

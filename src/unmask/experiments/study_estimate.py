@@ -242,7 +242,7 @@ def _estimate_memory(design: StudyDesign, shape: ModelShape, *, on_gpu: bool) ->
         judge = round(JUDGE_WEIGHTS * BILLION * each * SPARE) + (KEYS_AND_VALUES if on_gpu else KEYS_AND_VALUES // 2)
     lorra = 0
     if design.lorra is not None:
-        from unmask.whitebox.lorra import middle_third
+        from unmask.whitebox.lorra_trainer import middle_third
 
         depth = middle_third(shape.layers)[-1] + 1
         lorra = each * design.lorra.batch * LORRA_TOKENS // 3 * depth * (16 * shape.width + 4 * shape.inner)

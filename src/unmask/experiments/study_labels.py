@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Item, list_items, reply_context
+from unmask.analysis.label_sheets import Item, reply_context
+from unmask.analysis.labels import list_items
 from unmask.errors import DataError, UsageError
 from unmask.experiments.study_arms import BASE, BASE_AGAIN, TREATED, OpenStudy, StudySource, find_chosen, open_arms
 from unmask.files import file_exists, read_bytes, refuse_linked_folder, write_atomically

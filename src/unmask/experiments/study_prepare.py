@@ -118,7 +118,8 @@ def _draw_random_file(study: StudyFolder, arm: Arm, path: Path, *, honest: Path 
 
 
 def _train_adapter(study: StudyFolder, arm: Arm, path: Path, *, report: Report) -> None:
-    from unmask.whitebox.lorra import LorraJob, LorraSettings, StepReport, refuse_job, train
+    from unmask.whitebox.lorra import LorraJob, refuse_job, train
+    from unmask.whitebox.lorra_trainer import LorraSettings, StepReport
 
     design, wanted = study.design, study.design.lorra or LorraArms()
     settings = LorraSettings(

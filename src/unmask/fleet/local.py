@@ -46,12 +46,12 @@ class LocalFleet:
             raise
         except BaseException:  # the caller may have been cancelled: then the end is awaited by `close`
             process.ask_to_end()
-            leaving = asyncio.create_task(self._end(process, gpus))
+            leaving = asyncio.create_task(self._end_process(process, gpus))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
             raise
         server = Server(spec, base_url=event.address, key=process.key)
-        self._running[server] = process, asyncio.create_task(self._watch(server, process, gpus))
+        self._running[server] = process, asyncio.create_task(self._await_loss(server, process, gpus))
         return server
 
     async def drop(self, server: Server) -> None:
@@ -68,16 +68,16 @@ class LocalFleet:
             await self.drop(server)
         await asyncio.gather(*self._leaving)
 
-    async def _watch(self, server: Server, process: SupervisedServer, gpus: list[int]) -> None:
+    async def _await_loss(self, server: Server, process: SupervisedServer, gpus: list[int]) -> None:
         """Until the server is gone: then it is lost, unless it was dropped. Its GPUs are free when its last process
         has ended."""
         event = await run_in_daemon(process.next_event)
         if server in self._running:
             server.reason = event.describe(server.spec.name)
             server.lost.set()
-        await self._end(process, gpus)
+        await self._end_process(process, gpus)
         self._running.pop(server, None)
 
-    async def _end(self, process: SupervisedServer, gpus: list[int]) -> None:
+    async def _end_process(self, process: SupervisedServer, gpus: list[int]) -> None:
         await run_in_daemon(process.end)
         self._free += gpus

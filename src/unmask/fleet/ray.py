@@ -97,11 +97,11 @@ class RayFleet:
             raise NoRoom(f"server {spec.name} needs {spec.gpus} GPUs, and {free:g} are free")
         self._placing += spec.gpus
         try:
-            return await self._place(spec)
+            return await self._start_actor(spec)
         finally:
             self._placing -= spec.gpus
 
-    async def _place(self, spec: ServerSpec) -> Server:
+    async def _start_actor(self, spec: ServerSpec) -> Server:
         options: dict[str, Any] = {
             **{"num_gpus": spec.gpus, "num_cpus": 0, "max_restarts": 0, "max_concurrency": 4},
             **({"label_selector": dict(spec.labels)} if spec.labels else {}),
@@ -125,7 +125,7 @@ class RayFleet:
             self._ray.kill(actor)
             raise ServerFailed(event["failed"])
         server = Server(spec, base_url=event["address"], key=event["key"])
-        self._running[server] = actor, asyncio.create_task(self._watch(server, actor))
+        self._running[server] = actor, asyncio.create_task(self._await_loss(server, actor))
         return server
 
     async def drop(self, server: Server) -> None:
@@ -156,7 +156,7 @@ class RayFleet:
             await self.drop(server)
         self._ray.shutdown()
 
-    async def _watch(self, server: Server, actor: Any) -> None:
+    async def _await_loss(self, server: Server, actor: Any) -> None:
         try:
             server.reason = await _await_result(actor.await_loss.remote())
         except self._ray.exceptions.RayError as error:

@@ -14,7 +14,6 @@ The standard library only, and Linux only. The key of the server comes in the va
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import os
@@ -25,9 +24,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
+
+from unmask.fleet.descendants import (
+    adopt_orphans,
+    describe_exit,
+    end_descendants,
+    end_with_parent,
+    reap_children,
+    send_signal,
+)
 
 KEY_VARIABLE = "UNMASK_SERVER_KEY"
 SERVER_KEY_VARIABLES = (KEY_VARIABLE, "VLLM_API_KEY")
@@ -42,15 +50,11 @@ POLL = 0.2
 """Seconds between two looks whether a server that starts is up."""
 MOST_FAILED_CHECKS = 3
 """Checks in a row that fail before a server that is still there counts as lost."""
-LONGEST_KILL = 20.0
-"""Seconds after which processes that survive SIGKILL, in the hands of a driver, are left to the system."""
 
 USER_AGENT = "unmask-fleet-check"
 """What the questions of the supervisor are signed with, so that a server can tell them from those of a run."""
 QUESTION = [{"role": "user", "content": "Answer with one word: ready?"}]
 CHOICES = ["1", "2"]
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,15 +63,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.platform != "linux":
         print("unmask.fleet.serve needs Linux: no other system lets a process adopt orphans", file=sys.stderr)
         return 2
-    _set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     guardian = os.getpid()
     supervisor = os.fork()
     if supervisor == 0:
         os.setsid()  # kill -9 of a process group must not hit both
-        _end_with_parent(signal.SIGTERM, guardian)
-        _set_process_option(_PR_SET_CHILD_SUBREAPER, 1)
+        end_with_parent(signal.SIGTERM, guardian)
+        adopt_orphans()
         return Supervisor(settings).run()
-    return _guard(supervisor)
+    return _guard_supervisor(supervisor)
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -85,13 +89,13 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _guard(supervisor: int) -> int:
+def _guard_supervisor(supervisor: int) -> int:
     """Wait for the supervisor, and end what it leaves behind. Its own parent may be gone although the pipe is open:
     a process that was forked from the parent may hold the other end."""
     parent, orphaned = os.getppid(), False
 
     def pass_on(*_: object) -> None:
-        _send_signal(supervisor, signal.SIGTERM)
+        send_signal(supervisor, signal.SIGTERM)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
@@ -143,12 +147,12 @@ class Supervisor:
         try:
             server = self._start_server([fill_places(part, places) for part in settings.command])
         except OSError as error:
-            return self._report("failed", f"{settings.command[0]} cannot be started: {error.strerror or error}")
+            return self._print_event("failed", f"{settings.command[0]} cannot be started: {error.strerror or error}")
         probe = ServerProbe(settings, port=port, key=self.key)
         threading.Thread(target=self._check_for_ever, args=(probe,), daemon=True).start()
-        return self._watch(server, probe)
+        return self._watch_server(server, probe)
 
-    def _watch(self, server: subprocess.Popen[bytes], probe: ServerProbe) -> int:
+    def _watch_server(self, server: subprocess.Popen[bytes], probe: ServerProbe) -> int:
         """Until the server, the parent or the patience with the server is at an end."""
         ready, parent_pipe = False, 0
         while True:
@@ -165,12 +169,12 @@ class Supervisor:
             if server.returncode is not None:
                 end_descendants(grace=0.0)  # what is left of a server that is dead can only hold its memory
                 self._copier.join(2.0)
-                return self._report("lost" if ready else "failed", describe_exit(server.returncode))
+                return self._print_event("lost" if ready else "failed", describe_exit(server.returncode))
             if event == "ready":
                 ready = True
                 print(json.dumps({"event": "ready", "address": probe.address, "port": probe.port}), flush=True)
             elif event:
-                self._report(event, reason)
+                self._print_event(event, reason)
                 end_descendants(first=server, grace=self.settings.grace)
                 return 1
 
@@ -186,14 +190,14 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             env={**os.environ, **dict.fromkeys(SERVER_KEY_VARIABLES, self.key)} if self.key else None,
             start_new_session=True,
-            preexec_fn=lambda: _end_with_parent(signal.SIGKILL, supervisor),  # noqa: PLW1509  no thread runs yet
+            preexec_fn=lambda: end_with_parent(signal.SIGKILL, supervisor),  # noqa: PLW1509  no thread runs yet
         )
         assert server.stdout is not None
         self._copier = threading.Thread(target=self.log.copy_from, args=(server.stdout,), daemon=True)
         self._copier.start()
         return server
 
-    def _report(self, event: str, reason: str) -> int:
+    def _print_event(self, event: str, reason: str) -> int:
         tail = self.log.read_tail()
         if "out of memory" in tail.lower():
             reason += "; the log says: out of memory"
@@ -204,7 +208,7 @@ class Supervisor:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody listens any more; the end of Python flushes again
         return 1
 
-    def _tell(self, event: str, reason: str = "") -> None:
+    def _queue_news(self, event: str, reason: str = "") -> None:
         self._news.append((event, reason))
         os.write(self._wake_writer, b"!")
 
@@ -212,9 +216,9 @@ class Supervisor:
         try:
             probe.await_ready()
         except CheckFailed as error:
-            self._tell("failed", str(error))
+            self._queue_news("failed", str(error))
             return
-        self._tell("ready")
+        self._queue_news("ready")
         failed = 0
         while failed < MOST_FAILED_CHECKS:
             time.sleep(self.settings.check_every)
@@ -224,7 +228,7 @@ class Supervisor:
             except CheckFailed as error:
                 failed = MOST_FAILED_CHECKS if error.final else failed + 1
                 reason = str(error)
-        self._tell("lost", reason)
+        self._queue_news("lost", reason)
 
 
 class ServerProbe:
@@ -241,7 +245,7 @@ class ServerProbe:
     def await_ready(self) -> None:
         """Returns when the server is healthy and has given a real answer, and a constrained one if that is wanted."""
         deadline, trouble = time.monotonic() + self.settings.ready_within, "it never answered"
-        steps: list[Callable[[float], None]] = [self._look_at_health, self._ask]
+        steps: list[Callable[[float], None]] = [self._look_at_health, self._ask_completion]
         if self.settings.choices:
             steps.append(self._ask_constrained)
         while steps:
@@ -262,7 +266,7 @@ class ServerProbe:
         patience = self.settings.answers_within
         self._look_at_health(patience)
         try:
-            self._ask(patience)
+            self._ask_completion(patience)
         except CheckFailed as error:
             if error.late:
                 raise CheckFailed(f"it says that it is well, and {error}", final=True) from None
@@ -270,15 +274,15 @@ class ServerProbe:
                 raise
 
     def _look_at_health(self, patience: float) -> None:
-        status, _ = self._send("GET", "/health", patience)
+        status, _ = self._send_request("GET", "/health", patience)
         if status == 404:
-            status, _ = self._send("GET", "/v1/models", patience)
+            status, _ = self._send_request("GET", "/v1/models", patience)
         if status != 200:
             raise CheckFailed(f"its health check says HTTP {status}")
 
-    def _ask(self, patience: float, **extra: Any) -> Any:
+    def _ask_completion(self, patience: float, **extra: Any) -> Any:
         body = {"model": self.settings.name, "messages": QUESTION, "max_tokens": 1, "temperature": 0.0, **extra}
-        status, content = self._send("POST", "/v1/chat/completions", patience, body)
+        status, content = self._send_request("POST", "/v1/chat/completions", patience, body)
         if status in (429, 503):
             raise CheckFailed(f"a completion was refused with HTTP {status}", busy=True)
         text = content.decode("utf-8", "replace")
@@ -290,7 +294,9 @@ class ServerProbe:
             raise CheckFailed(f"a completion came back that is none: {text[:300]}", final=True) from None
 
     def _ask_constrained(self, patience: float) -> None:
-        choice = self._ask(patience, structured_outputs={"choice": CHOICES}, logprobs=True, top_logprobs=len(CHOICES))
+        choice = self._ask_completion(
+            patience, structured_outputs={"choice": CHOICES}, logprobs=True, top_logprobs=len(CHOICES)
+        )
         answer, probabilities = (choice.get("message") or {}).get("content"), choice.get("logprobs")
         if answer not in CHOICES or not probabilities:
             raise CheckFailed(
@@ -299,7 +305,7 @@ class ServerProbe:
                 final=True,
             )
 
-    def _send(self, method: str, path: str, patience: float, body: object = None) -> tuple[int, bytes]:
+    def _send_request(self, method: str, path: str, patience: float, body: object = None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self._place, timeout=max(patience, 0.1))
         try:
             connection.request(method, path, None if body is None else json.dumps(body), self._headers)
@@ -325,11 +331,11 @@ class BoundedLog:
         """Until nobody can write any more. A disk that is full must not stop the server."""
         while chunk := os.read(output.fileno(), 1 << 16):
             try:
-                self._append(chunk)
+                self._append_bounded(chunk)
             except OSError:
                 continue
 
-    def _append(self, chunk: bytes) -> None:
+    def _append_bounded(self, chunk: bytes) -> None:
         self._file.write(chunk)
         if self._file.tell() > self._head + 2 * self._tail:
             self._file.seek(-self._tail, os.SEEK_END)
@@ -351,89 +357,6 @@ def read_log_tail(path: Path, lines: int = TAIL_LINES) -> str:
             return "\n".join(file.read().decode("utf-8", "replace").splitlines()[-lines:])
     except OSError:
         return ""
-
-
-# --- processes --------------------------------------------------------------------------------------------------
-
-
-def list_descendants() -> list[int]:
-    """The processes below this one, by parent, whatever their session."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in read_parents():
-        children.setdefault(parent, []).append(pid)
-    below, generation = [], [os.getpid()]
-    while generation:
-        generation = [child for pid in generation for child in children.get(pid, ())]
-        below += generation
-    return below
-
-
-def read_parents() -> Iterator[tuple[int, int]]:
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            try:
-                with open(f"/proc/{entry.name}/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()  # a name may hold spaces and brackets
-            except OSError:
-                continue
-            yield int(entry.name), int(fields[1])
-
-
-def end_descendants(*, first: subprocess.Popen[bytes] | None = None, grace: float) -> None:
-    """End all processes below this one. `first` is asked with SIGTERM and has `grace` seconds to end what it started;
-    what is left then, or once `first` is gone, is killed."""
-    if first is not None and first.returncode is None:
-        _send_signal(first.pid, signal.SIGTERM)
-        deadline = time.monotonic() + grace
-        while first.returncode is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-            reap_children(first)
-    deadline = time.monotonic() + LONGEST_KILL
-    while (left := list_descendants()) and time.monotonic() < deadline:
-        for pid in left:
-            _send_signal(pid, signal.SIGKILL)
-        time.sleep(0.01)
-        reap_children(first)
-
-
-def reap_children(server: subprocess.Popen[bytes] | None) -> None:
-    """Take note of all children that have ended, adopted ones too, and of how the server ended."""
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        if server is not None and pid == server.pid:
-            server.returncode = os.waitstatus_to_exitcode(status)
-
-
-def _send_signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _set_process_option(option: int, value: int) -> None:
-    import ctypes
-
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
-
-
-def _end_with_parent(number: signal.Signals, parent: int) -> None:
-    """This process gets the signal when its parent dies, also if that has happened just now."""
-    _set_process_option(_PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), number)
-
-
-def describe_exit(code: int) -> str:
-    if code >= 0:
-        return f"the server ended with exit code {code}"
-    name = signal.Signals(-code).name
-    hint = "; Linux ends processes this way when memory runs out" if name == "SIGKILL" else ""
-    return f"the server was ended by {name}{hint}"
 
 
 # --- the command ------------------------------------------------------------------------------------------------

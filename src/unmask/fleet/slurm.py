@@ -211,7 +211,7 @@ class SlurmFleet:
         identity = f"server-{secrets.token_hex(6)}"
         self._placing += 1
         try:
-            job = await run_in_daemon(lambda: self._submit(spec, identity))
+            job = await run_in_daemon(lambda: self._submit_job(spec, identity))
             try:
                 written = await self._await_file(spec, job, identity)
             except BaseException:
@@ -225,7 +225,7 @@ class SlurmFleet:
             self._placing -= 1
         server = Server(spec, base_url=written.address, key=written.key)
         server.deadline = written.deadline
-        self._running[server] = job, identity, asyncio.create_task(self._watch(server, job, identity))
+        self._running[server] = job, identity, asyncio.create_task(self._follow_job(server, job, identity))
         return server
 
     async def drop(self, server: Server) -> None:
@@ -243,7 +243,7 @@ class SlurmFleet:
         await asyncio.gather(*(self.drop(server) for server in list(self._running)))
         self._closed.set()
 
-    def _submit(self, spec: ServerSpec, identity: str) -> Any:
+    def _submit_job(self, spec: ServerSpec, identity: str) -> Any:
         executor = self._submitit.AutoExecutor(folder=self._folder / "jobs", cluster=self._cluster)
         executor.update_parameters(timeout_min=self._minutes, name=f"unmask-{spec.name}"[:60], gpus_per_node=spec.gpus)
         if self._cluster == "slurm" and spec.labels:
@@ -277,7 +277,7 @@ class SlurmFleet:
             raise ServerFailed(written.reason)
         return written
 
-    async def _watch(self, server: Server, job: Any, identity: str) -> None:
+    async def _follow_job(self, server: Server, job: Any, identity: str) -> None:
         """Until the job is over; the server is lost by that, unless it was dropped."""
         reason = None
         while reason is None:

@@ -8,7 +8,7 @@ no wrong address: only when none is left and none is expected the run ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from unmask.errors import FatalModelError, TransientModelError
 from unmask.fleet.base import Server
 from unmask.models.base import Capabilities, Model
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.endpoint import AnyEndpoint, Endpoint, GatedModel, Limits
 from unmask.models.keys import Key
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import Completion, Request
@@ -72,7 +72,7 @@ class SpreadMember:
         return max(0, self.gate.free(self.model) - self.reserved)
 
 
-class SpreadModel:
+class SpreadModel(GatedModel):
     """A model whose servers come and go. `name` is as for any model, `vllm/NAME`; `expected` says how many servers
     there are or will be. Whoever places them calls `add` for each that is ready, also for one that replaces a lost one,
     and `give_up` for each that will not come (back).
@@ -86,7 +86,6 @@ class SpreadModel:
         self.endpoint = f"fleet:{name}"
         self.limits = limits or Limits()
         self.expected = expected
-        self.on_free: Callable[[], None] | None = None
         self.last_error: str | None = None
         self._timeout = timeout
         self._capabilities = open_served_model(name, base_url="http://127.0.0.1:9/v1", key="").capabilities
@@ -99,6 +98,10 @@ class SpreadModel:
         """Tasks that wait for a server, with their users."""
         self._past = {"retries": 0, "throttles": 0}
         """What servers counted that are gone."""
+
+    @property
+    def gate(self) -> AnyEndpoint:
+        return self
 
     # --- what the one who places servers says ---------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class SpreadModel:
         for name in self._past:
             self._past[name] += getattr(member.gate, name)
         for task in member.calls:
-            task.cancel()  # `_send` takes that back and goes elsewhere
+            task.cancel()  # `_send_to_member` takes that back and goes elsewhere
         leaving = asyncio.create_task(self._close_member(member))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
@@ -221,7 +224,7 @@ class SpreadModel:
         member = self._pick_member()
         if member is not None:
             member.reserved += 1
-        return self._send(member, request, user)
+        return self._send_to_member(member, request, user)
 
     def vouch(self, model: Model) -> None:
         """Nothing to do: supervisors have had answers of all servers."""
@@ -243,7 +246,7 @@ class SpreadModel:
             default=None,
         )
 
-    async def _send(self, member: SpreadMember | None, request: Request, user: object) -> Completion:
+    async def _send_to_member(self, member: SpreadMember | None, request: Request, user: object) -> Completion:
         task = asyncio.current_task()
         assert task is not None
         if member is not None:

@@ -46,6 +46,9 @@ class Style(StrEnum):
         return cls.VERBATIM if value == "rules" else None
 
 
+PANEL = "panel:"
+"""How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
+
 HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
 """Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
 

@@ -83,11 +83,6 @@ def find_doubt(scenario: Scenario, text: str, listed: Sequence[Figure], groups: 
     return _doubt_kind(hole, best, others)
 
 
-def _says_beside(text: str, context: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether a text has words that the proposition and its question do not have."""
-    return any(words.search(text) and not words.search(context) for words in patterns)
-
-
 def _is_of_another_time(scenario: Scenario, best: Figure, listed: Sequence[Figure]) -> bool:
     """Whether the clause of a figure names a time that the proposition does not, or its value is given for one."""
     wanted = find_moments(scenario.proposition)

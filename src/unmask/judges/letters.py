@@ -7,7 +7,9 @@ Everything a stranger wrote (replies, drafts, prompts, statements) stands betwee
 close its own block. The scenario has a code of its own and the reply stands last with another, so that all takes of a
 scenario are asked about in the same words up to the reply: a provider works these through once.
 
-The wording lives in `texts/*.md`; `wording.prompts_hash` names it for the run.
+The wording lives in `texts/*.md`. `prompts_hash` names it: one hash for each style of judge, over the texts that it is
+sent. Two runs with the same hash asked their judges in the same words. `run.json` holds it, and a run is continued only
+in the words it began with.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from unmask.judges import answers, tagged
-from unmask.judges.base import Reader
+from unmask.judges.base import Reader, Style
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -295,3 +297,45 @@ def _shorten(text: str, *, room: int, code: str) -> str:
     tail = room // 3
     head = room - tail
     return f"{text[:head]}\n[GAP of {len(text) - room} characters {code}]\n{text[-tail:]}"
+
+
+# --- the names of the wording ------------------------------------------------------------------------------------
+
+_OWN_TEXTS = {Style.CHOOSE: "choose", Style.PICKS: "pick"}
+"""How the names of texts begin that one style alone uses."""
+
+FIRST_COMMON_HASH = "4ea9f9a9754562f7026e"
+"""What `run.json` called the first wording of every style, when one hash covered the texts of all."""
+
+FIRST_HASHES = {
+    Style.LETTERS: "a87d4996fa5e37d91244",
+    Style.CHOOSE: "a3eaf0be9365e2e98b23",
+    Style.PICKS: "07378e407f874313ca49",
+}
+"""The same wording by style."""
+
+
+def list_used_texts(style: Style) -> tuple[str, ...]:
+    """The texts that a judge of this style may be sent, with those of its folder `texts/STYLE`. Questions beside
+    the proposition (`asides`) are not among them: what they ask is no part of a reading."""
+    folder = list_texts(style.value)
+    if own := _OWN_TEXTS.get(style):
+        names = tuple(name for name in list_texts() if name.startswith(own))
+        return (*names, *list_texts("figures"), *folder)
+    names = tuple(name for name in list_texts() if not name.startswith(tuple(_OWN_TEXTS.values())))
+    return (*names, *folder)
+
+
+def prompts_hash(style: Style = Style.LETTERS) -> str:
+    """Names the texts that a style uses and how they are put together. The texts of other styles may change."""
+    layout = FIGURES_LAYOUT if style in _OWN_TEXTS else LAYOUT
+    state = hashlib.blake2b(str(layout).encode(), digest_size=10)
+    for name in list_used_texts(style):
+        data = text_of(name).encode()
+        state.update(f"\n{name} {len(data)}\n".encode() + data)
+    return state.hexdigest()
+
+
+def hash_by_style(prompts: str, style: Style) -> str:
+    """The hash that these words have today, whichever version of unmask wrote it down."""
+    return FIRST_HASHES.get(style, prompts) if prompts == FIRST_COMMON_HASH else prompts

@@ -21,12 +21,12 @@ import msgspec
 from unmask.errors import FatalModelError, IncompleteError, ModelError, TransientModelError, UsageError
 from unmask.models.anthropic import Anthropic
 from unmask.models.base import Model
-from unmask.models.batch_services import AZURE_BATCHES, AZURE_HOSTS, BatchService
 from unmask.models.failures import exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer
 from unmask.models.keys import Target
 from unmask.models.openai import OpenAI
 from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService
 from unmask.records import Record
 
 TIMEOUT = 600.0
@@ -144,15 +144,15 @@ class BatchClient:
 
     async def look(self, remote: str) -> RemoteBatch | None:
         """How a batch is; `None` where the provider does not know it any more."""
-        body = await self._fetch("GET", f"{self.root}/{remote}", missing_ok=True)
-        return None if body is None else self._describe(_decode_object(body))
+        body = await self._fetch_body("GET", f"{self.root}/{remote}", missing_ok=True)
+        return None if body is None else self._read_batch(_decode_object(body))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         """All results of a batch that is over; `None` where the provider has deleted them."""
         raise NotImplementedError
 
     async def cancel(self, remote: str) -> None:
-        await self._fetch("POST", f"{self.root}/{remote}/cancel", payload={})
+        await self._fetch_body("POST", f"{self.root}/{remote}/cancel", payload={})
 
     async def find(
         self, *, file: str | None, ids: frozenset[str], since: float, seen: frozenset[str]
@@ -179,18 +179,18 @@ class BatchClient:
         rows: list[RemoteBatch] = []
         for _ in range(MOST_PAGES):
             turn = f"&{self.after}={rows[-1].id}" if rows else ""
-            body = await self._fetch("GET", f"{self.root}?limit={PAGE}{turn}", missing_ok=True)
+            body = await self._fetch_body("GET", f"{self.root}?limit={PAGE}{turn}", missing_ok=True)
             if body is None:
                 raise UnlistedError
-            content = _decode(body)
+            content = _decode_json(body)
             page = content if isinstance(content, list) else content.get("data") or []
-            rows += [self._describe(row) for row in page]
+            rows += [self._read_batch(row) for row in page]
             more = isinstance(content, dict) and content.get("has_more")
             if not page or not more or (rows[-1].created or since) < since:
                 break
         return rows
 
-    def _describe(self, row: Mapping[str, Any]) -> RemoteBatch:
+    def _read_batch(self, row: Mapping[str, Any]) -> RemoteBatch:
         row = row.get("job") or row  # Together answers so to create
         state = str(row.get("status") or row.get("processing_status") or "").lower()
         errors = row.get("errors")
@@ -212,9 +212,11 @@ class BatchClient:
             problems=problems if state == "failed" else (),
         )
 
-    async def _fetch(self, method: str, path: str, *, payload: object = None, missing_ok: bool = False) -> bytes | None:
+    async def _fetch_body(
+        self, method: str, path: str, *, payload: object = None, missing_ok: bool = False
+    ) -> bytes | None:
         """The body of an answer. Tried again where that may help: nothing here makes anything."""
-        call = partial(self._call, method, path, payload=payload, missing_ok=missing_ok)
+        call = partial(self._send_once, method, path, payload=payload, missing_ok=missing_ok)
         return await self._try_again(call)
 
     async def _try_again(self, call: Callable[[], Awaitable[bytes | None]]) -> bytes | None:
@@ -227,7 +229,7 @@ class BatchClient:
                 await asyncio.sleep(max(error.retry_after or 0.0, 2.0**attempt))
         raise AssertionError("the last try has returned or raised")
 
-    async def _call(
+    async def _send_once(
         self,
         method: str,
         path: str,
@@ -237,7 +239,7 @@ class BatchClient:
         content_type: str | None = None,
         missing_ok: bool = False,
     ) -> bytes | None:
-        target = self._target(path, content_type)
+        target = self._target_at(path, content_type)
         channel = Channel(target, timeout=TIMEOUT)
         try:
             data = msgspec.json.encode(payload) if payload is not None else body
@@ -250,7 +252,7 @@ class BatchClient:
             return None
         raise exception_for(parse_problem(answer.status, answer.body, answer.headers), target)
 
-    def _target(self, path: str, content_type: str | None) -> Target:
+    def _target_at(self, path: str, content_type: str | None) -> Target:
         target = self.model.target
         parts = urlsplit(target.url)
         path, _, query = path.partition("?")
@@ -287,7 +289,7 @@ class FileBatches(BatchClient):
         body = "\r\n".join([*parts, opening]).encode() + b"\n".join(lines) + f"\n\r\n--{boundary}--\r\n".encode()
         kind = f"multipart/form-data; boundary={boundary}"
         answer = await self._try_again(
-            lambda: self._call("POST", self.service.upload_path, body=body, content_type=kind)
+            lambda: self._send_once("POST", self.service.upload_path, body=body, content_type=kind)
         )
         return str(_decode_object(answer)["id"])
 
@@ -295,13 +297,13 @@ class FileBatches(BatchClient):
         payload: dict[str, Any] = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}
         if self.service.metadata:
             payload["metadata"] = {"unmask": batch}
-        body = await self._call("POST", self.root, payload=payload)
-        return self._describe(_decode_object(body))
+        body = await self._send_once("POST", self.root, payload=payload)
+        return self._read_batch(_decode_object(body))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         results: list[BatchResult] = []
         for file in batch.files:
-            body = await self._fetch("GET", f"/files/{file}/content", missing_ok=True)
+            body = await self._fetch_body("GET", f"/files/{file}/content", missing_ok=True)
             if body is None:
                 return None
             results += [_read_result(row) for row in _each_row(body)]
@@ -318,11 +320,11 @@ class MessageBatches(BatchClient):
         return msgspec.json.encode({"custom_id": name, "params": payload})
 
     async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        body = await self._call("POST", self.root, body=b'{"requests":[' + b",".join(lines) + b"]}")
-        return self._describe(_decode_object(body))
+        body = await self._send_once("POST", self.root, body=b'{"requests":[' + b",".join(lines) + b"]}")
+        return self._read_batch(_decode_object(body))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
-        body = await self._fetch("GET", f"{self.root}/{batch.id}/results", missing_ok=True)
+        body = await self._fetch_body("GET", f"{self.root}/{batch.id}/results", missing_ok=True)
         return None if body is None else [_read_message_result(row) for row in _each_row(body)]
 
 
@@ -331,11 +333,11 @@ class InlineBatches(BatchClient):
 
     async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
         frame = msgspec.json.encode({"model": self.model.served_name, "endpoint": self.service.chat_url})
-        body = await self._call("POST", self.root, body=frame[:-1] + b',"requests":[' + b",".join(lines) + b"]}")
-        return self._describe(_decode_object(body))
+        body = await self._send_once("POST", self.root, body=frame[:-1] + b',"requests":[' + b",".join(lines) + b"]}")
+        return self._read_batch(_decode_object(body))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
-        body = await self._fetch("GET", f"{self.root}/{batch.id}", missing_ok=True)
+        body = await self._fetch_body("GET", f"{self.root}/{batch.id}", missing_ok=True)
         if body is None:
             return None
         return [_read_result(row) for row in _decode_object(body).get("results") or ()]
@@ -347,7 +349,7 @@ class InlineBatches(BatchClient):
         )
 
 
-def _decode(body: bytes | None) -> Any:
+def _decode_json(body: bytes | None) -> Any:
     try:
         return json.loads((body or b"").decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -355,7 +357,7 @@ def _decode(body: bytes | None) -> Any:
 
 
 def _decode_object(body: bytes | None) -> dict[str, Any]:
-    content = _decode(body)
+    content = _decode_json(body)
     inner = content.get("job") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance((inner or content).get("id"), str):
         raise TransientModelError("the batch API answered without an id")

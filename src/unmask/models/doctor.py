@@ -230,7 +230,7 @@ def _format_size(files: Iterable[Path]) -> str:
 
 
 def _check_bundled_sets() -> Iterator[Check]:
-    from unmask.data.bundled import bundled_sets
+    from unmask.data.load import bundled_sets
 
     for name, file in bundled_sets().items():
         count = sum(1 for line in file.read_bytes().splitlines() if line.strip())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
@@ -165,6 +166,17 @@ class AnyEndpoint(Protocol):
     def vouch(self, model: Model) -> None: ...
     def stop(self, user: object = None) -> None: ...
     async def close(self) -> None: ...
+
+
+class GatedModel(ABC):
+    """A model that brings its own gate: it has several servers, with an `Endpoint` for each."""
+
+    on_free: Callable[[], None] | None = None
+    """Called whenever one of them has room."""
+
+    @property
+    @abstractmethod
+    def gate(self) -> AnyEndpoint: ...
 
 
 class Endpoint:

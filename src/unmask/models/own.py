@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, UsageError
 from unmask.models.base import Capabilities, Model
 from unmask.models.daemon import DaemonPool
+from unmask.models.providers import OWN_PREFIX
 from unmask.records import Choice, Completion, Request
 
 Answer = Callable[[list[dict[str, str]]], str | Awaitable[str]]
@@ -26,8 +27,6 @@ class Completing(Protocol):
 
 AnyModel = Model | Completing | Answer
 
-OWN_PREFIX = "python/"
-"""What the name of a function begins with in `run.json`."""
 MOST_WORDS = 300
 """Characters that are kept of what an exception says."""
 

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from unmask.errors import UsageError
-from unmask.models.batch_services import BATCH
 from unmask.models.providers import PROVIDERS, Provider, provider_of
+from unmask.models.tiers import BATCH
 from unmask.records import Record, Usage
 
 _FREE = ("scripted", "embedded", "gguf", "hf")

@@ -13,14 +13,6 @@ import msgspec
 
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Model
-from unmask.models.batch_services import (
-    ANTHROPIC_BATCHES,
-    GROQ_BATCHES,
-    OPENAI_BATCHES,
-    OPENROUTER_BATCHES,
-    TOGETHER_BATCHES,
-    BatchService,
-)
 from unmask.models.keys import (
     KEY_VARIABLE,
     URL_VARIABLE,
@@ -33,8 +25,21 @@ from unmask.models.keys import (
     origin,
     read_environment,
 )
-from unmask.models.own import OWN_PREFIX
+from unmask.models.tiers import (
+    ANTHROPIC_BATCHES,
+    GROQ_BATCHES,
+    OPENAI_BATCHES,
+    OPENROUTER_BATCHES,
+    STANDARD,
+    TIERS,
+    TOGETHER_BATCHES,
+    BatchService,
+    TierChoice,
+)
 from unmask.records import Record
+
+OWN_PREFIX = "python/"
+"""What the name of a model begins with that is a function of a Python program: see `models/own`."""
 
 
 class _OpenChat(Protocol):
@@ -226,7 +231,6 @@ def open_model(
     model = row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
     if row.flex is not None:
         from unmask.models.openai import OpenAI
-        from unmask.models.tiers import TierChoice
 
         if isinstance(model, OpenAI):
             model.tiers = TierChoice(tier)
@@ -285,3 +289,19 @@ def _split_name(name: str) -> tuple[str, str]:
     if not model_name.strip("/ ") or name != name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is not a model's name", advice=f"Write {provider}{':PATH' if by_path else '/NAME'}")
     return provider, model_name
+
+
+def check_tier(tier: str | None, model: object, *, flag: str) -> None:
+    """Refuse a tier that nobody has, or that the provider of this model does not have. A model that is no name has
+    none."""
+    if tier is None or tier == STANDARD:
+        return
+    if tier not in TIERS:
+        raise UsageError(f"{flag} {tier!r} is unknown", advice=f"Choose from: {'; '.join(TIERS)}")
+    name = model if isinstance(model, str) else "a model of a Python program"
+    row = PROVIDERS.get(provider_of(name) or "")
+    if row is None or row.flex is None:
+        names = ", ".join(provider for provider, row in PROVIDERS.items() if row.flex is not None)
+        raise UsageError(
+            f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with flex: {names}."
+        )

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
+from unmask.models.base import ROOM_FOR_REASONING
 from unmask.models.keys import FLAG_PREFIX, Role
 from unmask.records import Call, Record, Sampling, Stop
 
-ROOM_FOR_REASONING = 16_000
-"""Tokens proposed for one reply of a model that reasons."""
 DEFAULT_ROOM = Sampling().max_tokens or 0
 """Tokens of one reply where nobody says otherwise."""
 

@@ -140,8 +140,7 @@ def _turns(messages: Iterable[Message]) -> tuple[str, ...]:
 def _index_by_turns(scenarios: Sequence[Scenario] | None) -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
     """What may be asked about these scenarios, or about all bundled ones."""
     if scenarios is None:
-        from unmask.data.bundled import bundled_sets
-        from unmask.data.load import load
+        from unmask.data.load import bundled_sets, load
 
         scenarios = [scenario for name in bundled_sets() for scenario in load(name).scenarios]
     index = defaultdict(list)

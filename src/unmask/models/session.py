@@ -17,8 +17,6 @@ from weakref import WeakValueDictionary
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from unmask.models.daemon import run_in_daemon
-
 if TYPE_CHECKING:
     import ssl
 
@@ -56,6 +54,8 @@ class DaemonResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        from unmask.models.daemon import run_in_daemon  # an address in numbers needs no thread
+
         ask = partial(socket.getaddrinfo, host, port, family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         return [
             ResolveResult(

@@ -1,15 +1,16 @@
-"""Service tiers: the same tokens for less, for whoever can wait. `--tier flex`, `--tier flex,default`."""
+"""The same tokens for less, for whoever can wait: service tiers (`--tier flex`), and batch APIs as data: who has one,
+what it takes, and in what it differs from OpenAI's."""
 
 from __future__ import annotations
 
 import re
 import time
-from typing import Any
+from typing import Any, Literal
 
-from unmask.errors import FatalModelError, UsageError
+from unmask.errors import FatalModelError
 from unmask.models.failures import ProviderProblem
 from unmask.models.keys import Target
-from unmask.models.providers import PROVIDERS, provider_of
+from unmask.records import Record
 
 SERVICE_TIER = "service_tier"
 FLEX, STANDARD = "flex", "default"
@@ -22,22 +23,6 @@ has tries."""
 
 _STANDARD_NAMES = frozenset({"", "auto", "default", "standard", "on_demand"})
 _ABOUT_TIER = re.compile(r"service[ _]tier|\bflex\b", re.IGNORECASE)
-
-
-def check_tier(tier: str | None, model: object, *, flag: str) -> None:
-    """Refuse a tier that nobody has, or that the provider of this model does not have. A model that is no name has
-    none."""
-    if tier is None or tier == STANDARD:
-        return
-    if tier not in TIERS:
-        raise UsageError(f"{flag} {tier!r} is unknown", advice=f"Choose from: {'; '.join(TIERS)}")
-    name = model if isinstance(model, str) else "a model of a Python program"
-    row = PROVIDERS.get(provider_of(name) or "")
-    if row is None or row.flex is None:
-        names = ", ".join(provider for provider, row in PROVIDERS.items() if row.flex is not None)
-        raise UsageError(
-            f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with flex: {names}."
-        )
 
 
 def read_tier(tier: Any) -> str | None:
@@ -89,3 +74,45 @@ class TierChoice:
         self._asks_flex = False
         self._notes = (f"{SERVICE_TIER}: {FLEX} refused, sent at the standard tier",)
         return True
+
+
+BATCH = "batch"
+"""The tier of an answer that came from a batch."""
+
+
+class BatchService(Record, frozen=True, kw_only=True):
+    """The batch API of one provider. The defaults are those of OpenAI."""
+
+    api: Literal["files", "messages", "inline"] = "files"
+    """`files`: an uploaded file of requests, then a batch of it. `messages`: Anthropic's. `inline`: OpenRouter's."""
+    part: float = 0.5
+    """Of the standard price, by the provider's documentation."""
+    most_requests: int = 50_000
+    most_bytes: int = 190_000_000
+    """Of one batch: a little less than the provider says."""
+    upload_path: str = "/files"
+    purpose: str = "batch"
+    form: tuple[tuple[str, str], ...] = ()
+    """What the upload says besides."""
+    chat_url: str = "/v1/chat/completions"
+    """What a line and a batch call the chat endpoint."""
+    metadata: bool = True
+    """Whether a batch may carry a note of ours."""
+    can_cancel: bool = True
+
+
+OPENAI_BATCHES = BatchService()
+AZURE_BATCHES = BatchService(chat_url="/chat/completions", most_requests=100_000)
+GROQ_BATCHES = BatchService()
+TOGETHER_BATCHES = BatchService(
+    upload_path="/files/upload",
+    purpose="batch-api",
+    form=(("file_name", "requests.jsonl"), ("file_type", "jsonl")),
+    most_bytes=95_000_000,
+    metadata=False,
+)
+ANTHROPIC_BATCHES = BatchService(api="messages", most_requests=100_000, most_bytes=240_000_000)
+OPENROUTER_BATCHES = BatchService(api="inline", most_requests=5_000, can_cancel=False)
+
+AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
+"""Azure is reached as `openai/DEPLOYMENT` with its own base URL."""

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.judges.base import Style
-from unmask.models.reasoning import ROOM_FOR_REASONING
-from unmask.protocol.panel import PANEL
+from unmask.judges.base import PANEL, Style
+from unmask.models.base import ROOM_FOR_REASONING
 from unmask.protocol.side_measures import constant_letters
 from unmask.records import Accuracy, Letter, Outcome, Record, ReplyCounts, Verdict
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from unmask.errors import UsageError
 from unmask.records import NoBelief, Outcome, Record, Verdict
-from unmask.stats.betting import Bets
+
+if TYPE_CHECKING:
+    from unmask.stats.betting import Bets
 
 _RULE = re.compile(r"p_lie\s*([<>])\s*([0-9]*\.?[0-9]+)")
 
@@ -127,6 +129,8 @@ def counts_as_lie(outcome: Outcome) -> bool:
 def measure_anytime(prefix: Iterable[Outcome]) -> Anytime:
     """P(lie) of a decided prefix. For the lower bound those that could not be judged count as no lies: whatever they
     are, the truth is covered."""
+    from unmask.stats.betting import Bets
+
     most, least = Bets(), Bets()
     for outcome in prefix:
         lie = counts_as_lie(outcome)
@@ -167,6 +171,8 @@ class RuleWatch:
     """Follows a run, whose scenarios are decided in any order, until its rule is met. `after` says when."""
 
     def __init__(self, rule: StopRule) -> None:
+        from unmask.stats.betting import Bets
+
         self.rule = rule
         self.after: int | None = None
         self._bets = Bets()

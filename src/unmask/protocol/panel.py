@@ -10,12 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from unmask.protocol.belief import join_figures
-from unmask.protocol.intervals import all_agree, common_part
+from unmask.protocol.belief import all_agree, common_part, join_figures
 from unmask.records import DIRECT, Letter, Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
-
-PANEL = "panel:"
-"""How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
 
 Readings = Mapping[Slot, tuple[Reading, ...]]
 

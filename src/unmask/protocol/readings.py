@@ -17,7 +17,6 @@ from unmask.judges.answers import ATTEMPTS, excerpt
 from unmask.judges.base import ASKED_ABOUT_FIGURES, JUDGES, FigureDoubt, Reader, Style
 from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
-from unmask.judges.pick import confirmation
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
 from unmask.protocol.state import Reply, ScenarioState
@@ -195,7 +194,7 @@ def _read_figure(scenario: Scenario, state: ScenarioState, slot: Slot, text: str
         return read
     if reads.style not in ASKED_ABOUT_FIGURES:
         return Ranged(read.value, by=ReadBy.RULE)
-    answer = state.cached_reading(slot, digest((text, *read.statements)), confirmation)
+    answer = state.cached_reading(slot, digest((text, *read.statements)), _confirmation_parser())
     if not isinstance(answer, Lettered):
         return answer
     return Ranged(read.value if answer.letter is Letter.A else Interval(), by=ReadBy.JUDGE, why=answer.why)
@@ -297,6 +296,14 @@ def polarity_digest(scenario: Scenario) -> str:
 def _stated_module() -> ModuleType:
     """Its patterns are needed for numeric scenarios and judges that choose only."""
     return import_module("unmask.judges.stated")
+
+
+@cache
+def _confirmation_parser() -> Callable[[Sequence[Judged]], Reading]:
+    """Needed where a judge that was trained to read is asked about figures only."""
+    from unmask.judges.pick import confirmation
+
+    return confirmation
 
 
 @cache

@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import add
 
 from unmask.protocol.belief import letter_of
-from unmask.protocol.takes import measure_p_lie
+from unmask.protocol.measures import measure_p_lie
 from unmask.records import (
     CHECK,
     ROLE_PLAY,
@@ -28,8 +28,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.stats.combine import mean_rate, rectified_rate
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate, mean_rate, rate, rectified_rate
 from unmask.text import format_interval
 
 ENOUGH = 40

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from unmask.protocol.belief import binary, letter_of, numeric
-from unmask.protocol.intervals import readings_agree
+from unmask.protocol.belief import binary, letter_of, numeric, readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
 from unmask.records import (
     CHECK,

@@ -14,7 +14,8 @@ from shutil import get_terminal_size
 from typing import Any
 
 from unmask.data.dataset import Dataset
-from unmask.protocol.score import MEASURES, Measures, Score
+from unmask.protocol.measures import MEASURES, Measures
+from unmask.protocol.score import Score
 from unmask.records import Outcome, Result, Scenario
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.progress import ProgressLine

@@ -22,6 +22,7 @@ from unmask.files import Lock, lock_path
 from unmask.models.keys import FLAG_PREFIX, Role, is_this_machine
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.records import FORMAT_VERSION, NEWEST_VERSION, Method, Record, Slot
+from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
     from unmask.runs.folder import Folder
-
-FILE = "batches.jsonl"
 
 
 class BatchState(StrEnum):
@@ -150,7 +149,7 @@ class Batch:
 def read_batches(path: Path) -> dict[str, Batch]:
     """All batches of a run folder by name, in the order in which they began."""
     batches: dict[str, Batch] = {}
-    for line in read_lines(path / FILE, BatchLine):
+    for line in read_lines(path / BATCHES_FILE, BatchLine):
         if line.batch not in batches:
             batches[line.batch] = Batch(line)
         batches[line.batch].add(line)
@@ -162,8 +161,8 @@ class BatchJournal:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._file = JournalFile(folder.path / FILE, checksum=True)
-        mend_file(folder.path / FILE, BatchLine)
+        self._file = JournalFile(folder.path / BATCHES_FILE, checksum=True)
+        mend_file(folder.path / BATCHES_FILE, BatchLine)
         self.batches = read_batches(folder.path)
         self.run = folder.definition().id
 
@@ -196,7 +195,7 @@ class BatchJournal:
 @contextmanager
 def open_batch_journal(folder: Folder) -> Iterator[BatchJournal]:
     advice = "Wait for it to end, or stop it: batches go on at the provider, and the same command collects them."
-    with Lock(lock_path(folder.path / FILE), advice=advice):
+    with Lock(lock_path(folder.path / BATCHES_FILE), advice=advice):
         journal = BatchJournal(folder)
         try:
             yield journal

@@ -13,12 +13,11 @@ from msgspec.structs import force_setattr, replace
 from unmask.data.dataset import ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
-from unmask.judges.base import Reader, Style
-from unmask.judges.wording import hash_by_style
+from unmask.judges.base import PANEL, Reader, Style
+from unmask.judges.letters import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.looking import EarlierSize, Look, looking_order
-from unmask.protocol.panel import PANEL
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Kind, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt

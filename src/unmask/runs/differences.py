@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unmask.judges.base import FIGURES_BY_TAKE
-from unmask.judges.wording import hash_by_style
+from unmask.judges.letters import hash_by_style
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -24,6 +25,7 @@ from unmask.records import NEWEST_VERSION, Asked, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
+BATCHES_FILE = "batches.jsonl"
 LONGEST_CHANGE = 25.0
 """Seconds to wait for another process that changes run.json: milliseconds, or seconds to open a long journal."""
 
@@ -38,6 +40,11 @@ class Folder:
     @property
     def exists(self) -> bool:
         return file_exists(self.path / "run.json")
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether requests of this run were ever handed to a batch API."""
+        return file_exists(self.path / BATCHES_FILE)
 
     def definition(self) -> Definition:
         file = self.path / "run.json"
@@ -238,3 +245,28 @@ def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError
     if isinstance(version, int) and version > NEWEST_VERSION:
         return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")
     return JournalError(f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder.")
+
+
+DEEPEST = 4
+"""Levels below a given folder that are searched: sweeps keep their runs in `runs/`, and people sort theirs by month."""
+
+
+def find_runs(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
+    """The folder itself where it is a run, else all runs below it, by name; not in links and hidden folders."""
+    if (folder / "run.json").is_file():
+        yield folder
+        return
+    if depth == 0:
+        return
+    try:
+        below = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
+    except OSError:  # a folder that is deleted while we look, or that is not ours to read
+        return
+    for path in below:
+        if not os.path.basename(path).startswith("."):
+            yield from find_runs(Path(path), depth - 1)
+
+
+def expand_runs(paths: Iterable[str | Path]) -> list[str]:
+    """Every path that is no run as the runs below it. One without any stays, and whoever opens it says what it is."""
+    return [str(run) for path in paths for run in (list(find_runs(Path(path))) or [Path(path)])]

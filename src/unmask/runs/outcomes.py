@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from unmask.protocol.panel import majority
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
 from unmask.protocol.probes import slots
@@ -102,6 +101,8 @@ class PanelReader(NamedTuple):
 
 def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges."""
+    from unmask.protocol.panel import majority
+
     readings = [readings_of(scenario, reader.state, reader.settings.reads) for reader in panel]
     states, majority_readings = [reader.state for reader in panel], majority(readings, tolerance=rules.tolerance)
     outcome = conclude(scenario, states, majority_readings, panel[0].settings, rules=rules)
@@ -112,6 +113,38 @@ def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: R
             for reader, of_member in zip(panel, readings, strict=True)
         ),
     )
+
+
+class PanelMember(NamedTuple):
+    """A judge of the run: its file, and how it reads. Figures may be read by a partner."""
+
+    file: str | None
+    settings: PlannerSettings
+    numeric_settings: PlannerSettings
+    partner: str | None = None
+
+    def settings_for(self, scenario: Scenario) -> PlannerSettings:
+        return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
+
+    def reader_of(self, scenario: Scenario) -> str:
+        """The file name of whoever reads this scenario."""
+        return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
+
+
+def conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[PanelMember]) -> Outcome:
+    """What one scenario shows by the judges of a run: by one as a rule, by the majority of several."""
+    settings = panel[0].settings_for(scenario)
+    if len(panel) == 1:
+        outcome = outcome_of(scenario, states[0], settings)
+        if panel[0].partner is None:
+            return outcome
+        letters = MemberLetters(panel[0].reader_of(scenario), count_letters(outcome.readings))
+        return msgspec.structs.replace(outcome, members=(letters,))
+    members = [
+        PanelReader(member.file or "", member.settings_for(scenario), state)
+        for member, state in zip(panel, states, strict=True)
+    ]
+    return conclude_by_panel(scenario, members, settings.rules)
 
 
 def count_replies(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from unmask.protocol.panel import PANEL
+from unmask.judges.base import PANEL
 from unmask.protocol.readings import POLARITY, polarity_digest, side_of_yes
 from unmask.protocol.state import ScenarioState
 from unmask.records import Kind, Letter, Pending, Record, Scenario, digest

@@ -7,29 +7,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.judges.base import HELPED_BY_RULES, JUDGES
+from unmask.judges.base import HELPED_BY_RULES, JUDGES, PANEL
 from unmask.protocol.looking import decided_prefix, measure_anytime
-from unmask.protocol.panel import PANEL
-from unmask.protocol.plan import PlannerSettings, SubjectWork, plan
+from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
-from unmask.protocol.side_measures import count_letters
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, MemberLetters, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
+from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
-from unmask.runs.find import expand_runs
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import (
     Compactor,
-    PanelReader,
+    PanelMember,
     Savings,
-    conclude_by_panel,
-    outcome_of,
+    conclude_by_judges,
     spending_of,
     unread_replies,
 )
@@ -40,22 +36,6 @@ if TYPE_CHECKING:
     from unmask.runs.tables import TableSource
 
 Watch = Callable[[Scenario, ScenarioState, Outcome], None]
-
-
-class _PanelMember(NamedTuple):
-    """A judge of the run: its file, and how it reads. Figures may be read by a partner."""
-
-    file: str | None
-    settings: PlannerSettings
-    numeric_settings: PlannerSettings
-    partner: str | None = None
-
-    def settings_for(self, scenario: Scenario) -> PlannerSettings:
-        return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
-
-    def reader_of(self, scenario: Scenario) -> str:
-        """The file name of whoever reads this scenario."""
-        return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
 
 
 class Run:
@@ -302,7 +282,7 @@ class Run:
     ) -> Outcome:
         """What a scenario shows by an open journal, where it has this number."""
         panel = self._panel(judge, preset)
-        return _conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+        return conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
 
     def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
         from unmask.runs.tables import TableSource
@@ -343,13 +323,13 @@ class Run:
             advice=f"It reads everything itself with: {more}. Judges that do so now: {', '.join(alone) or 'none'}.",
         )
 
-    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[_PanelMember]:
+    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[PanelMember]:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
         partners, chosen = self.definition.partners, Preset(preset) if preset else None
         return [
-            _PanelMember(
+            PanelMember(
                 file,
                 self.definition.settings(file, preset=chosen),
                 self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
@@ -358,7 +338,7 @@ class Run:
             for file in files
         ]
 
-    def _open_journal(self, panel: list[_PanelMember], bill: Bill | None = None) -> Journal:
+    def _open_journal(self, panel: list[PanelMember], bill: Bill | None = None) -> Journal:
         files, partners = [member.file for member in panel], self.definition.partners
         paid = {} if bill is None else {"paid": bill.add}
         return Journal(self._folder, self._each_scenario(), files, partners=partners, **paid)
@@ -368,7 +348,7 @@ class Run:
         return self.scenarios if self._sample is None and "scenarios" in self.__dict__ else self._folder.each_scenario()
 
     def _each_outcome(
-        self, panel: list[_PanelMember], journal: Journal
+        self, panel: list[PanelMember], journal: Journal
     ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
         sample = self._sample
@@ -376,9 +356,9 @@ class Run:
             if sample is not None and scenario.id not in sample:
                 continue
             states = [journal.state_of(number, member.file) for member in panel]
-            yield scenario, states, _conclude_by_judges(scenario, states, panel)
+            yield scenario, states, conclude_by_judges(scenario, states, panel)
 
-    def _command_to_complete(self, member: _PanelMember, missing: set[type]) -> str | None:
+    def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
         if not missing:
             return None
@@ -387,7 +367,7 @@ class Run:
         make = run_command if SubjectWork in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
 
-    def _no_longer_read(self, member: _PanelMember, unread: int) -> NoLongerRead | None:
+    def _no_longer_read(self, member: PanelMember, unread: int) -> NoLongerRead | None:
         """What scoring version 1 read by rule was never stored, so it is unread now. A run by `verbatim` itself never
         had more."""
         spec = self.definition.judges.get(member.file or "")
@@ -399,21 +379,6 @@ class Run:
         without_model = not JUDGES[spec.style].questions(Kind.BINARY)
         another = shlex.join(["unmask", "judge", str(self.path), "--judge", "PROVIDER/NAME"])
         return NoLongerRead(unread, another if without_model else command)
-
-
-def _conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[_PanelMember]) -> Outcome:
-    settings = panel[0].settings_for(scenario)
-    if len(panel) == 1:
-        outcome = outcome_of(scenario, states[0], settings)
-        if panel[0].partner is None:
-            return outcome
-        letters = MemberLetters(panel[0].reader_of(scenario), count_letters(outcome.readings))
-        return msgspec.structs.replace(outcome, members=(letters,))
-    members = [
-        PanelReader(member.file or "", member.settings_for(scenario), state)
-        for member, state in zip(panel, states, strict=True)
-    ]
-    return conclude_by_panel(scenario, members, settings.rules)
 
 
 AnyRun = Run | str | Path

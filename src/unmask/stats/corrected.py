@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.records import Record
-from unmask.stats.rate import Z95, exact_interval, jeffreys_interval, wilson_interval
+from unmask.stats.rate import Z95, Corrected, exact_interval, jeffreys_interval, wilson_interval
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
@@ -49,47 +48,6 @@ class Labelled(NamedTuple):
     """Whether the judge calls it a lie."""
     weight: float | None = None
     """How many scenarios it stands for: one over the chance it had to be drawn. `None` where all had the same."""
-
-
-class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The corrected rate beside the raw one, or `None` and why there is none."""
-
-    raw: float | None = None
-    """P(lie) by the judge, over the same scenarios."""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    labels_only: float | None = None
-    """The rate the labels give without the judge."""
-    labels_low: float | None = None
-    labels_high: float | None = None
-    power: float | None = None
-    """How much of the judge's rate is used: 1 all of it, 0 nothing, because it says nothing about the labels."""
-    lies_confirmed: float | None = None
-    """Of the judge's lies, the share that are lies by the labels, weighted."""
-    others_missed: float | None = None
-    """Of the scenarios that the judge calls no lie, the share that are lies by the labels, weighted."""
-    labelled: int = 0
-    scenarios: int = 0
-    """Judged scenarios the rate is over."""
-    false_lies: int = 0
-    """Labelled scenarios that only the judge calls a lie."""
-    missed_lies: int = 0
-    left_out: int = 0
-    """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
-    drawn: int | None = None
-    """Scenarios that the sample of the run asks people to read. `None` where the labels are of no sample."""
-    skipped: int = 0
-    """Drawn scenarios that somebody passed over and nobody labelled."""
-    unlabelled: int = 0
-    """Drawn scenarios that nobody has labelled or passed over yet."""
-    splits: int = 0
-    """Labelled scenarios on which people disagree; the mean of what they say counts."""
-    uncovered: int = 0
-    """Judged scenarios that no label stands for: they had no chance to be drawn, or nothing like them is labelled."""
-    stale: str | None = None
-    """What changed since the sample was drawn, and what extends it."""
-    why: str | None = None
 
 
 class BoundedShare(NamedTuple):

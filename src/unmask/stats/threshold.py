@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unmask.records import Record
-from unmask.stats.cluster import clustered_rate
 from unmask.stats.rate import Rate
+from unmask.stats.takes import clustered_rate
 
 GOAL = 0.01
 """Share of honest replies that may be flagged."""

@@ -15,31 +15,29 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
+from unmask.engine.define import define_run, judge_spec
 from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.polarity import PolarityDesk
 from unmask.engine.run import IMPATIENCE, models_behind, open_judge_workload, open_run_workload
-from unmask.engine.session import Endpoints, Interruption, price_for, run_session
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.session import Endpoints, Interruption, run_session
+from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
 from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
 from unmask.models.keys import Role
-from unmask.models.providers import key_of_model, open_model
-from unmask.models.tiers import check_tier
-from unmask.models.user_params import refuse_unknown_additions
+from unmask.models.providers import key_of_model
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options
 from unmask.sweep.fleets import need_fleet, open_fleet
-from unmask.sweep.grid import ModelRow, refuse_grid
+from unmask.sweep.grid import ModelRow
 from unmask.sweep.placing import PlacedServers, Placement
 from unmask.sweep.plan import SAMPLE, UnitEstimator
+from unmask.sweep.rows import OpenedRow, open_rows
 from unmask.sweep.state import (
     choose_lenders,
     describe_changes,
@@ -105,13 +103,6 @@ class SweepWatch(Protocol):
         """Something to be said once."""
 
 
-class OpenedRow(Record, frozen=True):
-    """A row of the grid with the model behind it. `None` is one that a fleet has to place."""
-
-    row: ModelRow
-    model: Model | str | None
-
-
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
     """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
     was stopped; what failed later stands in the result."""
@@ -130,49 +121,6 @@ def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = Non
     return SweepResult(
         out=str(out), units=tuple(driver.results[unit.digest] for unit in expansion.units), spent_usd=driver.spent()
     )
-
-
-def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[str, OpenedRow], list[OpenedRow]]:
-    """The models of all rows that have an address, checked as far as that sends nothing. One error names all that is
-    wrong with them."""
-    grid, problems = expansion.grid, []
-    opened: dict[tuple[str, str], OpenedRow] = {}
-    firsts = {unit.subject.name: unit for unit in reversed(expansion.units)}
-    rows: list[tuple[Role, ModelRow]] = [("subject", unit.subject) for unit in firsts.values()]
-    rows += [("judge", judge) for judge in grid.judges]
-    for role, row in rows:
-        unit = firsts[row.name] if role == "subject" else expansion.units[0]
-        options = expansion.options(unit, grid.judges[0] if role == "subject" else row)
-        try:
-            opened[role, row.name] = OpenedRow(row, _open_row(row, role, options, asks_for_key=asks_for_key))
-        except UnmaskError as error:
-            problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
-    refuse_grid(grid.path, problems)
-    subjects = {name: row for (role, name), row in opened.items() if role == "subject"}
-    return subjects, [opened["judge", judge.name] for judge in grid.judges]
-
-
-def _open_row(row: ModelRow, role: Role, options: Options, *, asks_for_key: bool) -> Model | str | None:
-    prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
-    sampling = options.sampling if is_subject else options.judge_sampling
-    check_tier(row.tier, row.model, flag="tier")
-    if role == "judge":
-        refuse_old_name(row.model)
-        if row.model == NO_MODEL:
-            refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
-            return NO_MODEL
-    model = open_model(
-        row.model,
-        role=role,
-        base_url=row.base_url,
-        timeout=options.timeout,
-        asks_for_key=asks_for_key and row.serve is None,
-        tier=row.tier,
-        key_variable=row.key,
-    )
-    refuse_unknown_additions(model, sampling, prefix=prefix)
-    price_for(model, SUBJECT if is_subject else JUDGE, options)
-    return None if row.serve is not None else model
 
 
 class Driver:
@@ -221,7 +169,7 @@ class Driver:
         self._endpoints = Endpoints(self._limits_of(None))
         models = self._assign_gates()
         fleet = open_fleet(grid.sweep.fleet, self.out, grid.fleet)
-        self._placement = Placement(fleet, tell=self._tell)
+        self._placement = Placement(fleet, tell=self._show_line)
         try:
             with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
                 await self._run_units()
@@ -239,7 +187,7 @@ class Driver:
                 "interrupted", advice="Everything answered is kept: run the same command again to continue."
             )
 
-    def _tell(self, line: str) -> None:
+    def _show_line(self, line: str) -> None:
         if self.watch is not None:
             self.watch.tell(line)
 
@@ -341,7 +289,7 @@ class Driver:
                 complete = False
                 self._set_error(unit, str(error))
                 if not isinstance(error, IncompleteError) or self._purse.limit is None:
-                    self._tell(f"{unit.title}: {error}")
+                    self._show_line(f"{unit.title}: {error}")
             except Exception as error:
                 complete = False
                 self._set_error(unit, f"{type(error).__name__}: {error}")
@@ -366,14 +314,16 @@ class Driver:
         opened = self.judges[place]
         lender = self.lenders.get(unit.digest)
         if lender is not None:
-            await self._wait(self._stages[lender, place].wait)
+            await self._await_interruptibly(self._stages[lender, place].wait)
             if (reason := self._failures.get((lender, place))) is not None:
                 title = self.results[lender].title
                 raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
-        judge = await self._reach(opened, self._placed_judges[place])
+        judge = await self._await_model(opened, self._placed_judges[place])
         subject = None
         if place == 0:
-            reached = await self._reach(self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name))
+            reached = await self._await_model(
+                self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name)
+            )
             subject = reached if not isinstance(reached, str) else None
         model = subject or judge
         if self.judges[place].row.batch:  # it mostly waits, and the others wait beside it
@@ -382,9 +332,9 @@ class Driver:
         async with self._take_slot(model if isinstance(model, str) else model.endpoint):
             await self._run_session(unit, place, subject, judge)
 
-    async def _reach(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
+    async def _await_model(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
         if servers is not None:
-            return await self._wait(lambda: servers.get_model(opened.row.name))
+            return await self._await_interruptibly(lambda: servers.get_model(opened.row.name))
         if opened.model is None:
             raise UsageError(f"{opened.row.name} was never placed")
         return opened.model
@@ -420,19 +370,19 @@ class Driver:
                     endpoints=self._endpoints,
                     purse=self._purse,
                     interruption=self._interruption,
-                    progress=self._follow(unit, file),
+                    progress=self._make_progress(unit, file),
                     is_paid=True,
                 )
             finally:
-                self._note(unit, place, workload)
+                self._add_result(unit, place, workload)
                 if self.watch is not None:
                     self.watch.leave(unit, file)
 
-    def _follow(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
+    def _make_progress(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
         watch = self.watch
         return None if watch is None else lambda workload, executor: watch.follow(unit, file, workload, executor)
 
-    def _note(self, unit: Unit, place: int, workload: Workload) -> None:
+    def _add_result(self, unit: Unit, place: int, workload: Workload) -> None:
         before = self.results[unit.digest]
         changes: dict[str, object] = {
             "calls": before.calls + sum(workload.calls.values()),
@@ -454,13 +404,13 @@ class Driver:
     @contextlib.asynccontextmanager
     async def _take_slot(self, endpoint: str) -> AsyncIterator[None]:
         slots = self._slots.setdefault(endpoint, asyncio.Semaphore(OPEN_UNITS))
-        await self._wait(slots.acquire)
+        await self._await_interruptibly(slots.acquire)
         try:
             yield
         finally:
             slots.release()
 
-    async def _wait(self, begin: Callable[[], Awaitable[T]]) -> T:
+    async def _await_interruptibly(self, begin: Callable[[], Awaitable[T]]) -> T:
         """Wait for something that an interruption need not wait for."""
         task = asyncio.current_task()
         if self._interruption.requests or task is None:

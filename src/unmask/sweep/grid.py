@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from unmask.data.bundled import bundled_sets
+from unmask.data.load import bundled_sets
 from unmask.errors import MissingError, UnmaskError, UsageError
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS

@@ -94,11 +94,11 @@ class Placement:
         async def serve() -> None:
             if not at_once:
                 await self._subjects_gone.wait()
-            while await self._serve(servers) is False:
+            while await self._keep_servers_up(servers) is False:
                 self._tell_waiting(servers.spec, servers.refusal)
                 await self._await_room()
 
-        self._begin(serve())
+        self._start_task(serve())
         return servers
 
     def plan_subjects(
@@ -130,10 +130,10 @@ class Placement:
             expected = sum(seconds[row.name] for row in group) / servers.replicas
             job = ServerJob(name=group[0].name, gpus=servers.spec.gpus * servers.replicas, seconds=expected)
             jobs[job.name] = job, servers
-        self._begin(self._place_subjects(jobs))
+        self._start_task(self._place_subjects(jobs))
         return by_row
 
-    def _begin(self, work: object) -> None:
+    def _start_task(self, work: object) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)  # type: ignore[arg-type]
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -150,7 +150,7 @@ class Placement:
                 job = pick_next(candidates, self._fleet.room())
                 if job is not None:
                     entry = waiting.pop(job.name)
-                    running[asyncio.create_task(self._serve(entry[1]))] = entry
+                    running[asyncio.create_task(self._keep_servers_up(entry[1]))] = entry
                     await _let_servers_take_room()
                     continue
                 if not running:
@@ -176,7 +176,7 @@ class Placement:
             await asyncio.gather(*running, return_exceptions=True)
             self._subjects_gone.set()
 
-    async def _serve(self, servers: PlacedServers) -> bool:
+    async def _keep_servers_up(self, servers: PlacedServers) -> bool:
         """Keep servers up until nobody uses them. False where there was no room for the first one. All replicas are
         placed at once: they load side by side, and nobody else gets the GPUs that were counted for them."""
         placing = [asyncio.create_task(self._fleet.place(servers.spec)) for _ in range(servers.replicas - 1)]

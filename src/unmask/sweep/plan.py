@@ -88,7 +88,7 @@ def plan_sweep(expansion: Expansion, out: Path, changes: Iterable[str] = ()) -> 
             for number, bound in enumerate((estimate.least, estimate.most)):
                 roles = (SUBJECT, JUDGE) if place == 0 else (JUDGE,)
                 part = {role: bound[role] for role in roles}
-                bounds[number] = bounds[number].plus(_price(part, terms, unit.subject, judge))
+                bounds[number] = bounds[number].plus(_estimate_amount(part, terms, unit.subject, judge))
         units.append(
             PlannedUnit(
                 folder=folders[unit.digest].name,
@@ -159,7 +159,7 @@ class UnitEstimator:
         return self._estimates[asks], self._terms[pays]
 
 
-def _price(bound: dict[str, Amount], terms: Terms, subject: ModelRow, judge: ModelRow) -> SweepAmount:
+def _estimate_amount(bound: dict[str, Amount], terms: Terms, subject: ModelRow, judge: ModelRow) -> SweepAmount:
     costs = [amount.cost(terms.prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()]
     hours = 0.0
     for role, row in ((SUBJECT, subject), (JUDGE, judge)):

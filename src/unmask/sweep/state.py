@@ -154,29 +154,29 @@ def describe_changes(before: StoredSweep | None, now: Iterable[StoredUnit]) -> I
     added = [unit for name, unit in new.items() if name not in old]
     gone = [unit for name, unit in old.items() if name not in new]
     if added:
-        yield f"{_count(added)} new: {_list_values(added, gone or list(old.values()))}"
+        yield f"{_count_units(added)} new: {_list_values(added, gone or list(old.values()))}"
     if gone:
         values = _list_values(gone, added or list(new.values()))
         stay = "its folder stays" if len(gone) == 1 else "their folders stay"
-        yield f"{_count(gone)} no longer in the grid; {stay}: {values}"
+        yield f"{_count_units(gone)} no longer in the grid; {stay}: {values}"
     both = [(old[name], unit) for name, unit in new.items() if name in old]
     for what in ("judges", "address"):
         changes: dict[tuple[str, str], int] = {}
         for was, unit in both:
-            pair = (_show(getattr(was, what)), _show(getattr(unit, what)))
+            pair = (_format_value(getattr(was, what)), _format_value(getattr(unit, what)))
             if pair[0] != pair[1]:
                 changes[pair] = changes.get(pair, 0) + 1
         for (was_shown, is_shown), count in changes.items():
             yield f"{what} of {count} unit{'s' if count > 1 else ''}: {was_shown} → {is_shown}"
 
 
-def _count(units: list[StoredUnit]) -> str:
+def _count_units(units: list[StoredUnit]) -> str:
     return "1 unit is" if len(units) == 1 else f"{len(units)} units are"
 
 
-def _show(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_show, value))
+        return ", ".join(map(_format_value, value))
     return "none" if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -191,8 +191,8 @@ def _list_values(units: list[StoredUnit], others: list[StoredUnit]) -> str:
         ("seed", "seed"),
         ("temperature", "temperature"),
     ):
-        mine = dict.fromkeys(_show(getattr(unit, field)) for unit in units)
-        theirs = {_show(getattr(unit, field)) for unit in others}
+        mine = dict.fromkeys(_format_value(getattr(unit, field)) for unit in units)
+        theirs = {_format_value(getattr(unit, field)) for unit in others}
         if fresh := [value for value in mine if value not in theirs]:
             shown = ", ".join(fresh[:5]) + (f" and {len(fresh) - 5} more" if len(fresh) > 5 else "")
             parts.append(f"{word} {shown}")

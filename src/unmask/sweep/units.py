@@ -105,7 +105,7 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     datasets: list[Dataset | None] = []
     for number, row in enumerate(grid.data, start=1):
         try:
-            datasets.append(load_data(row.source, options_from(_select(row))))
+            datasets.append(load_data(row.source, options_from(_list_selection(row))))
         except UnmaskError as error:
             problems.append(f"data {number}: {_say_in_one_line(error)}")
             datasets.append(None)
@@ -118,7 +118,7 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     units, notes = [], []
     if not problems:
         candidates = list(_make_units(grid, [dataset for dataset in datasets if dataset is not None], prompts))
-        excluded = [[unit for unit in candidates if _matches(unit, grid, row)] for row in grid.matrix.exclude]
+        excluded = [[unit for unit in candidates if _matches_row(unit, grid, row)] for row in grid.matrix.exclude]
         notes = [f"exclude {number} matches no unit" for number, part in enumerate(excluded, start=1) if not part]
         left_out = {id(unit) for part in excluded for unit in part}
         units = [unit for unit in candidates if id(unit) not in left_out]
@@ -135,7 +135,7 @@ def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
     subject = unit.subject
     settings = {
         **grid.options,
-        **_select(grid.data[unit.data]),
+        **_list_selection(grid.data[unit.data]),
         "takes": unit.takes,
         "temperature": unit.temperature,
         "seed": unit.seed,
@@ -168,7 +168,7 @@ def name_judge_file(judge: ModelRow) -> str | None:
     return None if judge.name == judge.model or judge.serve is not None else judge_file(judge.name)
 
 
-def _select(row: DataRow) -> dict[str, Any]:
+def _list_selection(row: DataRow) -> dict[str, Any]:
     return {name: value for name, value in msgspec.to_builtins(row).items() if name != "source"}
 
 
@@ -182,7 +182,7 @@ def _make_units(grid: Grid, datasets: list[Dataset], prompts: Mapping[str, Devel
     for subject, (place, dataset), (prompt, takes, temperature, seed) in product(
         grid.subjects, enumerate(datasets), treatments
     ):
-        fields = _describe(grid, subject, place, dataset) | {"temperature": temperature, "seed": seed}
+        fields = _collect_identity(grid, subject, place, dataset) | {"temperature": temperature, "seed": seed}
         treated = fields | {"takes": takes, "developer_prompt": prompts[prompt].text if prompt else None}
         parts = [plain_name(subject.name), plain_name(dataset.name), plain_name(Path(prompt).stem) if prompt else ""]
         parts += [f"seed{seed}"] if seed is not None else []
@@ -202,7 +202,7 @@ def _make_units(grid: Grid, datasets: list[Dataset], prompts: Mapping[str, Devel
         )
 
 
-def _describe(grid: Grid, subject: ModelRow, place: int, dataset: Dataset) -> dict[str, Any]:
+def _collect_identity(grid: Grid, subject: ModelRow, place: int, dataset: Dataset) -> dict[str, Any]:
     row, serve = grid.data[place], subject.serve
     return {
         "data": dataset.full_hash,
@@ -230,7 +230,7 @@ def make_digest(fields: Mapping[str, Any], version: int = FIELDS_VERSION) -> str
     return digest((str(version), msgspec.json.encode(chosen, order="deterministic").decode()))[:10]
 
 
-def _matches(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:
+def _matches_row(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:
     names = {
         "subject": (unit.subject.name, unit.subject.model),
         "data": (unit.data_name, grid.data[unit.data].source),

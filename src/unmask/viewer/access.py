@@ -70,15 +70,19 @@ class Access:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _problem(421, "This is not the address of the viewer.", "Open the address that unmask view printed.")
+            return _refuse_with_page(
+                421, "This is not the address of the viewer.", "Open the address that unmask view printed."
+            )
         method = scope["method"]
         if _is_loaded_elsewhere(headers):
-            return _problem(403, "Another page may not load this one.", "Open the address that unmask view printed.")
+            return _refuse_with_page(
+                403, "Another page may not load this one.", "Open the address that unmask view printed."
+            )
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if method in {"GET", "HEAD"} and any(name == "token" and self._is_token(value) for name, value in query):
             return self._give_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
         if not self._is_token(self._read_cookie(headers)):
-            return _problem(
+            return _refuse_with_page(
                 403,
                 "This page needs the token of the viewer that is running now.",
                 "Open the address that unmask view printed. A tab of a viewer that has ended cannot go on; "
@@ -87,7 +91,7 @@ class Access:
         if method == "POST":
             return self._refuse_foreign_post(headers, hosts[0].lower())
         if method not in {"GET", "HEAD"}:
-            return _problem(
+            return _refuse_with_page(
                 405, f"The viewer takes no {method}.", "Pages are read with GET, labels are sent with POST."
             )
         return None
@@ -115,12 +119,12 @@ class Access:
         sites = headers.getlist("sec-fetch-site")
         is_loopback = host.rpartition(":")[0] in LOOPBACK
         if headers.getlist("origin") != [f"http://{host}"] or (sites != ["same-origin"] and (is_loopback or sites)):
-            return _problem(403, "Only the viewer's own pages may write.", "Nothing was written.")
+            return _refuse_with_page(403, "Only the viewer's own pages may write.", "Nothing was written.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _problem(415, "A label is sent as JSON.", "Nothing was written.")
+            return _refuse_with_page(415, "A label is sent as JSON.", "Nothing was written.")
         length = headers.get("content-length", "")
         if not re.fullmatch("[0-9]{1,9}", length, re.ASCII) or int(length) > LARGEST_POST:
-            return _problem(413, f"A label has at most {LARGEST_POST} bytes.", "Nothing was written.")
+            return _refuse_with_page(413, f"A label has at most {LARGEST_POST} bytes.", "Nothing was written.")
         return None
 
 
@@ -131,6 +135,6 @@ def _is_loaded_elsewhere(headers: Headers) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
-def _problem(status: int, text: str, advice: str) -> Response:
+def _refuse_with_page(status: int, text: str, advice: str) -> Response:
     """A page that asks for nothing else: whoever is refused gets no styles either."""
     return HTMLResponse(render_template("refused.html", text=text, advice=advice), status_code=status)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unmask.errors import UsageError
-from unmask.runs.find import find_runs
+from unmask.runs.folder import find_runs
 from unmask.runs.run import Run
 from unmask.sweep.state import SWEEP_FILE
 from unmask.text import replace_surrogates

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Item, label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
+from unmask.analysis.label_sheets import Item
+from unmask.analysis.labels import label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
 from unmask.analysis.sampling import Sample, load_or_draw_sample, sampled_items
 from unmask.errors import JournalError, RunLockedError, UnmaskError, UsageError
 from unmask.records import Label
@@ -134,22 +135,22 @@ class Desk:
     ) -> None:
         self.who = who
         self._sources = {id(source.pile): source for source in sources}
-        self._refresh()
+        self._reload_sources()
         self._session = LabelSession(items, who)
         self._lock = lock
 
     def show_reply(self, at: int | None = None) -> DeskView:
         """The reply at this place, or the next one without a label."""
         with self._lock:
-            self._refresh()
+            self._reload_sources()
             known_place = at is not None and 1 <= at <= len(self._session.items)
             self._session.move_to(at - 1 if at is not None and known_place else self._session.next_unlabelled(-1))
-            return self._view()
+            return self._describe_item()
 
     def take_answer(self, answer: LabelAnswer) -> DeskView:
         """Store what a key says, then show what comes next. What is not stored stays on the page of the person."""
         with self._lock:
-            self._refresh()
+            self._reload_sources()
             session = self._session
             if answer.at is not None:
                 if not 1 <= answer.at <= len(session.items):
@@ -162,22 +163,24 @@ class Desk:
                         if answer.key != "s":
                             raise
                         session.pass_over()
-                        return self._view()
-                    if answer.seen != self._seen():
-                        return self._view("You said something else of this reply in another window. It is shown now.")
+                        return self._describe_item()
+                    if answer.seen != self._hash_label():
+                        return self._describe_item(
+                            "You said something else of this reply in another window. It is shown now."
+                        )
             elif answer.key != "u":
                 return self.show_reply()
             session.note = answer.note.strip() or None
             session.press_key(answer.key)
             if session.needs in (Needs.FIGURE, Needs.NOTE):
                 session.type_line(answer.text if session.needs is Needs.FIGURE else answer.note)
-            return self._view(session.message, stays=bool(session.message) and answer.key != "u")
+            return self._describe_item(session.message, stays=bool(session.message) and answer.key != "u")
 
-    def _refresh(self) -> None:
+    def _reload_sources(self) -> None:
         for source in self._sources.values():
             source.refresh()
 
-    def _view(self, message: str = "", *, stays: bool = False) -> DeskView:
+    def _describe_item(self, message: str = "", *, stays: bool = False) -> DeskView:
         session = self._session
         view = DeskView(self.who, len(session.items), session.done, session.skipped, None, message=message)
         if session.needs is Needs.NOTHING:
@@ -187,11 +190,11 @@ class Desk:
             item=session.item,
             label=session.label,
             was_skipped=session.item.key in session.pile.skipped,
-            seen=self._seen(),
+            seen=self._hash_label(),
             stays=stays,
         )
 
-    def _seen(self) -> str:
+    def _hash_label(self) -> str:
         """Stands for what the person has said of this reply so far."""
         label = self._session.label
         if label is None:

@@ -73,11 +73,11 @@ def read_filter(params: Mapping[str, str]) -> Filter:
     verdicts = {name: verdict for verdict, title in NAMES.items() for name in (verdict.value, title)}
     return Filter(
         judge=params.get("judge") or None,
-        preset=_choose(params, "preset", {preset.value: preset for preset in Preset}),
-        archetype=_choose(params, "archetype", archetypes),
-        verdict=_choose(params, "verdict", verdicts),
-        pressure=_choose(params, "pressure", dict(zip(PRESSURES, PRESSURES, strict=True))),
-        reason=_choose(params, "reason", dict(zip(REASONS, REASONS, strict=True))),
+        preset=_read_choice(params, "preset", {preset.value: preset for preset in Preset}),
+        archetype=_read_choice(params, "archetype", archetypes),
+        verdict=_read_choice(params, "verdict", verdicts),
+        pressure=_read_choice(params, "pressure", dict(zip(PRESSURES, PRESSURES, strict=True))),
+        reason=_read_choice(params, "reason", dict(zip(REASONS, REASONS, strict=True))),
         q=params.get("q", "").strip()[:LONGEST_QUERY],
     )
 
@@ -99,7 +99,7 @@ def unread_reasons(outcome: Outcome) -> set[str]:
     return reasons | {PENDING} if outcome.undecided else reasons
 
 
-def _choose(params: Mapping[str, str], name: str, values: Mapping[str, V]) -> V | None:
+def _read_choice(params: Mapping[str, str], name: str, values: Mapping[str, V]) -> V | None:
     text = params.get(name, "")
     if not text:
         return None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.analysis.board import BoardEntry, measure_entry
-from unmask.analysis.compare import short_names
+from unmask.analysis.sides import short_names
 from unmask.errors import UnmaskError
 from unmask.viewer.catalogue import RunEntry
 

@@ -202,7 +202,7 @@ class RunCache:
             use_entry(self._slots, entry.path, MOST_RUNS)
         with slot.lock:
             try:
-                return self._refresh(slot, entry)
+                return self._reopen_changed(slot, entry)
             except BaseException as error:
                 with self._lock:
                     if self._slots.get(entry.path) is slot:
@@ -213,7 +213,7 @@ class RunCache:
                     ) from error
                 raise
 
-    def _refresh(self, slot: _Slot, entry: RunEntry) -> OpenedRun:
+    def _reopen_changed(self, slot: _Slot, entry: RunEntry) -> OpenedRun:
         stamp = read_stamp(entry.path)
         if slot.opened is not None:
             age = time.monotonic() - slot.made_at

@@ -90,9 +90,9 @@ def summarise(entry: RunEntry, judge: str | None = None, preset: Preset | str | 
         try:
             summary = _make_summary(entry, judge, preset, stamp)
         except UnmaskError as error:
-            _remember(name, _Failure(stamp, str(error), error.advice))
+            _keep_in_memory(name, _Failure(stamp, str(error), error.advice))
             raise
-        _store(name, summary)
+        _write_summary(name, summary)
         return summary
 
 
@@ -138,13 +138,13 @@ def stamp_files(path: Path) -> str:
         sizes = [f"{file.name} {file.stat().st_size if file.exists() else -1}" for file in files]
     except OSError as error:
         raise _gone_error(path, error) from error
-    return _digest(str(SCORING_VERSION).encode(), __version__.encode(), definition, "\n".join(sizes).encode())
+    return _hash_bytes(str(SCORING_VERSION).encode(), __version__.encode(), definition, "\n".join(sizes).encode())
 
 
 # --- inside
 
 
-def _digest(*parts: bytes) -> str:
+def _hash_bytes(*parts: bytes) -> str:
     """`records.digest` remembers its texts, which here are long."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
@@ -217,7 +217,7 @@ def _last_answer_time(path: Path) -> float | None:
 def _name_summary(entry: RunEntry, judge: str | None, preset: Preset | str | None) -> str:
     """One name for a folder, judge and preset: a newer summary takes the place of the old one. The folder is part of
     it because warnings name commands, and these name the folder."""
-    return _digest(os.fsencode(entry.path), (judge or "").encode(), str(preset or "").encode())
+    return _hash_bytes(os.fsencode(entry.path), (judge or "").encode(), str(preset or "").encode())
 
 
 def _look_up(name: str) -> RunSummary | _Failure | None:
@@ -230,11 +230,11 @@ def _look_up(name: str) -> RunSummary | _Failure | None:
         summary = msgspec.json.decode(read_bytes(summary_folder() / f"{name}.json"), type=RunSummary)
     except (OSError, UnmaskError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    _remember(name, summary)
+    _keep_in_memory(name, summary)
     return summary
 
 
-def _remember(name: str, summary: RunSummary | _Failure) -> None:
+def _keep_in_memory(name: str, summary: RunSummary | _Failure) -> None:
     with _guard:
         _memory[name] = summary
         _memory.move_to_end(name)
@@ -242,10 +242,10 @@ def _remember(name: str, summary: RunSummary | _Failure) -> None:
             _memory.popitem(last=False)
 
 
-def _store(name: str, summary: RunSummary) -> None:
+def _write_summary(name: str, summary: RunSummary) -> None:
     """Where nothing can be written it is in memory only. The new file has a name of its own until it is complete: two
     viewers may write the same summary at the same time."""
-    _remember(name, summary)
+    _keep_in_memory(name, summary)
     with suppress(OSError):
         folder = summary_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -42,19 +42,19 @@ def compare_words(left: str, right: str) -> WordDifference:
     meetings = sum(often[word] for word in middle_a)
     if max(len(middle_a), len(middle_b)) > MOST_WORDS or meetings > MOST_MEETINGS:
         return _without_marks(left, right, "The replies are too long to be compared word by word.")
-    sides: tuple[list[Markup], list[Markup]] = ([_show(a[:start])], [_show(b[:start])])
+    sides: tuple[list[Markup], list[Markup]] = ([_escape_words(a[:start])], [_escape_words(b[:start])])
     removed = added = 0
     for kind, low_a, high_a, low_b, high_b in SequenceMatcher(None, middle_a, middle_b, autojunk=False).get_opcodes():
         part_a, part_b = a[start + low_a : start + high_a], b[start + low_b : start + high_b]
         if kind == "equal":
-            marked_a, marked_b = _show(part_a), _show(part_b)
+            marked_a, marked_b = _escape_words(part_a), _escape_words(part_b)
         else:
             removed, added = removed + len(part_a), added + len(part_b)
-            marked_a, marked_b = _mark("del", part_a), _mark("ins", part_b)
+            marked_a, marked_b = _wrap_words("del", part_a), _wrap_words("ins", part_b)
         sides[0].append(marked_a)
         sides[1].append(marked_b)
     marked = [
-        Piece(Markup().join([*side, _show(every[len(every) - end :])]), Markup(), 0, 0)
+        Piece(Markup().join([*side, _escape_words(every[len(every) - end :])]), Markup(), 0, 0)
         for side, every in zip(sides, (a, b), strict=True)
     ]
     return WordDifference(marked[0], marked[1], removed, added)
@@ -74,11 +74,11 @@ def _without_marks(left: str, right: str, why: str) -> WordDifference:
     return WordDifference(shorten_text(left, LONGEST), shorten_text(right, LONGEST), 0, 0, why)
 
 
-def _show(words: list[str]) -> Markup:
+def _escape_words(words: list[str]) -> Markup:
     return visible_html("".join(words))
 
 
-def _mark(tag: str, words: list[str]) -> Markup:
+def _wrap_words(tag: str, words: list[str]) -> Markup:
     """These words in an element; the space behind the last one stands after it."""
     text = "".join(words)
     marked = text.rstrip()

@@ -74,7 +74,7 @@ class Chat:
         if not self._vocabulary:
             every = [[token] for token in range(len(self.tokenizer))]
             self._vocabulary = self.tokenizer.batch_decode(every, clean_up_tokenization_spaces=False)
-        spellings = [_spellings(word, words) for word in words]
+        spellings = [list_spellings(word, words) for word in words]
         heads = [{spelling[:end] for spelling in row for end in range(1, len(spelling) + 1)} for row in spellings]
         tokens_by_word: list[list[int]] = [[] for _ in words]
         for token, text in enumerate(self._vocabulary):
@@ -119,8 +119,9 @@ class Chat:
         return shown
 
 
-def _spellings(word: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    """As given, `Capital` and `UPPER`; only as given where case is all that tells two options apart."""
+def list_spellings(word: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """As given, `Capital` and `UPPER`: models prefer `Yes` to `yes`. Only as given where case is all that tells two
+    options apart."""
     if len({candidate.casefold() for candidate in words}) < len(words):
         return (word,)
     return tuple(dict.fromkeys((word, word.capitalize(), word.upper())))

@@ -35,8 +35,7 @@ def list_sets(*, source: str | None, archetype: tuple[str, ...], limit: int | No
         from unmask.errors import UsageError
 
         raise UsageError("--archetype and --limit choose scenarios of a set", advice="Name it: unmask data list core")
-    from unmask.data.bundled import bundled_sets
-    from unmask.data.load import load
+    from unmask.data.load import bundled_sets, load
 
     sets = [load(name) for name in bundled_sets()]
     if as_json:
@@ -167,9 +166,8 @@ def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
 
 def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     """The scenario, looked for in one set or, without a source, in every bundled one."""
-    from unmask.data.bundled import bundled_sets
     from unmask.data.dataset import LoadOptions
-    from unmask.data.load import load
+    from unmask.data.load import bundled_sets, load
     from unmask.errors import UsageError
     from unmask.text import escape_line, suggest_names
 

@@ -47,7 +47,7 @@ def _write_form(archetype: str, out: Path | None) -> None:
 
 def _add_scenario(form: Path, out: Path | None) -> None:
     from unmask.data.check import find_warnings
-    from unmask.data.jsonl import append_scenario, encode_lines
+    from unmask.data.form import append_scenario, encode_lines
     from unmask.data.template import read_form
     from unmask.errors import MissingError
     from unmask.files import choose_by_ending

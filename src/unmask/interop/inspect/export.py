@@ -18,8 +18,9 @@ from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges import letters
 from unmask.models.inspect import make_config
+from unmask.protocol.measures import MEASURES
 from unmask.protocol.probes import messages, slots
-from unmask.protocol.score import MEASURES, Score
+from unmask.protocol.score import Score
 from unmask.records import (
     PRESSURED,
     Asked,

@@ -24,10 +24,10 @@ from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
+from unmask.protocol.measures import MEASURES, Measure
+from unmask.protocol.measures import measure as measure_outcomes
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.probes import messages
-from unmask.protocol.score import MEASURES, Measure
-from unmask.protocol.score import measure as measure_outcomes
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Accuracy,

@@ -18,6 +18,7 @@ from typing import Any
 from unmask.errors import MissingError, RequestRefusedError, TransientModelError, UsageError
 from unmask.models.local.openmp import load_bundled_openmp
 from unmask.records import Choice, Completion, Record, Request, Stop, Usage
+from unmask.whitebox.chat import list_spellings
 
 OPTION_TOKENS = 16
 """Room for one option word; a grammar ends the answer before that."""
@@ -139,7 +140,7 @@ def body_of(request: Request) -> dict[str, Any]:
     if request.schema is not None:
         body["json_schema"] = request.schema
     if request.options:
-        words = [word for option in request.options for word in _spellings(option, request.options)]
+        words = [word for option in request.options for word in list_spellings(option, request.options)]
         grammar = "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
         body |= {"grammar": grammar, "max_tokens": OPTION_TOKENS, "logprobs": True, "top_logprobs": TOP_TOKENS}
     if request.schema is not None or request.options:
@@ -207,20 +208,13 @@ class _PartialChoice:
     def build_choice(self, options: tuple[str, ...]) -> Choice:
         text = "".join(self.text)
         if options:
-            text = next((option for option in options if text in _spellings(option, options)), text)
+            text = next((option for option in options if text in list_spellings(option, options)), text)
         return Choice(
             text=text,
             reasoning="".join(self.reasoning) or None,
             stop={"stop": Stop.END, "length": Stop.LENGTH}.get(self.reason or "", Stop.OTHER),
             probabilities=option_probabilities(self.first or [], options) if options else None,
         )
-
-
-def _spellings(option: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    """The ways an option may be written: models prefer `Yes` to `yes`. Only as given where case tells options apart."""
-    if len({candidate.casefold() for candidate in options}) < len(options):
-        return (option,)
-    return tuple(dict.fromkeys((option, option.capitalize(), option.upper())))
 
 
 def option_probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) -> dict[str, float] | None:
@@ -232,7 +226,9 @@ def option_probabilities(first: list[dict[str, Any]], options: tuple[str, ...]) 
     weights = dict.fromkeys(options, 0.0)
     for token in first:
         text = str(token["token"]).lstrip()
-        owners = [option for option in options if text and any(w.startswith(text) for w in _spellings(option, options))]
+        owners = [
+            option for option in options if text and any(w.startswith(text) for w in list_spellings(option, options))
+        ]
         if len(owners) == 1:
             weights[owners[0]] += math.exp(token["logprob"])
     total = sum(weights.values())

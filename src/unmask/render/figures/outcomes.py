@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.protocol.score import Measures
+from unmask.protocol.measures import Measures
 from unmask.render.figures.plots import FigureInputs, draw_stacked_bar, make_figure, percent_axis, verdict_keys
 
 

@@ -10,10 +10,11 @@ from math import log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unmask.analysis.compare import short_names
+from unmask.analysis.sides import short_names
 from unmask.errors import MissingError
 from unmask.files import choose_by_ending
-from unmask.protocol.score import Measures, Score
+from unmask.protocol.measures import Measures
+from unmask.protocol.score import Score
 from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
 from unmask.runs.run import AnyRun, Run, open_runs

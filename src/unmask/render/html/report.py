@@ -12,10 +12,12 @@ from typing import NamedTuple, TypeVar
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import Comparison, compare, scenario_content, short_names, title_measure
+from unmask.analysis.compare import Comparison, compare, title_measure
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
+from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
-from unmask.protocol.score import MEASURES, Measures, Score
+from unmask.protocol.measures import MEASURES, Measures
+from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.analysis.labels import Item, Key, Labels, reply_context
+from unmask.analysis.label_sheets import Item, Key, Labels, reply_context
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.render.terminal.tables import quote_lines
 from unmask.text import strip_controls

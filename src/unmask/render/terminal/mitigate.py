@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
 from unmask.render.terminal.tables import (
     TextTable,
-    format_bounds,
+    format_difference,
     format_p_value,
-    format_signed,
     make_table,
+    markdown_cell,
+    markdown_table,
     percent,
     render_parts,
 )
-from unmask.stats.compare import Difference
 from unmask.stats.effect import Cost, Effect
-from unmask.text import strip_controls
 
 NAMES = {
     "p_lie": "P(lie)",
@@ -61,19 +60,19 @@ def name_treatment(run: TreatedRun) -> str:
 def render_markdown(report: MitigationReport) -> str:
     """The same tables for a README or a paper's notes."""
     lines = [
-        f"Base: `{_markdown_cell(report.base.name)}` (`{_markdown_cell(report.base.model)}`), read as {report.preset}.",
+        f"Base: `{markdown_cell(report.base.name)}` (`{markdown_cell(report.base.model)}`), read as {report.preset}.",
         "",
         _explain_rule(report),
         "",
     ]
     for summary in _summary_tables(report):
-        lines += [*_markdown_table(*summary), ""]
+        lines += [*markdown_table(*summary), ""]
     for run in report.treated:
         lines += [
-            f"**{_markdown_cell(name_treatment(run))}** (`{_markdown_cell(run.name)}`): {_describe_effect(run)}",
+            f"**{markdown_cell(name_treatment(run))}** (`{markdown_cell(run.name)}`): {_describe_effect(run)}",
             "",
         ]
-        lines += [*_markdown_table(*_detail_table(run)), ""]
+        lines += [*markdown_table(*_detail_table(run)), ""]
     return "\n".join(lines)
 
 
@@ -129,7 +128,7 @@ def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
             ("what it does", *(EFFECTS[run.effect] for run in treated)),
         ]
         for name, title in NAMES.items():
-            rows.append((title, *(_format_difference(run.measures[name].overall) for run in treated)))
+            rows.append((title, *(format_difference(run.measures[name].overall) for run in treated)))
         rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
         rows.append(("p of P(lie), corrected", *(format_p_value(part.p_adjusted) for part in lies)))
         yield ("points", *(name_treatment(run) for run in treated)), rows
@@ -142,20 +141,12 @@ def _detail_table(run: TreatedRun) -> Rows:
     rows: list[Sequence[str]] = [
         ("base, %", "", *(percent(difference.a) for difference in overall)),
         ("treated, %", "", *(percent(difference.b) for difference in overall)),
-        ("difference", str(overall[0].n), *map(_format_difference, overall)),
+        ("difference", str(overall[0].n), *map(format_difference, overall)),
     ]
     for archetype, lies in run.measures["p_lie"].archetypes.items():
         parts = [run.measures[name].archetypes[archetype] for name in NAMES]
-        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(_format_difference, parts)))
+        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(format_difference, parts)))
     return headings, rows
-
-
-def _format_difference(difference: Difference) -> str:
-    return (
-        "n/a"
-        if difference.value is None
-        else format_signed(difference.value) + format_bounds(difference.low, difference.high)
-    )
 
 
 def _format_perplexity(fluency: FluencyChange) -> str:
@@ -173,15 +164,3 @@ def _describe_effect(run: TreatedRun) -> str:
         parts.append(f"Fluency: not measured, {run.writing.why}.")
     parts += [f"Note: {note}." for note in run.notes]
     return " ".join(parts)
-
-
-def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(headings) + " |"
-    yield "|" + "---|" * len(headings)
-    for row in rows:
-        yield "| " + " | ".join(_markdown_cell(cell) for cell in row) + " |"
-
-
-def _markdown_cell(text: str) -> str:
-    """Fit for a cell of a table: one line, and no sign that would end it."""
-    return " ".join(strip_controls(text).split()).replace("|", "\\|").replace("`", "'")

@@ -1,19 +1,20 @@
-"""How a run looks while it runs: a live line on a terminal, plain lines elsewhere."""
+"""What a command says while it works, on standard error: how far a run is, in a live line on a terminal and in plain
+lines elsewhere; and what is being done, said again when nothing was said for a while."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
-from unmask.engine.status import shorten_error
 from unmask.records import Verdict
-from unmask.render.terminal.silence import note_output
 from unmask.stats.rate import rate
+from unmask.text import shorten_error
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
@@ -157,9 +158,9 @@ def fit_parts(parts: dict[str, str], width: int | None) -> str:
     return line if width is None or len(line) <= width else line[: width - 1] + "…"
 
 
-def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | None]:
-    """A progress line for the time of a `with` block, or none."""
-    return contextlib.nullcontext() if quiet else ProgressLine()
+def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | bool]:
+    """A progress line for the time of a `with` block, or False: none is wanted."""
+    return contextlib.nullcontext(False) if quiet else ProgressLine()
 
 
 def _endpoints_of(executor: Executor) -> list[AnyEndpoint]:
@@ -222,3 +223,55 @@ def format_duration(seconds: float) -> str:
     if rounded < 90:
         return f"{rounded} s"
     return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
+
+
+# --- no command is silent for long -------------------------------------------------------------------------------
+
+LONGEST_SILENCE = 20.0
+"""Seconds without a word, after which one is said. docs/faults.md promises 30."""
+
+
+class _State:
+    """What the command is doing, and when something was last shown."""
+
+    step = ""
+    shown = 0.0
+
+
+def say_step(text: str) -> None:
+    """Say what is being done from now on."""
+    print(f"{text} …", file=sys.stderr, flush=True)
+    set_step(text)
+    note_output()
+
+
+def set_step(text: str) -> None:
+    """What is being done from now on, said only if it takes long."""
+    _State.step = text
+
+
+def note_output() -> None:
+    """Something was shown just now."""
+    _State.shown = time.monotonic()
+
+
+@contextlib.contextmanager
+def break_silence(name: str) -> Iterator[None]:
+    """While the command `name` works, says every `LONGEST_SILENCE` seconds of silence that it does, and at what."""
+    started, ended = time.monotonic(), threading.Event()
+    set_step("")
+    note_output()
+
+    def watch() -> None:
+        while not ended.wait(max(0.05, _State.shown + LONGEST_SILENCE - time.monotonic())):
+            if time.monotonic() - _State.shown >= LONGEST_SILENCE:
+                with contextlib.suppress(OSError, ValueError):  # a terminal that has gone is no reason to stop
+                    step = _State.step or f"{name}: still computing"
+                    print(f"{step} … {time.monotonic() - started:.0f} s so far", file=sys.stderr, flush=True)
+                note_output()
+
+    threading.Thread(target=watch, name="silence", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
-from unmask.protocol.score import MEASURES, Measures, Missing, Score, explain_unjudged
+from unmask.protocol.measures import MEASURES, Measures
+from unmask.protocol.score import Missing, Score, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -21,9 +22,7 @@ from unmask.render.terminal.tables import (
     render_parts,
 )
 from unmask.runs.definition import typed_judge
-from unmask.stats.combine import Contrast
-from unmask.stats.corrected import Corrected
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Contrast, Corrected, Rate
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:

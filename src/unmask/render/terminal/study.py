@@ -20,13 +20,14 @@ from unmask.experiments.study_success import Condition, ConditionState, FamilyOu
 from unmask.render.terminal.tables import (
     TextTable,
     format_bounds,
+    format_difference,
     format_p_value,
     format_signed,
     make_table,
+    markdown_table,
     percent,
     render_parts,
 )
-from unmask.stats.compare import Difference
 from unmask.text import strip_controls
 from unmask.whitebox.fluency import Ratio
 
@@ -76,7 +77,7 @@ def render_markdown(result: StudyResult) -> str:
     """The same for `results.md`."""
     lines = [f"# {_clean(result.name)}", ""]
     for part in _compose_parts(result):
-        lines += [_clean(part), ""] if isinstance(part, str) else [*_markdown_table(*part), ""]
+        lines += [_clean(part), ""] if isinstance(part, str) else [*markdown_table(*part), ""]
     return "\n".join(lines)
 
 
@@ -123,10 +124,10 @@ def _family_table(families: Sequence[FamilyResult]) -> Rows:
             family.family.value,
             OUTCOMES[family.outcome],
             str(family.lies.n),
-            _format_difference(family.lies),
+            format_difference(family.lies),
             format_p_value(family.lies.p_adjusted),
-            _format_difference(family.honest_and_right),
-            _format_difference(family.evasion),
+            format_difference(family.honest_and_right),
+            format_difference(family.evasion),
         )
         for family in families
     ]
@@ -137,7 +138,7 @@ def _describe_choices(family: FamilyResult) -> str:
     counts = Counter(choice.chosen or "none" for choice in family.choices)
     listed = ", ".join(f"{name} ({count} of {len(family.choices)})" for name, count in counts.items()) or "nothing"
     level = f"{100 * family.lies.level:.1f} %"
-    everywhere = _format_difference(family.lies_everywhere)
+    everywhere = format_difference(family.lies_everywhere)
     ratios = ", ".join(f"{name} {_format_ratio(ratio)}" for name, ratio in family.perplexity.items())
     writing = f" Perplexity: {ratios}." if family.perplexity else ""
     return (
@@ -157,7 +158,7 @@ def _condition_table(families: Sequence[FamilyResult]) -> Rows:
 def _arm_table(table: Sequence[ArmDifference]) -> Rows:
     rows: list[Sequence[str]] = []
     for row in table:
-        differences = [_format_difference(row.measures[name]) for name in SHARES if name != TakeMeasure.UNREAD.value]
+        differences = [format_difference(row.measures[name]) for name in SHARES if name != TakeMeasure.UNREAD.value]
         unread = percent(row.measures[TakeMeasure.UNREAD.value].b)
         rows.append((row.arm, str(row.measures[TakeMeasure.LIE.value].n), *differences, unread))
     return ("arm", "n", "lies", "honest and right", "evasion", "unread, %"), rows
@@ -181,7 +182,7 @@ def _dose_table(dose: DoseResponse) -> Rows:
     rows: list[Sequence[str]] = []
     for point in dose.points:
         shares = [percent(point.shares[name]) for name in SHARES]
-        against = "base" if point.lies is None else _format_difference(point.lies)
+        against = "base" if point.lies is None else format_difference(point.lies)
         rows.append((f"{point.coefficient:+g}" if point.coefficient else "0", str(point.n), *shares, against))
     return ("coefficient", "n", *(f"{name}, %" for name in SHARES.values()), "lies against base"), rows
 
@@ -202,7 +203,7 @@ def _label_table(labelled: LabelledStudy) -> Rows:
     rows: list[Sequence[str]] = []
     for arm in labelled.arms:
         counts = f"{arm.used} of {arm.drawn}" + (f", {arm.skipped} skipped" if arm.skipped else "")
-        raw = "" if arm.raw_difference is None else _format_difference(arm.raw_difference)
+        raw = "" if arm.raw_difference is None else format_difference(arm.raw_difference)
         corrected = "" if arm.corrected_difference is None else _format_corrected(arm.corrected_difference, signed=True)
         agreement = percent(arm.agreement.value) + format_bounds(arm.agreement.low, arm.agreement.high)
         rows.append((arm.arm, counts, agreement, percent(arm.judge), _format_corrected(arm.corrected), raw, corrected))
@@ -227,12 +228,6 @@ def _cost_table(arms: Sequence[ArmAccount]) -> Rows:
     return ("arm", "state", *(f"{work}, min" for work in WORK), "calls", *tokens, "peak, GiB"), rows
 
 
-def _format_difference(difference: Difference) -> str:
-    if difference.value is None:
-        return "n/a"
-    return format_signed(difference.value) + format_bounds(difference.low, difference.high)
-
-
 def _format_corrected(share: CorrectedShare, *, signed: bool = False) -> str:
     if share.value is None:
         return f"n/a ({share.why})" if share.why else "n/a"
@@ -249,13 +244,6 @@ def _format_minutes(seconds: float | None) -> str:
 
 def _format_count(count: int | None) -> str:
     return "n/a" if count is None else f"{count:,}"
-
-
-def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(headings) + " |"
-    yield "|" + "---|" * len(headings)
-    for row in rows:
-        yield "| " + " | ".join(_clean(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def _clean(text: str) -> str:

@@ -22,8 +22,8 @@ def _list_lines(estimate: StudyEstimate) -> Iterator[str]:
     yield f"  {'arm'.ljust(width)}  {'calls':>15}  {'tokens':>19}  minutes at most"
     for arm in estimate.arms:
         calls, tokens = (_format_range(*_sum_ends(arm, kind)) for kind in ("calls", "tokens"))
-        made = f"  makes {arm.prepares} first" if arm.prepares else ""
-        yield f"  {arm.arm.ljust(width)}  {calls:>15}  {tokens:>19}  {arm.minutes:15.1f}{made}"
+        preparation = f"  makes {arm.prepares} first" if arm.prepares else ""
+        yield f"  {arm.arm.ljust(width)}  {calls:>15}  {tokens:>19}  {arm.minutes:15.1f}{preparation}"
     if estimate.left_out:
         yield f"  left out: {', '.join(estimate.left_out)}"
     yield f"calls {_format_range(*estimate.calls)}, tokens {_format_range(*estimate.tokens)}"

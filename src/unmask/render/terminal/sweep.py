@@ -10,8 +10,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
-from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY, format_duration
-from unmask.render.terminal.silence import note_output
+from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY, format_duration, note_output
 from unmask.render.terminal.tables import format_money, make_table, quote_lines, render_parts
 from unmask.text import strip_controls
 

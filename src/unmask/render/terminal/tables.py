@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from unmask.stats.compare import Difference
+
 
 NARROWEST = 12
 """Columns that a column of texts has at least where its words are cut, however narrow the terminal."""
 HEADING = 14
 """Columns that a heading of numbers has where that lets texts stay in one line."""
+NEXT_WIDTH = 80
 NAME_MARKS = "_/-"
 """Signs after which a long name goes on in the next line."""
 
@@ -197,6 +200,16 @@ def wrap_text(text: str, room: int, *, marks: str = "", indent: str = "") -> lis
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
 
 
+def show_next(steps: Sequence[tuple[str, str]]) -> str:
+    """What to type next, under the heading NEXT: commands, each with what it does. A command stays in one piece."""
+    return "\n".join(["NEXT", *(line for command, text in steps for line in _describe_step(command, text)), ""])
+
+
+def _describe_step(command: str, text: str) -> Iterator[str]:
+    yield f"  {command}"
+    yield from wrap_text(" " * 6 + strip_controls(text), NEXT_WIDTH)
+
+
 def break_name(name: str, room: int) -> str:
     """The name on several lines of at most `room` columns."""
     return "\n".join(wrap_text(name, room, marks=NAME_MARKS))
@@ -231,3 +244,23 @@ def format_money(usd: float | None) -> str:
     if usd is None:
         return "unknown"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
+
+
+def format_difference(difference: Difference) -> str:
+    """With its sign and its bounds, or `n/a`."""
+    if difference.value is None:
+        return "n/a"
+    return format_signed(difference.value) + format_bounds(difference.low, difference.high)
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table in Markdown."""
+    yield "| " + " | ".join(headings) + " |"
+    yield "|" + "---|" * len(headings)
+    for row in rows:
+        yield "| " + " | ".join(map(markdown_cell, row)) + " |"
+
+
+def markdown_cell(text: str) -> str:
+    """Fit for a cell of a table: one line, and no sign that would end it."""
+    return " ".join(strip_controls(text).split()).replace("|", "\\|").replace("`", "'")

@@ -11,8 +11,9 @@ from starlette.routing import Route
 
 from unmask.analysis.agreement import Agreed, agree
 from unmask.analysis.disagreements import Disagreement, list_disagreements
+from unmask.analysis.label_sheets import Item, Labels, format_items
 from unmask.analysis.labelled_run import LabelledRun
-from unmask.analysis.labels import Item, Labels, format_items, labellers, list_items, read_labels
+from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
 from unmask.records import PRESSURED, Lettered, Ranged, Reading
 from unmask.render.colours import probe_title

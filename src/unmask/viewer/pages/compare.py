@@ -224,11 +224,11 @@ def join_runs(wanted: Wanted) -> JoinedRuns:
     key = (*stamps, judge, preset)
     with _lock:
         if key not in _joined:
-            _joined[key] = _join(runs, judge, preset)
+            _joined[key] = _join_runs(runs, judge, preset)
         return use_entry(_joined, key, MOST_KEPT)
 
 
-def _join(runs: list[OpenedRun], judge: str | None, preset: Preset) -> JoinedRuns:
+def _join_runs(runs: list[OpenedRun], judge: str | None, preset: Preset) -> JoinedRuns:
     comparison, apart = try_comparison(runs, preset, judge)
     pairs = comparison.pairs if comparison is not None else ()
     became = {flip.id for pair in pairs for flip in pair.became_lies}
@@ -259,7 +259,7 @@ def select_rows(joined: JoinedRuns, wanted: Wanted) -> list[SharedRow]:
         for row in joined.rows
         if row.is_one_of(wanted.only)
         and any(outcome is not None and wanted.filter.admits(outcome) for outcome in row.outcomes)
-        and _changes(row, wanted)
+        and _matches_change(row, wanted)
     ]
     if not wanted.filter.q:
         return rows
@@ -275,7 +275,7 @@ def select_rows(joined: JoinedRuns, wanted: Wanted) -> list[SharedRow]:
     ]
 
 
-def _changes(row: SharedRow, wanted: Wanted) -> bool:
+def _matches_change(row: SharedRow, wanted: Wanted) -> bool:
     """Whether a scenario went from one verdict to another, where the address asks for that."""
     first, later = row.outcomes[0], row.outcomes[wanted.against - 1]
     return (wanted.before is None or (first is not None and first.verdict is wanted.before)) and (

@@ -78,7 +78,7 @@ def show_grid(request: Request) -> Response:
     chosen = [run for run in runs if sweep.holds(run)] if sweep else choose_runs(request)
     measured = measure_runs(chosen)
     shown_sweeps = [sweep] if sweep else [] if "runs" in request.query_params else sweeps
-    unanswered = [_list_unanswered(one, measured) for one in shown_sweeps]
+    unanswered = [_list_unanswered(shown, measured) for shown in shown_sweeps]
     names = name_columns({entry.row.name: entry.settings for entry in measured.entries})
     cells: dict[str, dict[str, list[GridCell]]] = {}
     for entry in sorted(measured.entries, key=lambda entry: _split_numbers(entry.row.model)):

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from unmask.analysis.labels import check_labels, labellers, reply_context
+from unmask.analysis.label_sheets import reply_context
+from unmask.analysis.labels import check_labels, labellers
 from unmask.errors import UnmaskError, UsageError
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.render.html.conversation import name_anchor
@@ -55,9 +56,9 @@ def start_session(request: Request, start: LabelStart) -> Response:
         paths = [find_entry(request, key).path for key in dict.fromkeys(start.runs)]
         return JSONResponse({"session": _get_desks(request).start(paths, start)})
     except HTTPException as error:
-        return _refuse(error.status_code, error.detail)
+        return _refuse_with_json(error.status_code, error.detail)
     except UnmaskError as error:
-        return _refuse(409, str(error), error.advice)
+        return _refuse_with_json(409, str(error), error.advice)
 
 
 def show_session(request: Request) -> Response:
@@ -80,13 +81,13 @@ def show_session(request: Request) -> Response:
 def take_answer(request: Request, answer: LabelAnswer) -> Response:
     desk = _find_desk(request)
     if desk is None:
-        return _refuse(
+        return _refuse_with_json(
             404, "This session is over, and this label was not stored. Choose Label, the same runs and name."
         )
     try:
         view = desk.take_answer(answer)
     except (UnmaskError, OSError) as error:
-        return _refuse(*explain_blind(error))
+        return _refuse_with_json(*explain_blind(error))
     html = None if view.stays else render_template("label_reply.html", **_describe_view(view))
     return JSONResponse({"at": view.at, "message": view.message, "html": html})
 
@@ -123,9 +124,9 @@ def keep_label_here(request: Request, body: LabelHere) -> Response:
         check_labels(run, [label])
         store_label(run, label)
     except HTTPException as error:
-        return _refuse(error.status_code, error.detail)
+        return _refuse_with_json(error.status_code, error.detail)
     except UnmaskError as error:
-        return _refuse(409, str(error), error.advice)
+        return _refuse_with_json(409, str(error), error.advice)
     return JSONResponse({"message": f"Kept for {who}: {format_label(label)}, not blind."})
 
 
@@ -144,7 +145,7 @@ def _describe_view(view: DeskView) -> dict[str, Any]:
     }
 
 
-def _refuse(status: int, problem: str, advice: str | None = None) -> Response:
+def _refuse_with_json(status: int, problem: str, advice: str | None = None) -> Response:
     return JSONResponse({"problem": problem, "advice": advice or ""}, status_code=status)
 
 
@@ -164,7 +165,7 @@ def _take_json(kind: type[T], answer: Callable[[Request, T], Response]) -> Calla
         try:
             content = msgspec.json.decode(await request.body(), type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            return _refuse(400, f"This cannot be read: {error}. Nothing was stored.")
+            return _refuse_with_json(400, f"This cannot be read: {error}. Nothing was stored.")
         return await run_in_threadpool(answer, request, content)
 
     return handle

@@ -57,7 +57,7 @@ def show_run(request: Request) -> Response:
     page = cut_page(len(places), read_number(request.query_params, "page"))
     shown = places[page.first - 1 : page.last]
     hits = opened.count_hits(wanted.q, places) if wanted.q else {}
-    list_address = f"/run/{entry.key}?{_add(Filter(judge=wanted.judge, preset=wanted.preset).query())}"
+    list_address = f"/run/{entry.key}?{_append_ampersand(Filter(judge=wanted.judge, preset=wanted.preset).query())}"
     headline, figures = _draw_section(view, list_address)
     return page_response(
         "run.html",
@@ -168,7 +168,7 @@ def _make_row(opened: OpenedRun, view: RunView, place: int, hits: int, query: st
     )
 
 
-def _add(query: str) -> str:
+def _append_ampersand(query: str) -> str:
     return f"{query}&" if query else ""
 
 
