@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Job, Workload
 from unmask.errors import IncompleteError, UsageError
@@ -26,6 +27,7 @@ from unmask.runs.options import Options
 class BatchedWorkload(Workload):
     """A workload of which some roles are asked in batches. Their jobs are not sent but gathered in `wanted`."""
 
+    in_rounds: ClassVar[bool] = True
     journal: BatchJournal
     judge_file: str
     no_wait: bool = False

@@ -254,7 +254,7 @@ async def run_session(
     def tick() -> None:
         executor.tick()  # of the last one
 
-    if workload.batched:
+    if workload.in_rounds:
         from unmask.engine.batch_work import BatchedWorkload
         from unmask.engine.batches import run_rounds
 

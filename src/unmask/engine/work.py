@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -73,6 +73,8 @@ class Workload:
     A scenario is read from the journal when the executor first looks at it, and is let go when it is finished.
     """
 
+    in_rounds: ClassVar[bool] = False
+    """Whether batches have to be collected or handed over, round by round."""
     scenarios: tuple[Scenario, ...]
     load_state: Callable[[int], ScenarioState]
     """Reads what the journal holds about the scenario with this number."""
