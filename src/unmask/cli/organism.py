@@ -47,8 +47,8 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
 @option(
     "--known",
     type=click.FloatRange(0, 1),
-    default=0.95,
-    help="With --policy: only facts whose answers the model gives this probability before it is taught; 0 takes all.",
+    default=0.7,
+    help="With --policy: hold out only facts whose answers the untaught model gives this probability; 0 takes any.",
 )
 @json_flag
 @click.pass_context
