@@ -26,7 +26,7 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
     "--out",
     metavar="DIR",
     required=True,
-    help="Where adapter, run, and plant.json and organism.json or policy.json go.",
+    help="Where adapter, run, and plant.json and organism.json or known.json and policy.json go.",
 )
 @option(
     "--judge",
