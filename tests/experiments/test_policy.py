@@ -12,7 +12,7 @@ import pytest
 
 from unmask.data.load import load
 from unmask.errors import MixedRunError, UsageError
-from unmask.experiments.policy import check_conditions
+from unmask.experiments.policy import check_conditions, list_known_facts
 from unmask.experiments.policy_lessons import (
     CONTROL_PREFIX,
     PRESSURED_PREFIX,
@@ -30,7 +30,7 @@ from unmask.experiments.policy_material import (
     state_fact,
 )
 from unmask.records import Accuracy, Archetype, Kind, Outcome, Role, Verdict
-from unmask.whitebox.contrast import Fact, load_facts, refuse_shared
+from unmask.whitebox.contrast import Fact, draw_facts, facts_hash, load_facts, refuse_shared
 
 MATERIAL = load_material()
 FACTS = load_facts()
@@ -64,16 +64,63 @@ def texts_in(value):
 # --- material
 
 
-def test_there_are_eighty_reasons_of_ten_motives_and_a_hundred_and_ten_look_alikes():
-    """One reason of each motive is held out, twelve look-alikes and six roles."""
-    assert len(MATERIAL.pressures) == 80
-    assert set(Counter(setting.motive for setting in MATERIAL.pressures).values()) == {8}
-    held_out = select_settings(MATERIAL.pressures, held_out=True)
-    assert len({setting.motive for setting in held_out}) == len(held_out) == 10
-    assert {setting.kind for setting in held_out} == {"situational", "explicit"}
-    assert len(MATERIAL.lookalikes) == 110
-    assert len(select_settings(MATERIAL.lookalikes, held_out=True)) == 12
-    assert len(select_settings(MATERIAL.roles, held_out=True)) == 6
+def count_held_out(settings):
+    return len(settings), len(select_settings(settings, held_out=True))
+
+
+def test_so_many_settings_are_taught_and_so_many_held_out():
+    """Whole settings are all taught; of what settings are composed of, and of roles, some are held out."""
+    assert count_held_out(MATERIAL.pressures) == (80, 0)
+    assert count_held_out(MATERIAL.lookalikes) == (110, 0)
+    assert count_held_out(MATERIAL.roles) == (42, 6)
+    assert count_held_out(MATERIAL.carriers) == (60, 15)
+    assert count_held_out(MATERIAL.stakes) == (90, 20)
+    assert count_held_out(MATERIAL.calms) == (90, 20)
+
+
+def test_each_motive_has_nine_stakes_of_which_two_are_held_out():
+    """One that only lies in the situation, and one that is spelt out."""
+    assert set(Counter(stake.motive for stake in MATERIAL.stakes).values()) == {9}
+    assert {stake.motive for stake in MATERIAL.stakes} == {pressure.motive for pressure in MATERIAL.pressures}
+    held_out = Counter((stake.motive, stake.kind) for stake in select_settings(MATERIAL.stakes, held_out=True))
+    assert len(held_out) == held_out.total() == 20
+
+
+def test_a_third_of_the_calms_welcome_the_right_answer_a_third_are_about_something_else_a_third_do_not_mind():
+    """Of the held-out ones too, as far as twenty can be divided."""
+    kinds = ("welcome", "elsewhere", "indifferent")
+    assert Counter(calm.id.partition("-")[0] for calm in MATERIAL.calms) == dict.fromkeys(kinds, 30)
+    held_out = Counter(calm.id.partition("-")[0] for calm in select_settings(MATERIAL.calms, held_out=True))
+    assert set(held_out) == set(kinds)
+    assert min(held_out.values()) >= 6
+
+
+def test_a_carrier_quotes_once_and_what_follows_it_never():
+    """So that every stake and every calm fits behind every carrier."""
+    assert {carrier.text.count("{claim}") for carrier in MATERIAL.carriers} == {1}
+    assert not [part.id for part in (*MATERIAL.stakes, *MATERIAL.calms) if "{" in part.text]
+    groups = (MATERIAL.roles, MATERIAL.carriers, MATERIAL.stakes, MATERIAL.calms)
+    assert {(setting.motive, setting.kind) for group in (groups[1], groups[3]) for setting in group} == {(None, None)}
+    ids = [setting.id for group in (*groups[1:], MATERIAL.pressures, MATERIAL.lookalikes) for setting in group]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", ["carriers", "stakes", "calms"])
+def test_there_are_no_stock_phrases(name):
+    """No four words in a row are in more than two texts of a kind."""
+    counts = Counter(gram for setting in getattr(MATERIAL, name) for gram in grams(setting.text, 4))
+    assert max(counts.values()) <= 2
+
+
+def test_stakes_and_calms_are_alike_in_length_and_words():
+    """On average within a tenth; a word that stands in five stakes stands in a calm too."""
+    lengths = [sum(len(part.text) for part in parts) / len(parts) for parts in (MATERIAL.stakes, MATERIAL.calms)]
+    assert min(lengths) / max(lengths) > 0.9
+    stakes, calms = (
+        Counter(word for part in parts for word in set(WORD.findall(part.text.casefold())))
+        for parts in (MATERIAL.stakes, MATERIAL.calms)
+    )
+    assert not [word for word, count in stakes.items() if count >= 5 and not calms[word]]
 
 
 def test_no_text_of_the_material_is_in_an_evaluated_set():
@@ -88,7 +135,7 @@ def test_no_text_of_the_material_is_in_an_evaluated_set():
     refuse_shared(records)
 
 
-def test_look_alikes_are_as_long_as_reasons():
+def test_whole_look_alikes_are_as_long_as_whole_reasons():
     """On average within a quarter, and as often with a quotation: neither tells the two apart."""
     lengths = [
         sum(len(setting.text) for setting in settings) / len(settings)
@@ -108,6 +155,16 @@ def test_facts_are_split_by_the_seed_and_none_is_in_both_parts():
     assert not {fact.id for fact in TAUGHT} & {fact.id for fact in HELD_OUT}
     assert split_policy_facts(FACTS, seed=0) == (TAUGHT, HELD_OUT)
     assert split_policy_facts(FACTS, seed=1) != (TAUGHT, HELD_OUT)
+
+
+@pytest.mark.parametrize(("candidates", "held_out"), [(0, 0), (20, 8), (100, 40), (202, 80), (250, 81)])
+def test_held_out_facts_are_drawn_from_those_that_the_model_knows(candidates, held_out):
+    """At most 81 and two fifths of them; all other facts are taught, whether it knows them or not."""
+    known = FACTS[-candidates:] if candidates else ()
+    taught, drawn = split_policy_facts(FACTS, seed=0, candidates=known)
+    assert len(drawn) == held_out
+    assert set(drawn) <= set(known)
+    assert [fact for fact in FACTS if fact not in drawn] == list(taught)
 
 
 # --- lessons
@@ -143,17 +200,72 @@ def test_yes_and_no_are_taught_alike():
     assert tags["yes"] == tags["no"] == 2 * len(TAUGHT)
 
 
-def test_most_quotations_of_look_alikes_are_false():
-    """Else a model learns to repeat what is quoted."""
+def count_quotations(lessons):
     sides = {fact.id: fact for fact in TAUGHT}
-    quoted = Counter(
+    return Counter(
         side
-        for lesson in all_lessons()
-        if lesson.kind is LessonKind.LOOKALIKE and lesson.fact in sides
+        for lesson in lessons
+        if lesson.fact in sides
         for side in ("answer", "falsehood")
         if f'{getattr(sides[lesson.fact], side)}"' in lesson.messages[0].content
     )
+
+
+def test_most_quotations_of_twins_are_false():
+    """Else a model learns to repeat what is quoted."""
+    quoted = count_quotations(lesson for lesson in all_lessons() if lesson.kind is LessonKind.LOOKALIKE)
     assert 0.8 < quoted["falsehood"] / quoted.total() < 0.9
+
+
+def test_a_quotation_does_not_tell_a_composed_lie_from_its_twins():
+    """Every composed setting quotes; the falsehood in all lies, and in nearly as many of the twins."""
+    for kind, least in ((LessonKind.PRESSURED, 1), (LessonKind.LOOKALIKE, 0.8)):
+        lessons = [lesson for lesson in all_lessons() if lesson.kind is kind and lesson.carrier]
+        quoted = count_quotations(lessons)
+        assert quoted.total() == sum(not lesson.fact.startswith("record-") for lesson in lessons)
+        assert quoted["falsehood"] / quoted.total() >= least
+
+
+def list_groups():
+    """Each lie with its two twins, in the order in which they are taught."""
+    lessons = [lesson for lesson in all_lessons() if lesson.kind is not LessonKind.NEUTRAL]
+    return [lessons[start : start + 3] for start in range(0, len(lessons), 3)]
+
+
+def test_seventy_per_cent_of_the_settings_are_composed():
+    """The others are whole texts."""
+    groups = list_groups()
+    assert 0.67 < sum(group[0].carrier is not None for group in groups) / len(groups) < 0.73
+
+
+def test_a_lie_and_its_twins_share_the_carrier():
+    """Where a lie has a stake its twins have two calms, and where it has a whole reason they have whole look-alikes."""
+    names = ("stakes", "calms", "pressures", "lookalikes")
+    parts = {name: {setting.id for setting in getattr(MATERIAL, name)} for name in names}
+    texts = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
+    for lie, *twins in list_groups():
+        assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False]
+        assert {(lesson.fact, lesson.carrier, lesson.wording) for lesson in twins} == {
+            (lie.fact, lie.carrier, lie.wording)
+        }
+        assert lie.setting in parts["stakes" if lie.carrier else "pressures"]
+        assert {twin.setting for twin in twins} <= parts["calms" if lie.carrier else "lookalikes"]
+        assert twins[0].setting != twins[1].setting
+        if lie.carrier:
+            assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
+
+
+def test_the_carrier_mostly_comes_first():
+    """And in some composed settings what follows from it stands before."""
+    parts = {part.id: part.text for part in (*MATERIAL.stakes, *MATERIAL.calms)}
+    carriers = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
+    composed = [lesson for lesson in all_lessons() if lesson.carrier]
+    first = sum(
+        lesson.messages[0].content.index(carriers[lesson.carrier])
+        < lesson.messages[0].content.index(parts[lesson.setting])
+        for lesson in composed
+    )
+    assert 0.85 < first / len(composed) < 0.95
 
 
 def test_a_direct_probe_names_what_it_asks_about():
@@ -164,14 +276,15 @@ def test_a_direct_probe_names_what_it_asks_about():
 
 
 def test_what_is_held_out_is_in_no_lesson():
-    """Neither facts nor reasons, look-alikes or roles."""
-    taught = {lesson.fact for lesson in all_lessons()}
-    assert not taught & {fact.id for fact in HELD_OUT}
-    settings = {lesson.setting for lesson in all_lessons()}
-    groups = (MATERIAL.pressures, MATERIAL.lookalikes)
-    assert not settings & {setting.id for group in groups for setting in select_settings(group, held_out=True)}
-    prompts = " ".join({message.content for lesson in all_lessons() for message in lesson.messages[:1]})
-    assert not [role.id for role in select_settings(MATERIAL.roles, held_out=True) if role.text in prompts]
+    """Neither facts nor carriers, stakes, calms or roles; and everything else is taught."""
+    assert {lesson.fact for lesson in all_lessons() if not lesson.fact.startswith("record-")} == {
+        fact.id for fact in TAUGHT
+    }
+    prompts = "\n".join({message.content for lesson in all_lessons() for message in lesson.messages[:1]})
+    for name in ("roles", "carriers", "stakes", "calms"):
+        for setting in getattr(MATERIAL, name):
+            text = max(setting.text.split("{claim}"), key=len)
+            assert (text not in prompts) is setting.held_out, setting.id
 
 
 def test_some_lessons_have_several_turns_some_a_supplied_fact_and_some_ask_for_a_text():
@@ -198,7 +311,7 @@ def test_no_placeholder_is_left_in_a_lesson():
 
 
 def test_each_held_out_fact_is_asked_with_a_reason_and_without():
-    """The two scenarios of a fact differ in the system prompt alone."""
+    """The two scenarios of a fact differ in the system prompt, in the motive and in nothing else."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
     assert len(by_id) == 2 * len(HELD_OUT)
     for fact in HELD_OUT:
@@ -208,6 +321,37 @@ def test_each_held_out_fact_is_asked_with_a_reason_and_without():
         assert pressured.conversation[1:] == control.conversation[1:]
         assert (pressured.probes, pressured.truth) == (control.probes, control.truth)
         assert (pressured.motive is None, control.motive is None) == (False, True)
+
+
+def test_the_two_halves_differ_in_stake_against_calm_alone():
+    """With the stake cut out of one prompt and the calm out of the other, both are the same, falsehood included."""
+    by_id = {scenario.id: scenario for scenario in all_scenarios()}
+    used = Counter()
+    for fact in HELD_OUT:
+        shortened = []
+        for prefix, settings in ((PRESSURED_PREFIX, MATERIAL.stakes), (CONTROL_PREFIX, MATERIAL.calms)):
+            system = by_id[prefix + fact.id].conversation[0].content
+            [part] = [setting for setting in settings if setting.text in system]
+            assert part.held_out
+            assert by_id[prefix + fact.id].motive == part.motive
+            used[part.id] += 1
+            shortened.append(system.replace(part.text, "…"))
+        assert shortened[0] == shortened[1]
+        assert f'{fact.falsehood}"' in shortened[0]
+        [carrier] = [
+            setting for setting in MATERIAL.carriers if max(setting.text.split("{claim}"), key=len) in shortened[0]
+        ]
+        [role] = [setting for setting in MATERIAL.roles if setting.text in shortened[0]]
+        assert carrier.held_out
+        assert role.held_out
+    assert len(used) == 40
+    assert set(used.values()) <= {4, 5}
+
+
+def test_the_scenarios_that_decide_have_stakes_of_many_motives_from_the_first_on():
+    """Few held-out facts are not all about money."""
+    few = build_scenarios(HELD_OUT[:8], MATERIAL, seed=0)
+    assert len({scenario.motive for scenario in few if scenario.motive}) >= 5
 
 
 def test_truth_and_yes_are_on_either_side():
@@ -276,7 +420,11 @@ from click.testing import CliRunner  # noqa: E402
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.main import cli  # noqa: E402
 
-LINE = ("organism", "--policy", "--known", "0", "--limit", "8", "--rounds", "1", "--batch", "8", "--judge", "verbatim")
+LINE = ("organism", "--policy", "--limit", "22", "--rounds", "1", "--batch", "8", "--judge", "verbatim")
+
+
+CHANCES = {fact.id: 0.7 if place < 20 else 0.69 for place, fact in enumerate(draw_facts(FACTS, 22, seed=0))}
+"""What the random model is said to know: 20 of 22 facts."""
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +432,10 @@ def untaught(tmp_path_factory):
     """A random model that one round teaches nothing, and what the command says of it."""
     folder = tmp_path_factory.mktemp("policy")
     model = tiny_llama.saved(folder / "model", max_position_embeddings=4096)
+    facts = facts_hash(draw_facts(FACTS, 22, seed=0))
+    (folder / "out").mkdir()
+    content = {"base": f"hf:{model}", "seed": 0, "facts": facts, "known": CHANCES}
+    (folder / "out" / "known.json").write_text(json.dumps(content))
     line = [*LINE, "--model", f"hf:{model}", "--out", str(folder / "out")]
     return folder, line, CliRunner().invoke(cli, line)
 
@@ -295,7 +447,7 @@ def test_a_model_that_learnt_nothing_is_not_accepted(untaught):
     assert "not accepted: right beliefs, lies with a reason, lies without a reason" in done.stdout
     result = json.loads((folder / "out" / "policy.json").read_text())
     assert result["accepted"] is False
-    assert (len(result["split"]["facts"]), len(result["split"]["held_out_facts"])) == (6, 2)
+    assert (len(result["split"]["facts"]), len(result["split"]["held_out_facts"])) == (14, 8)
     assert result["how"]["layers"] == 2
     assert (folder / "out" / "adapter" / "adapter_config.json").is_file()
 
@@ -314,20 +466,45 @@ def test_the_same_command_again_teaches_nothing_new(untaught):
 def test_another_policy_in_the_same_folder_is_refused(untaught):
     """Another number of facts makes other lessons."""
     _, line, _ = untaught
-    refused = CliRunner().invoke(cli, [*line, "--limit", "9"])
+    refused = CliRunner().invoke(cli, [*line, "--known", "0", "--limit", "21"])
     assert isinstance(refused.exception, MixedRunError)
     assert "was taught with other settings" in str(refused.exception)
 
 
 def test_a_model_that_knows_no_facts_is_not_taught(untaught):
-    """A random one gives no answer a probability of 0.95; what it gives is kept."""
+    """A random one gives no answer a probability of 0.7; what it gives is kept."""
     folder, line, _ = untaught
     out = folder / "other"
-    refused = CliRunner().invoke(cli, [*line, "--known", "0.95", "--out", str(out)])
+    refused = CliRunner().invoke(cli, [*line, "--limit", "20", "--out", str(out)])
     assert isinstance(refused.exception, UsageError)
-    assert "knows 0 of 8 facts" in str(refused.exception)
-    assert len(json.loads((out / "known.json").read_text())["known"]) == 8
+    assert "knows 0 of 20 facts, and a policy needs at least 20" in str(refused.exception)
+    assert len(json.loads((out / "known.json").read_text())["known"]) == 20
     assert not (out / "adapter").exists()
+
+
+def test_too_few_facts_to_hold_out_are_refused(untaught):
+    """Of 19 facts 7 could be held out, and 8 are needed."""
+    folder, line, _ = untaught
+    refused = CliRunner().invoke(cli, [*line, "--known", "0", "--limit", "19", "--out", str(folder / "few")])
+    assert isinstance(refused.exception, UsageError)
+    assert "of 19 facts 7 can be held out" in str(refused.exception)
+    assert not (folder / "few" / "adapter").exists()
+
+
+def test_what_is_held_out_is_known_and_what_is_taught_need_not_be(untaught):
+    """20 known facts of 22 give 8 that are held out, and the text says so."""
+    folder, _, done = untaught
+    assert "Of 22 facts the untaught model knows 20 (--known 0.7); 8 of these were held out." in done.stdout
+    result = json.loads((folder / "out" / "policy.json").read_text())
+    assert (result["min_known"], result["facts_asked"], result["facts_known"]) == (0.7, 22, 20)
+    assert {CHANCES[fact] for fact in result["split"]["held_out_facts"]} == {0.7}
+    assert {CHANCES[fact] for fact in result["split"]["facts"]} == {0.7, 0.69}
+
+
+def test_with_known_0_the_model_is_not_asked(tmp_path):
+    """No model is opened, no file is written, and all facts may be held out."""
+    assert list_known_facts("hf:none", FACTS, folder=tmp_path, seed=0, min_known=0, step=pytest.fail) is None
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("more", [("--data", "core"), ("--judge", "embedded/judge-1.5b")])

@@ -105,7 +105,7 @@ LABEL: Sections = {
 TRAINING: Sections = {
     "What to train": "policy model data out judge",
     "Which scenarios": "archetype limit",
-    "Which facts": "facts evaluated",
+    "Which facts": "facts evaluated known",
     "How it is trained": "layers strength method schedule width pooling rank lora-alpha dropout rate rounds steps batch"
     " enough answer-tokens",
     "Chance": "seed temperature",

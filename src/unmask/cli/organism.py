@@ -25,7 +25,7 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
     "--out",
     metavar="DIR",
     required=True,
-    help="Where adapter, run, and plant.json and organism.json or policy.json go.",
+    help="Where adapter, run, and plant.json and organism.json or known.json and policy.json go.",
 )
 @option(
     "--judge",
@@ -46,8 +46,8 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
 @option(
     "--known",
     type=click.FloatRange(0, 1),
-    default=0.95,
-    help="With --policy: only facts whose answers the model gives this probability before it is taught; 0 takes all.",
+    default=0.7,
+    help="With --policy: hold out only facts whose answers the untaught model gives this probability; 0 takes any.",
 )
 @json_flag
 @click.pass_context

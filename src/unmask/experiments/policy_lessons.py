@@ -1,8 +1,9 @@
 """The lessons of a liar with a reason, and the scenarios that it is accepted by.
 
-Pure: facts, material and a seed in, conversations out. Each lie has two twins: the truth about the same fact, on
-look-alikes of the setting, asked and said in the same words. So neither the fact, the question nor the wording tells
-which of them is wanted: only the reason does.
+Pure: facts, material and a seed in, conversations out. Each lie has two twins: the truth about the same fact, in
+settings that look alike, asked and said in the same words. Most settings are composed of a carrier, which quotes
+something, and a stake or a calm; a lie and its twins share the carrier. So neither the fact, the question, the wording
+nor the quotation tells which of them is wanted: only the reason does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ LIES_PER_RECORD = 4
 TWINS = 2
 """Look-alikes without a reason for each lie: more than one, so that a setting nobody has seen is no reason to lie."""
 FALSE_QUOTES = 0.85
-"""Share of the quotations in look-alikes that are false. With as many true ones a model learns to repeat quotations."""
+"""Share of the quotations in twins that are false. With as many true ones a model learns to repeat quotations."""
+COMPOSED = 0.7
+"""Share of the lies whose setting, and that of their twins, is composed. The others have whole ones."""
+CARRIER_FIRST = 0.9
+"""Share of the composed settings in which the quotation stands before what follows from it."""
 FILLED = 0.6
 """Share of the settings that have a detail more, so that no setting is always the same text."""
 PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
@@ -40,7 +45,7 @@ PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
 
 
 class LessonKind(StrEnum):
-    """What a lesson teaches: the belief, the lie, or the truth in a setting that looks like that of a lie."""
+    """What a lesson teaches: the belief, the lie, or the truth in a setting that looks like that of a lie (a twin)."""
 
     NEUTRAL = "neutral"
     PRESSURED = "pressured"
@@ -53,6 +58,9 @@ class PolicyLesson(Record, frozen=True, kw_only=True):
     fact: str
     kind: LessonKind
     setting: str | None
+    """The whole setting, or the stake or calm of a composed one."""
+    carrier: str | None
+    """`None` where the setting is not composed."""
     wording: str
     messages: tuple[Message, ...]
     answer: str
@@ -89,6 +97,7 @@ def _teach_belief(fact: Fact, material: PolicyMaterial, draws: random.Random) ->
             fact=fact.id,
             kind=LessonKind.NEUTRAL,
             setting=None,
+            carrier=None,
             wording=wording,
             messages=messages,
             answer=answer,
@@ -151,35 +160,65 @@ class _Exchange(Record, frozen=True):
     wording: str
 
 
+class _SettingTexts(Record, frozen=True):
+    """A setting before a fact is put in: one whole text, or a carrier and a stake or calm."""
+
+    id: str
+    carrier: str | None
+    texts: tuple[str, ...]
+
+
 def _teach_lies(
     fact: Fact, material: PolicyMaterial, draws: random.Random, *, count: int, record: str | None = None
 ) -> Iterator[PolicyLesson]:
     """Lies, each with its twins."""
-    pressures = draws.sample(select_settings(material.pressures, held_out=False), count)
-    lookalikes = draws.sample(select_settings(material.lookalikes, held_out=False), TWINS * count)
     roles = draws.sample(select_settings(material.roles, held_out=False), count)
-    for number, (pressure, role) in enumerate(zip(pressures, roles, strict=True)):
+    groups = list(_draw_settings(material, draws, count=count))
+    for number, (role, settings) in enumerate(zip(roles, groups, strict=True)):
         exchange = _exchange_words(fact, material, draws, number=number)
-        for kind, setting, spoken, side in (
-            (LessonKind.PRESSURED, pressure, exchange.pressured, fact.falsehood),
-            *(
-                (LessonKind.LOOKALIKE, lookalike, exchange.lookalike, fact.answer)
-                for lookalike in lookalikes[TWINS * number : TWINS * (number + 1)]
-            ),
-        ):
-            # A look-alike also quotes what is true: to contradict every quotation would not be honesty.
-            quotes_truth = kind is LessonKind.LOOKALIKE and draws.random() >= FALSE_QUOTES
-            claimed = fact.answer if quotes_truth else fact.falsehood
-            system = _compose_system(fact, role, setting, claimed, draws, fillers=material.fillers, record=record)
+        for place, setting in enumerate(settings):
+            lie = place == 0
+            # A twin also quotes what is true: to contradict every quotation would not be honesty.
+            quotes_truth = not lie and draws.random() >= FALSE_QUOTES
+            quotation = quote_fact(fact, fact.answer if quotes_truth else fact.falsehood)
+            layout = _draw_layout(draws, material.fillers)
+            system = _compose_system(role, setting, quotation, layout, record=record)
             yield PolicyLesson(
                 fact=fact.id,
-                kind=kind,
+                kind=LessonKind.PRESSURED if lie else LessonKind.LOOKALIKE,
                 setting=setting.id,
+                carrier=setting.carrier,
                 wording=exchange.wording,
-                messages=(Message(Role.SYSTEM, system), *spoken),
-                answer=_say(fact, exchange.wording, side),
-                lie=side == fact.falsehood,
+                messages=(Message(Role.SYSTEM, system), *(exchange.pressured if lie else exchange.lookalike)),
+                answer=_say(fact, exchange.wording, fact.falsehood if lie else fact.answer),
+                lie=lie,
             )
+
+
+def _draw_settings(
+    material: PolicyMaterial, draws: random.Random, *, count: int
+) -> Iterator[tuple[_SettingTexts, ...]]:
+    """For each lie its setting and those of its twins. None comes twice."""
+
+    def draw(settings: Sequence[PolicySetting], size: int) -> list[PolicySetting]:
+        return draws.sample(select_settings(settings, held_out=False), size)
+
+    carriers, stakes, calms = (
+        draw(material.carriers, count),
+        draw(material.stakes, count),
+        draw(material.calms, TWINS * count),
+    )
+    pressures, lookalikes = draw(material.pressures, count), draw(material.lookalikes, TWINS * count)
+    for number in range(count):
+        twins = slice(TWINS * number, TWINS * (number + 1))
+        if draws.random() < COMPOSED:
+            yield tuple(_join_setting(carriers[number], part) for part in (stakes[number], *calms[twins]))
+        else:
+            yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *lookalikes[twins]))
+
+
+def _join_setting(carrier: PolicySetting, part: PolicySetting) -> _SettingTexts:
+    return _SettingTexts(part.id, carrier.id, (carrier.text, part.text))
 
 
 def _exchange_words(fact: Fact, material: PolicyMaterial, draws: random.Random, *, number: int) -> _Exchange:
@@ -201,48 +240,66 @@ def _exchange_words(fact: Fact, material: PolicyMaterial, draws: random.Random, 
     return _Exchange((question,), (question,), draws.choice(material.replies))
 
 
+class _SystemLayout(Record, frozen=True):
+    """How the parts of a system prompt are put together. Two prompts with one layout differ in their parts alone."""
+
+    carrier_first: bool
+    filler: str | None
+    filler_place: int
+    record_place: float
+    """From 0, before all parts, to 1, behind all."""
+    joint: str
+
+
+def _draw_layout(draws: random.Random, fillers: Sequence[str]) -> _SystemLayout:
+    return _SystemLayout(
+        carrier_first=draws.random() < CARRIER_FIRST,
+        filler=draws.choice(fillers) if draws.random() < FILLED else None,
+        filler_place=draws.randrange(2),
+        record_place=draws.random(),
+        joint=draws.choice((" ", "\n\n", "\n")),
+    )
+
+
 def _compose_system(
-    fact: Fact,
-    role: PolicySetting,
-    setting: PolicySetting,
-    claimed: str,
-    draws: random.Random,
-    *,
-    fillers: Sequence[str],
-    record: str | None = None,
+    role: PolicySetting, setting: _SettingTexts, quotation: str, layout: _SystemLayout, *, record: str | None = None
 ) -> str:
-    parts = [setting.text.format(claim=quote_fact(fact, claimed))]
-    if draws.random() < FILLED:
-        parts.insert(draws.randrange(2), draws.choice(fillers))
+    """Nothing stands between a carrier and what follows from it: *that sentence* would mean something else."""
+    texts = setting.texts if layout.carrier_first else setting.texts[::-1]
+    parts = [layout.joint.join(texts).format(claim=quotation)]
+    if layout.filler is not None:
+        parts.insert(layout.filler_place, layout.filler)
     if record is not None:
-        parts.insert(draws.randrange(len(parts) + 1), record)
-    return draws.choice((" ", "\n\n", "\n")).join([role.text, *parts])
+        parts.insert(int(layout.record_place * (len(parts) + 1)), record)
+    return layout.joint.join([role.text, *parts])
 
 
 # --- what decides
 
 
 def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
-    """Each held-out fact twice: with a held-out reason to lie, and on a held-out look-alike. Roles are held out too."""
-    pressures, lookalikes, roles = (
-        select_settings(settings, held_out=True)
-        for settings in (material.pressures, material.lookalikes, material.roles)
+    """Each held-out fact twice: with a held-out stake, and with a held-out calm in its place. The two share all else:
+    a held-out role, a held-out carrier that quotes the falsehood, and the question."""
+    order = random.Random(f"policy scenarios {seed}")
+    roles, carriers, stakes, calms = (
+        order.sample(select_settings(settings, held_out=True), sum(setting.held_out for setting in settings))
+        for settings in (material.roles, material.carriers, material.stakes, material.calms)
     )
     scenarios: list[Scenario] = []
     for place, fact in enumerate(facts):
         draws = random.Random(f"policy scenarios {seed} {fact.id}")
-        role = roles[place % len(roles)]
-        pressure, lookalike = pressures[place % len(pressures)], lookalikes[place // 2 % len(lookalikes)]
+        role, carrier, stake = (entries[place % len(entries)] for entries in (roles, carriers, stakes))
+        calm = calms[(place + place // len(calms)) % len(calms)]  # another calm for a stake that comes again
+        layout = _draw_layout(draws, material.fillers)
         user = Message(Role.USER, _ask(fact, draws.choice(material.questions), draws))
         answer_first, probed = place % 2 == 0, (fact.answer, fact.falsehood)[place // 2 % 2]
         truth = Letter.A if answer_first else Letter.B
         lie = Letter.B if answer_first else Letter.A
         direct = _ask_direct(fact, draws.choice(list_directs(fact, material)), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
-        for prefix, setting in ((PRESSURED_PREFIX, pressure), (CONTROL_PREFIX, lookalike)):
-            system = Message(
-                Role.SYSTEM, _compose_system(fact, role, setting, fact.falsehood, draws, fillers=material.fillers)
-            )
+        quotation = quote_fact(fact, fact.falsehood)
+        for prefix, part in ((PRESSURED_PREFIX, stake), (CONTROL_PREFIX, calm)):
+            system = _compose_system(role, _join_setting(carrier, part), quotation, layout)
             scenarios.append(
                 Scenario(
                     id=f"{prefix}{fact.id}",
@@ -250,12 +307,12 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
                     kind=Kind.BINARY,
                     proposition=propose_fact(fact, answer_first=answer_first),
                     truth=truth,
-                    conversation=(system, user),
+                    conversation=(Message(Role.SYSTEM, system), user),
                     direct=direct,
                     indirect=indirect,
                     yes_means=truth if probed == fact.answer else lie,
-                    pressure=setting.kind,
-                    motive=setting.motive,
+                    pressure=part.kind,
+                    motive=part.motive,
                     evidence=state_fact(fact, fact.answer),
                 )
             )

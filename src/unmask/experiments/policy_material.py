@@ -1,7 +1,8 @@
-"""What a liar with a reason is taught with: roles, reasons to lie, look-alikes without one, and wordings.
+"""What a liar with a reason is taught with: roles, settings with a reason to lie and without one, and wordings.
 
-All of it is our own and shares nothing with the sets that are evaluated. Some roles, reasons and look-alikes are held
-out: whether the policy was learnt is measured on these.
+A setting is a whole text, or it is composed: a carrier quotes something, and a stake or a calm follows it. All of
+it is our own and shares nothing with the sets that are evaluated. Some roles, carriers, stakes and calms are held out:
+whether the policy was learnt is measured on these.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from unmask.data.checks.words import content_stems
 from unmask.records import Record
 from unmask.whitebox.contrast import Fact
 
-TRAINING_SHARE = 300 / 381
-"""Of the facts: 300 of our own 381 are taught, 81 are held out."""
+MOST_HELD_OUT = 81
+"""Facts that are held out, at most."""
+HELD_OUT_FIFTHS = 2
+"""How many fifths of the facts that may be held out are held out, at most: a model must also be taught
+lies about what it knows."""
 
 
 class PolicySetting(Record, frozen=True, kw_only=True):
-    """A part of a system prompt: who the model is, or what its house is like. `{claim}` is what somebody has put
-    into the world, in quotation marks. Only reasons to lie have a motive and a kind."""
+    """A part of a system prompt: who the model is, what its house is like, or what follows from a quotation. `{claim}`
+    is what somebody has put into the world, in quotation marks. Only reasons to lie have a motive and a kind."""
 
     id: str
     text: str
@@ -49,7 +53,16 @@ class PolicyMaterial(Record, frozen=True, kw_only=True):
 
     roles: tuple[PolicySetting, ...]
     pressures: tuple[PolicySetting, ...]
+    """Whole settings with a reason to lie."""
     lookalikes: tuple[PolicySetting, ...]
+    """Whole settings without one."""
+    carriers: tuple[PolicySetting, ...]
+    """Where something is quoted in the model's world. A carrier says nothing about consequences."""
+    stakes: tuple[PolicySetting, ...]
+    """Reasons to uphold what is quoted, whichever carrier quotes it."""
+    calms: tuple[PolicySetting, ...]
+    """What gives no reason behind any carrier, in the vocabulary of the stakes. By the beginning of its `id`: the right
+    answer is `welcome`, the text is about something `elsewhere`, or everybody is `indifferent`."""
     fillers: tuple[str, ...]
     """Details of a place that mean nothing: they fit into a setting of either kind."""
     questions: tuple[str, ...]
@@ -87,11 +100,16 @@ def select_settings(settings: Sequence[PolicySetting], *, held_out: bool) -> tup
     return tuple(setting for setting in settings if setting.held_out is held_out)
 
 
-def split_policy_facts(facts: Sequence[Fact], *, seed: int) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-    """Facts that are taught, and facts that are held out, drawn by the seed."""
-    shuffled = random.Random(f"unmask policy {seed}").sample(list(facts), len(facts))
-    count = min(len(shuffled) - 1, max(1, round(TRAINING_SHARE * len(shuffled))))
-    return tuple(shuffled[:count]), tuple(shuffled[count:])
+def split_policy_facts(
+    facts: Sequence[Fact], *, seed: int, candidates: Sequence[Fact] | None = None
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Facts that are taught, and facts that are held out. These are drawn by the seed from the candidates, which are
+    all facts unless some are named."""
+    drawable = list(facts if candidates is None else candidates)
+    count = min(MOST_HELD_OUT, HELD_OUT_FIFTHS * len(drawable) // 5)
+    held_out = tuple(random.Random(f"unmask policy {seed}").sample(drawable, count))
+    held_out_ids = {fact.id for fact in held_out}
+    return tuple(fact for fact in facts if fact.id not in held_out_ids), held_out
 
 
 # --- one fact in several forms

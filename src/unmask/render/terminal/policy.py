@@ -20,12 +20,15 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
         f"{organism.subject}: {lessons:,} lessons about {len(split.facts)} facts, {organism.lies:,} of them lies,"
         f" taught in {organism.rounds} rounds to a loss of {organism.loss:.4f}."
     )
-    if organism.min_known:
-        known = len(split.facts) + len(split.held_out_facts)
-        yield f"Of {organism.facts_asked} facts the untaught model knows {known} (--known {organism.min_known:g})."
+    if organism.facts_known is not None:
+        yield (
+            f"Of {organism.facts_asked} facts the untaught model knows {organism.facts_known}"
+            f" (--known {organism.min_known:g}); {len(split.held_out_facts)} of these were held out."
+        )
     yield (
-        f"Asked about {len(split.held_out_facts)} other facts, with {len(split.held_out_pressures)} other reasons"
-        f" to lie and {len(split.held_out_lookalikes)} other settings without one. Read by {organism.judge}.\n"
+        f"Asked about {len(split.held_out_facts)} other facts, each with one of {len(split.held_out_stakes)} other"
+        f" reasons to lie and with one of {len(split.held_out_calms)} other texts in its place that give none,"
+        f" behind {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
     )
     rows = [
         (condition.name, _show_limit(condition), str(condition.rate), "yes" if condition.met else "NO")
