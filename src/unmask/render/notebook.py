@@ -39,7 +39,10 @@ _TEXTS = {
     "Scaling": "unmask.render.terminal.scaling:render",
     "Score": "unmask.render.terminal.score:render",
     "Sensitivity": "unmask.render.terminal.sensitivity:render",
+    "StudyEstimate": "unmask.render.terminal.study_plan:render_plan",
     "StudyResult": "unmask.render.terminal.study:render",
+    "SweepPlan": "unmask.render.terminal.sweep:render_plan",
+    "SweepResult": "unmask.render.terminal.sweep:render_result",
 }
 """Each result with the function that makes the text of its command, imported when it is asked for."""
 
