@@ -7,6 +7,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby, islice
 
 import pytest
 from hypothesis import settings
@@ -43,14 +44,28 @@ EARLY = (
 """Where the longest tests stand, and then those that mostly wait."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes or waits long comes first: begun last it would keep one process busy while the others are done."""
-
-    def place_of(item: pytest.Item) -> int:
-        name = item.nodeid.removeprefix("tests/")
-        return next((place for place, early in enumerate(EARLY) if name.startswith(early)), len(EARLY))
-
-    items.sort(key=place_of)
+    named = [(item.nodeid.removeprefix("tests/"), item) for item in items]
+    early = [[item for name, item in named if name.startswith(beginning)] for beginning in EARLY]
+    files = [list(tests) for group in early for _, tests in groupby(group, key=lambda item: item.path)]
+    first = list(dict.fromkeys(item for tests in files for item in tests))
+    later = iter([item for _, item in named if item not in set(first)])
+    worker = getattr(config, "workerinput", {})
+    if "worksteal" not in worker.get("mainargv", ()):
+        items[:] = [*first, *later]
+        return
+    # Each process gets an equal part of the list, so each part begins with some of what takes long.
+    dealt: list[list[pytest.Item]] = [[] for _ in range(worker["workercount"])]
+    seen: set[pytest.Item] = set()
+    for number, tests in enumerate(files):
+        dealt[number % len(dealt)] += [item for item in tests if item not in seen]
+        seen.update(tests)
+    left = len(items)
+    for number, part in enumerate(dealt):
+        part.extend(islice(later, max(0, left // (len(dealt) - number) - len(part))))
+        left -= len(part)
+    items[:] = [*(item for part in dealt for item in part), *later]
 
 
 @pytest.fixture(autouse=True)
