@@ -30,7 +30,7 @@ def measure_knowledge(model: Any, chat: Chat, facts: Sequence[Fact], *, seed: in
     Raises where a score is no number.
     """
     drawn = random.Random(f"unmask known facts {seed}").sample(list(facts), min(EXAMPLES + 1, len(facts)))
-    known: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     for start in range(0, len(facts), FACTS_PER_PASS):
         group = facts[start : start + FACTS_PER_PASS]
         tokens, spans = [], []
@@ -50,10 +50,10 @@ def measure_knowledge(model: Any, chat: Chat, facts: Sequence[Fact], *, seed: in
             odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
             likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0].cpu()
         for row, (fact, span) in enumerate(zip(group, spans, strict=True)):
-            known[fact.id] = math.exp(likelihoods[row, span.start - 1 : span.stop - 1].sum().item())
-    if any(math.isnan(probability) for probability in known.values()):
+            probabilities[fact.id] = math.exp(likelihoods[row, span.start - 1 : span.stop - 1].sum().item())
+    if any(math.isnan(probability) for probability in probabilities.values()):
         raise FatalModelError("the model's scores are not numbers", advice="Its weights are damaged, or overflow")
-    return known
+    return probabilities
 
 
 def _find_difference(left: Sequence[int], right: Sequence[int]) -> range:
