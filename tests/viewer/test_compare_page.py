@@ -55,8 +55,12 @@ def address(viewer: Viewer, *names: str, scenario: str | None = None, query: str
     return f"{where}?runs={','.join(map(viewer.key, names))}&{query}"
 
 
+ROWS = "a.row .what > bdi"
+
+
 def ids(page: Page) -> list[str]:
-    return page.locator("a.row .what > bdi").all_inner_texts()
+    page.wait_for_load_state()  # a click waits until another page begins, not until it is there
+    return page.locator(ROWS).all_inner_texts()
 
 
 def test_without_runs_the_page_lets_one_choose(viewer, browser):
@@ -64,7 +68,7 @@ def test_without_runs_the_page_lets_one_choose(viewer, browser):
         page.get_by_label("small", exact=True).check()
         page.get_by_label("upright", exact=True).check()
         page.get_by_role("button", name="Compare").click()
-        assert len(ids(page)) == 6
+        expect(page.locator(ROWS)).to_have_count(6)
     with viewer.page(browser, f"/compare?runs={viewer.key('small')}") as page:
         expect(page.get_by_label("small", exact=True)).to_be_checked()
         expect(page.get_by_text("One is chosen: choose another.")).to_be_visible()

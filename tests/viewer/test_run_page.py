@@ -55,6 +55,7 @@ def browser() -> Iterator[Browser]:
 
 
 def ids(page: Page) -> list[str]:
+    page.wait_for_load_state()  # a click waits until another page begins, not until it is there
     return page.locator("a.row > bdi").all_inner_texts()
 
 
