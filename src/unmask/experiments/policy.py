@@ -38,6 +38,7 @@ from unmask.records import FORMAT_VERSION, Accuracy, Outcome, Record, Result, Ve
 from unmask.runs.options import RunSettings
 from unmask.stats.rate import Rate, rate
 from unmask.whitebox.contrast import FEWEST, Fact, draw_facts, facts_hash, load_facts, refuse_shared
+from unmask.whitebox.load import shared_weights
 
 if TYPE_CHECKING:
     from unmask.engine.session import Progress
@@ -142,6 +143,7 @@ def count_layers(model: str) -> int:
     return int(checked.config.get_text_config().num_hidden_layers)
 
 
+@shared_weights()  # they are read once, for the teaching, for the asking and often for the judge
 def teach_policy(
     model: str,
     *,
@@ -159,35 +161,7 @@ def teach_policy(
     `settings` are those of `unmask.run`, but `limit` takes so many of the facts. Writes `known.json`, `teaching.json`,
     `adapter/`, `run/` and `policy.json` under `out`.
     """
-    from unmask.whitebox.load import shared_weights
-
-    with shared_weights():  # they are read once, for the teaching, for the asking and often for the judge
-        return _teach_policy(
-            model,
-            folder=Path(out),
-            judge=judge,
-            how=how,
-            min_known=min_known,
-            watch=watch,
-            step=step,
-            progress=progress,
-            settings=settings,
-        )
-
-
-def _teach_policy(
-    model: str,
-    *,
-    folder: Path,
-    judge: str,
-    how: Teaching,
-    min_known: float,
-    watch: Callable[[Round], None] | None,
-    step: Callable[[str], None],
-    progress: Progress | bool | None,
-    settings: RunSettings,
-) -> PolicyOrganism:
-    base, material = local_name(model), load_material()
+    folder, base, material = Path(out), local_name(model), load_material()
     all_settings: RunSettings = {"max_tokens": MAX_TOKENS, "effort": "full", "seed": how.seed, **settings}
     facts = draw_facts(load_facts(), all_settings.pop("limit", None), seed=how.seed)
     refuse_shared(facts)

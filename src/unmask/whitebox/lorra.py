@@ -287,9 +287,6 @@ def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
     return Movement(along, before, after)
 
 
-# --- one step -----------------------------------------------------------------------------------------------
-
-
 # --- what is written ----------------------------------------------------------------------------------------
 
 
