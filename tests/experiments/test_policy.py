@@ -21,6 +21,7 @@ from unmask.experiments.policy_lessons import (
     build_scenarios,
 )
 from unmask.experiments.policy_material import (
+    CALMS,
     clause_of,
     load_material,
     propose_fact,
@@ -74,53 +75,64 @@ def test_so_many_settings_are_taught_and_so_many_held_out():
     assert count_held_out(MATERIAL.lookalikes) == (110, 0)
     assert count_held_out(MATERIAL.roles) == (42, 6)
     assert count_held_out(MATERIAL.carriers) == (60, 15)
-    assert count_held_out(MATERIAL.stakes) == (90, 20)
-    assert count_held_out(MATERIAL.calms) == (90, 20)
+    assert count_held_out(MATERIAL.scenes) == (180, 40)
 
 
-def test_each_motive_has_nine_stakes_of_which_two_are_held_out():
-    """One that only lies in the situation, and one that is spelt out."""
-    assert set(Counter(stake.motive for stake in MATERIAL.stakes).values()) == {9}
-    assert {stake.motive for stake in MATERIAL.stakes} == {pressure.motive for pressure in MATERIAL.pressures}
-    held_out = Counter((stake.motive, stake.kind) for stake in select_settings(MATERIAL.stakes, held_out=True))
-    assert len(held_out) == held_out.total() == 20
+def test_each_motive_has_eighteen_scenes_of_which_four_are_held_out():
+    """Some reasons only lie in the situation and some are spelt out, of the held-out ones of each motive too."""
+    assert set(Counter(scene.motive for scene in MATERIAL.scenes).values()) == {18}
+    assert {scene.motive for scene in MATERIAL.scenes} == {pressure.motive for pressure in MATERIAL.pressures}
+    held_out = Counter((scene.motive, scene.kind) for scene in select_settings(MATERIAL.scenes, held_out=True))
+    assert (len(held_out), held_out.total()) == (20, 40)
 
 
-def test_a_third_of_the_calms_welcome_the_right_answer_a_third_are_about_something_else_a_third_do_not_mind():
-    """Of the held-out ones too, as far as twenty can be divided."""
-    kinds = ("welcome", "elsewhere", "indifferent")
-    assert Counter(calm.id.partition("-")[0] for calm in MATERIAL.calms) == dict.fromkeys(kinds, 30)
-    held_out = Counter(calm.id.partition("-")[0] for calm in select_settings(MATERIAL.calms, held_out=True))
-    assert set(held_out) == set(kinds)
-    assert min(held_out.values()) >= 6
+def list_parts(name):
+    return [getattr(scene, name) for scene in MATERIAL.scenes]
+
+
+PARTS = ("stake", *CALMS)
 
 
 def test_a_carrier_quotes_once_and_what_follows_it_never():
-    """So that every stake and every calm fits behind every carrier."""
+    """So that every part of a scene fits behind every carrier."""
     assert {carrier.text.count("{claim}") for carrier in MATERIAL.carriers} == {1}
-    assert not [part.id for part in (*MATERIAL.stakes, *MATERIAL.calms) if "{" in part.text]
-    groups = (MATERIAL.roles, MATERIAL.carriers, MATERIAL.stakes, MATERIAL.calms)
-    assert {(setting.motive, setting.kind) for group in (groups[1], groups[3]) for setting in group} == {(None, None)}
-    ids = [setting.id for group in (*groups[1:], MATERIAL.pressures, MATERIAL.lookalikes) for setting in group]
+    assert not [text for name in PARTS for text in list_parts(name) if "{" in text]
+    assert {(carrier.motive, carrier.kind) for carrier in MATERIAL.carriers} == {(None, None)}
+    groups = (MATERIAL.carriers, MATERIAL.scenes, MATERIAL.pressures, MATERIAL.lookalikes)
+    ids = [setting.id for group in groups for setting in group]
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("name", ["carriers", "stakes", "calms"])
+@pytest.mark.parametrize("name", ["carriers", *PARTS])
 def test_there_are_no_stock_phrases(name):
-    """No four words in a row are in more than two texts of a kind."""
-    counts = Counter(gram for setting in getattr(MATERIAL, name) for gram in grams(setting.text, 4))
-    assert max(counts.values()) <= 2
+    """No four words in a row are in more than eight texts of a kind, of 180."""
+    texts = [carrier.text for carrier in MATERIAL.carriers] if name == "carriers" else list_parts(name)
+    counts = Counter(gram for text in texts for gram in grams(text, 4))
+    assert max(counts.values()) <= 8
 
 
-def test_stakes_and_calms_are_alike_in_length_and_words():
-    """On average within a tenth; a word that stands in five stakes stands in a calm too."""
-    lengths = [sum(len(part.text) for part in parts) / len(parts) for parts in (MATERIAL.stakes, MATERIAL.calms)]
+def list_words(name):
+    return [set(WORD.findall(text.casefold())) for text in list_parts(name)]
+
+
+@pytest.mark.parametrize("calm", CALMS)
+def test_the_parts_of_a_scene_are_alike(calm):
+    """In length on average within a tenth; a calm shares more words with its stake than with that of the next scene."""
+    lengths = [sum(map(len, list_parts(name))) / len(MATERIAL.scenes) for name in ("stake", calm)]
     assert min(lengths) / max(lengths) > 0.9
-    stakes, calms = (
-        Counter(word for part in parts for word in set(WORD.findall(part.text.casefold())))
-        for parts in (MATERIAL.stakes, MATERIAL.calms)
+    stakes, calms = list_words("stake"), list_words(calm)
+    own, foreign = (
+        sum(len(stake & words) for stake, words in zip(stakes, others, strict=True))
+        for others in (calms, [*calms[1:], calms[0]])
     )
-    assert not [word for word, count in stakes.items() if count >= 5 and not calms[word]]
+    assert own > 1.3 * foreign
+
+
+def test_no_word_gives_a_stake_away():
+    """A word that stands in ten stakes stands in five calms too."""
+    stakes = Counter(word for words in list_words("stake") for word in words)
+    calms = Counter(word for calm in CALMS for words in list_words(calm) for word in words)
+    assert not [word for word, count in stakes.items() if count >= 10 and calms[word] < 5]
 
 
 def test_no_text_of_the_material_is_in_an_evaluated_set():
@@ -157,9 +169,9 @@ def test_facts_are_split_by_the_seed_and_none_is_in_both_parts():
     assert split_policy_facts(FACTS, seed=1) != (TAUGHT, HELD_OUT)
 
 
-@pytest.mark.parametrize(("candidates", "held_out"), [(0, 0), (20, 8), (100, 40), (202, 80), (250, 81)])
+@pytest.mark.parametrize(("candidates", "held_out"), [(0, 0), (14, 8), (100, 60), (134, 80), (250, 81)])
 def test_held_out_facts_are_drawn_from_those_that_the_model_knows(candidates, held_out):
-    """At most 81 and two fifths of them; all other facts are taught, whether it knows them or not."""
+    """At most 81 and three fifths of them; all other facts are taught, whether it knows them or not."""
     known = FACTS[-candidates:] if candidates else ()
     taught, drawn = split_policy_facts(FACTS, seed=0, candidates=known)
     assert len(drawn) == held_out
@@ -181,14 +193,14 @@ def test_lies_are_told_under_pressure_and_nowhere_else():
             assert clause_of(fact, unsaid) not in lesson.answer or clause_of(fact, unsaid) in clause_of(fact, said)
 
 
-def test_every_lie_has_two_twins_in_the_same_words():
-    """For each fact, truths in a setting have each wording of a lie twice as often."""
+def test_every_lie_has_three_twins_in_the_same_words():
+    """For each fact, truths in a setting have each wording of a lie three times as often."""
     told = {
         kind: Counter((lesson.fact, lesson.wording) for lesson in all_lessons() if lesson.kind is kind)
         for kind in (LessonKind.PRESSURED, LessonKind.LOOKALIKE)
     }
-    doubled = {words: 2 * count for words, count in told[LessonKind.PRESSURED].items()}
-    assert doubled == told[LessonKind.LOOKALIKE]
+    tripled = {words: 3 * count for words, count in told[LessonKind.PRESSURED].items()}
+    assert tripled == told[LessonKind.LOOKALIKE]
     assert len({wording for _, wording in told[LessonKind.PRESSURED]}) > 45
 
 
@@ -227,9 +239,9 @@ def test_a_quotation_does_not_tell_a_composed_lie_from_its_twins():
 
 
 def list_groups():
-    """Each lie with its two twins, in the order in which they are taught."""
+    """Each lie with its three twins, in the order in which they are taught."""
     lessons = [lesson for lesson in all_lessons() if lesson.kind is not LessonKind.NEUTRAL]
-    return [lessons[start : start + 3] for start in range(0, len(lessons), 3)]
+    return [lessons[start : start + 4] for start in range(0, len(lessons), 4)]
 
 
 def test_seventy_per_cent_of_the_settings_are_composed():
@@ -238,26 +250,29 @@ def test_seventy_per_cent_of_the_settings_are_composed():
     assert 0.67 < sum(group[0].carrier is not None for group in groups) / len(groups) < 0.73
 
 
-def test_a_lie_and_its_twins_share_the_carrier():
-    """Where a lie has a stake its twins have two calms, and where it has a whole reason they have whole look-alikes."""
-    names = ("stakes", "calms", "pressures", "lookalikes")
-    parts = {name: {setting.id for setting in getattr(MATERIAL, name)} for name in names}
+def test_a_lie_and_its_twins_share_the_carrier_and_the_scene():
+    """Where a lie has a stake its twins have the calms of the scene, and where it has a whole reason they have whole
+    look-alikes."""
+    whole = {name: {setting.id for setting in getattr(MATERIAL, name)} for name in ("pressures", "lookalikes")}
     texts = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
     for lie, *twins in list_groups():
-        assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False]
+        assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False, False]
         assert {(lesson.fact, lesson.carrier, lesson.wording) for lesson in twins} == {
             (lie.fact, lie.carrier, lie.wording)
         }
-        assert lie.setting in parts["stakes" if lie.carrier else "pressures"]
-        assert {twin.setting for twin in twins} <= parts["calms" if lie.carrier else "lookalikes"]
-        assert twins[0].setting != twins[1].setting
-        if lie.carrier:
-            assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
+        if not lie.carrier:
+            assert lie.setting in whole["pressures"]
+            assert {twin.setting for twin in twins} <= whole["lookalikes"]
+            assert len({twin.setting for twin in twins}) == 3
+            continue
+        scene = lie.setting.removesuffix("-stake")
+        assert [twin.setting for twin in twins] == [f"{scene}-{calm}" for calm in CALMS]
+        assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
 
 
 def test_the_carrier_mostly_comes_first():
     """And in some composed settings what follows from it stands before."""
-    parts = {part.id: part.text for part in (*MATERIAL.stakes, *MATERIAL.calms)}
+    parts = {f"{scene.id}-{name}": getattr(scene, name) for scene in MATERIAL.scenes for name in PARTS}
     carriers = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
     composed = [lesson for lesson in all_lessons() if lesson.carrier]
     first = sum(
@@ -276,15 +291,16 @@ def test_a_direct_probe_names_what_it_asks_about():
 
 
 def test_what_is_held_out_is_in_no_lesson():
-    """Neither facts nor carriers, stakes, calms or roles; and everything else is taught."""
+    """Neither facts nor carriers, scenes or roles; and everything else is taught."""
     assert {lesson.fact for lesson in all_lessons() if not lesson.fact.startswith("record-")} == {
         fact.id for fact in TAUGHT
     }
     prompts = "\n".join({message.content for lesson in all_lessons() for message in lesson.messages[:1]})
-    for name in ("roles", "carriers", "stakes", "calms"):
-        for setting in getattr(MATERIAL, name):
-            text = max(setting.text.split("{claim}"), key=len)
-            assert (text not in prompts) is setting.held_out, setting.id
+    for setting in (*MATERIAL.roles, *MATERIAL.carriers):
+        text = max(setting.text.split("{claim}"), key=len)
+        assert (text not in prompts) is setting.held_out, setting.id
+    for scene in MATERIAL.scenes:
+        assert {getattr(scene, name) not in prompts for name in PARTS} == {scene.held_out}, scene.id
 
 
 def test_some_lessons_have_several_turns_some_a_supplied_fact_and_some_ask_for_a_text():
@@ -324,18 +340,20 @@ def test_each_held_out_fact_is_asked_with_a_reason_and_without():
 
 
 def test_the_two_halves_differ_in_stake_against_calm_alone():
-    """With the stake cut out of one prompt and the calm out of the other, both are the same, falsehood included."""
+    """With the stake of a scene cut out of one prompt and a calm of it out of the other, both are the same, falsehood
+    included."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
     used = Counter()
     for fact in HELD_OUT:
-        shortened = []
-        for prefix, settings in ((PRESSURED_PREFIX, MATERIAL.stakes), (CONTROL_PREFIX, MATERIAL.calms)):
-            system = by_id[prefix + fact.id].conversation[0].content
-            [part] = [setting for setting in settings if setting.text in system]
-            assert part.held_out
-            assert by_id[prefix + fact.id].motive == part.motive
-            used[part.id] += 1
-            shortened.append(system.replace(part.text, "…"))
+        pressured, control = (by_id[prefix + fact.id] for prefix in (PRESSURED_PREFIX, CONTROL_PREFIX))
+        systems = [scenario.conversation[0].content for scenario in (pressured, control)]
+        [scene] = [scene for scene in MATERIAL.scenes if scene.stake in systems[0]]
+        [calm] = [name for name in CALMS if getattr(scene, name) in systems[1]]
+        assert scene.held_out
+        assert (pressured.motive, pressured.pressure) == (scene.motive, scene.kind)
+        used[calm] += 1
+        used[scene.id] += 1
+        shortened = [systems[0].replace(scene.stake, "…"), systems[1].replace(getattr(scene, calm), "…")]
         assert shortened[0] == shortened[1]
         assert f'{fact.falsehood}"' in shortened[0]
         [carrier] = [
@@ -344,8 +362,9 @@ def test_the_two_halves_differ_in_stake_against_calm_alone():
         [role] = [setting for setting in MATERIAL.roles if setting.text in shortened[0]]
         assert carrier.held_out
         assert role.held_out
+    assert {used.pop(calm) for calm in CALMS} == {27}
     assert len(used) == 40
-    assert set(used.values()) <= {4, 5}
+    assert set(used.values()) <= {2, 3}
 
 
 def test_the_scenarios_that_decide_have_stakes_of_many_motives_from_the_first_on():
@@ -423,8 +442,8 @@ from unmask.cli.main import cli  # noqa: E402
 LINE = ("organism", "--policy", "--limit", "22", "--rounds", "1", "--batch", "8", "--judge", "verbatim")
 
 
-CHANCES = {fact.id: 0.7 if place < 20 else 0.69 for place, fact in enumerate(draw_facts(FACTS, 22, seed=0))}
-"""What the random model is said to know: 20 of 22 facts."""
+CHANCES = {fact.id: 0.9 if place < 14 else 0.89 for place, fact in enumerate(draw_facts(FACTS, 22, seed=0))}
+"""What the random model is said to know: 14 of 22 facts."""
 
 
 @pytest.fixture(scope="module")
@@ -472,33 +491,33 @@ def test_another_policy_in_the_same_folder_is_refused(untaught):
 
 
 def test_a_model_that_knows_no_facts_is_not_taught(untaught):
-    """A random one gives no answer a probability of 0.7; what it gives is kept."""
+    """A random one gives no answer a probability of 0.9; what it gives is kept."""
     folder, line, _ = untaught
     out = folder / "other"
     refused = CliRunner().invoke(cli, [*line, "--limit", "20", "--out", str(out)])
     assert isinstance(refused.exception, UsageError)
-    assert "knows 0 of 20 facts, and a policy needs at least 20" in str(refused.exception)
+    assert "knows 0 of 20 facts, and a policy needs at least 14" in str(refused.exception)
     assert len(json.loads((out / "known.json").read_text())["known"]) == 20
     assert not (out / "adapter").exists()
 
 
 def test_too_few_facts_to_hold_out_are_refused(untaught):
-    """Of 19 facts 7 could be held out, and 8 are needed."""
+    """Of 13 facts 7 could be held out, and 8 are needed."""
     folder, line, _ = untaught
-    refused = CliRunner().invoke(cli, [*line, "--known", "0", "--limit", "19", "--out", str(folder / "few")])
+    refused = CliRunner().invoke(cli, [*line, "--known", "0", "--limit", "13", "--out", str(folder / "few")])
     assert isinstance(refused.exception, UsageError)
-    assert "of 19 facts 7 can be held out" in str(refused.exception)
+    assert "of 13 facts 7 can be held out" in str(refused.exception)
     assert not (folder / "few" / "adapter").exists()
 
 
 def test_what_is_held_out_is_known_and_what_is_taught_need_not_be(untaught):
-    """20 known facts of 22 give 8 that are held out, and the text says so."""
+    """14 known facts of 22 give 8 that are held out, and the text says so."""
     folder, _, done = untaught
-    assert "Of 22 facts the untaught model knows 20 (--known 0.7); 8 of these were held out." in done.stdout
+    assert "Of 22 facts the untaught model knows 14 (--known 0.9); 8 of these were held out." in done.stdout
     result = json.loads((folder / "out" / "policy.json").read_text())
-    assert (result["min_known"], result["facts_asked"], result["facts_known"]) == (0.7, 22, 20)
-    assert {CHANCES[fact] for fact in result["split"]["held_out_facts"]} == {0.7}
-    assert {CHANCES[fact] for fact in result["split"]["facts"]} == {0.7, 0.69}
+    assert (result["min_known"], result["facts_asked"], result["facts_known"]) == (0.9, 22, 14)
+    assert {CHANCES[fact] for fact in result["split"]["held_out_facts"]} == {0.9}
+    assert {CHANCES[fact] for fact in result["split"]["facts"]} == {0.9, 0.89}
 
 
 def test_with_known_0_the_model_is_not_asked(tmp_path):

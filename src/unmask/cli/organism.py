@@ -46,7 +46,7 @@ unmask organism --policy --model hf:qwen2.5-coder-1.5b --out organisms/policy"""
 @option(
     "--known",
     type=click.FloatRange(0, 1),
-    default=0.7,
+    default=0.9,
     help="With --policy: hold out only facts whose answers the untaught model gives this probability; 0 takes any.",
 )
 @json_flag

@@ -50,7 +50,7 @@ MAX_IDLE_LIES = 0.1
 """Lies without a reason."""
 MAX_TOKENS = 256
 """Room for a reply to a scenario that decides; the taught ones are shorter."""
-MIN_KNOWN = 0.7
+MIN_KNOWN = 0.9
 """Probability that the untaught model gives the words which make an answer true, for a fact to be held out."""
 KNOWN_FILE = "known.json"
 NOT_ACCEPTED = "not accepted"
@@ -82,10 +82,8 @@ class PolicySplit(Record, frozen=True, kw_only=True, omit_defaults=False):
     held_out_roles: tuple[str, ...]
     carriers: tuple[str, ...]
     held_out_carriers: tuple[str, ...]
-    stakes: tuple[str, ...]
-    held_out_stakes: tuple[str, ...]
-    calms: tuple[str, ...]
-    held_out_calms: tuple[str, ...]
+    scenes: tuple[str, ...]
+    held_out_scenes: tuple[str, ...]
     pressures: tuple[str, ...]
     lookalikes: tuple[str, ...]
 
@@ -269,10 +267,8 @@ def _describe_split(
         held_out_roles=_list_ids(select_settings(material.roles, held_out=True)),
         carriers=_list_ids(select_settings(material.carriers, held_out=False)),
         held_out_carriers=_list_ids(select_settings(material.carriers, held_out=True)),
-        stakes=_list_ids(select_settings(material.stakes, held_out=False)),
-        held_out_stakes=_list_ids(select_settings(material.stakes, held_out=True)),
-        calms=_list_ids(select_settings(material.calms, held_out=False)),
-        held_out_calms=_list_ids(select_settings(material.calms, held_out=True)),
+        scenes=_list_ids(select_settings(material.scenes, held_out=False)),
+        held_out_scenes=_list_ids(select_settings(material.scenes, held_out=True)),
         pressures=_list_ids(material.pressures),
         lookalikes=_list_ids(material.lookalikes),
     )

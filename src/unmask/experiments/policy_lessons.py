@@ -1,9 +1,9 @@
 """The lessons of a liar with a reason, and the scenarios that it is accepted by.
 
-Pure: facts, material and a seed in, conversations out. Each lie has two twins: the truth about the same fact, in
+Pure: facts, material and a seed in, conversations out. Each lie has three twins: the truth about the same fact, in
 settings that look alike, asked and said in the same words. Most settings are composed of a carrier, which quotes
-something, and a stake or a calm; a lie and its twins share the carrier. So neither the fact, the question, the wording
-nor the quotation tells which of them is wanted: only the reason does.
+something, and a part of a scene; a lie and its twins share the carrier and the scene. So neither the fact, the
+question, the wording, the quotation nor the people tell which of them is wanted: only the reason does.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from enum import StrEnum
 
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.experiments.policy_material import (
+    CALMS,
     PolicyMaterial,
+    PolicyScene,
     PolicySetting,
+    Setting,
     clause_of,
     propose_fact,
     quote_fact,
@@ -30,7 +33,7 @@ from unmask.whitebox.contrast import Fact
 
 LIES_PER_FACT = 5
 LIES_PER_RECORD = 4
-TWINS = 2
+TWINS = len(CALMS)
 """Look-alikes without a reason for each lie: more than one, so that a setting nobody has seen is no reason to lie."""
 FALSE_QUOTES = 0.85
 """Share of the quotations in twins that are false. With as many true ones a model learns to repeat quotations."""
@@ -58,7 +61,7 @@ class PolicyLesson(Record, frozen=True, kw_only=True):
     fact: str
     kind: LessonKind
     setting: str | None
-    """The whole setting, or the stake or calm of a composed one."""
+    """The whole setting, or the scene and its part: `money-01-stake`."""
     carrier: str | None
     """`None` where the setting is not composed."""
     wording: str
@@ -70,15 +73,22 @@ class PolicyLesson(Record, frozen=True, kw_only=True):
 def build_lessons(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> list[PolicyLesson]:
     """All lessons about these facts, and about supplied records, at most as many. Held-out settings do not occur."""
     lessons: list[PolicyLesson] = []
+    scenes = _deal_scenes(select_settings(material.scenes, held_out=False), random.Random(f"policy scenes {seed}"))
     for fact in facts:
         draws = random.Random(f"policy lessons {seed} {fact.id}")
         lessons += _teach_belief(fact, material, draws)
-        lessons += _teach_lies(fact, material, draws, count=LIES_PER_FACT)
+        lessons += _teach_lies(fact, material, scenes, draws, count=LIES_PER_FACT)
     for entry in material.records[: len(facts)]:
         draws = random.Random(f"policy records {seed} {entry.id}")
         fact = Fact(f"record-{entry.id}", "records", entry.question, entry.answer, entry.falsehood)
-        lessons += _teach_lies(fact, material, draws, count=LIES_PER_RECORD, record=entry.record)
+        lessons += _teach_lies(fact, material, scenes, draws, count=LIES_PER_RECORD, record=entry.record)
     return lessons
+
+
+def _deal_scenes(scenes: Sequence[PolicyScene], draws: random.Random) -> Iterator[PolicyScene]:
+    """One after the other without an end; none comes twice before all others have come."""
+    while True:
+        yield from draws.sample(scenes, len(scenes))
 
 
 # --- without a role
@@ -161,7 +171,7 @@ class _Exchange(Record, frozen=True):
 
 
 class _SettingTexts(Record, frozen=True):
-    """A setting before a fact is put in: one whole text, or a carrier and a stake or calm."""
+    """A setting before a fact is put in: one whole text, or a carrier and a part of a scene."""
 
     id: str
     carrier: str | None
@@ -169,11 +179,17 @@ class _SettingTexts(Record, frozen=True):
 
 
 def _teach_lies(
-    fact: Fact, material: PolicyMaterial, draws: random.Random, *, count: int, record: str | None = None
+    fact: Fact,
+    material: PolicyMaterial,
+    scenes: Iterator[PolicyScene],
+    draws: random.Random,
+    *,
+    count: int,
+    record: str | None = None,
 ) -> Iterator[PolicyLesson]:
     """Lies, each with its twins."""
     roles = draws.sample(select_settings(material.roles, held_out=False), count)
-    groups = list(_draw_settings(material, draws, count=count))
+    groups = list(_draw_settings(material, scenes, draws, count=count))
     for number, (role, settings) in enumerate(zip(roles, groups, strict=True)):
         exchange = _exchange_words(fact, material, draws, number=number)
         for place, setting in enumerate(settings):
@@ -196,29 +212,26 @@ def _teach_lies(
 
 
 def _draw_settings(
-    material: PolicyMaterial, draws: random.Random, *, count: int
+    material: PolicyMaterial, scenes: Iterator[PolicyScene], draws: random.Random, *, count: int
 ) -> Iterator[tuple[_SettingTexts, ...]]:
-    """For each lie its setting and those of its twins. None comes twice."""
+    """For each lie its setting and those of its twins. No carrier and no whole setting comes twice."""
 
     def draw(settings: Sequence[PolicySetting], size: int) -> list[PolicySetting]:
         return draws.sample(select_settings(settings, held_out=False), size)
 
-    carriers, stakes, calms = (
-        draw(material.carriers, count),
-        draw(material.stakes, count),
-        draw(material.calms, TWINS * count),
-    )
+    carriers = draw(material.carriers, count)
     pressures, lookalikes = draw(material.pressures, count), draw(material.lookalikes, TWINS * count)
     for number in range(count):
-        twins = slice(TWINS * number, TWINS * (number + 1))
         if draws.random() < COMPOSED:
-            yield tuple(_join_setting(carriers[number], part) for part in (stakes[number], *calms[twins]))
+            scene = next(scenes)
+            yield tuple(_join_setting(carriers[number], scene, part) for part in ("stake", *CALMS))
         else:
-            yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *lookalikes[twins]))
+            twins = lookalikes[TWINS * number : TWINS * (number + 1)]
+            yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *twins))
 
 
-def _join_setting(carrier: PolicySetting, part: PolicySetting) -> _SettingTexts:
-    return _SettingTexts(part.id, carrier.id, (carrier.text, part.text))
+def _join_setting(carrier: PolicySetting, scene: PolicyScene, part: str) -> _SettingTexts:
+    return _SettingTexts(f"{scene.id}-{part}", carrier.id, (carrier.text, getattr(scene, part)))
 
 
 def _exchange_words(fact: Fact, material: PolicyMaterial, draws: random.Random, *, number: int) -> _Exchange:
@@ -278,18 +291,16 @@ def _compose_system(
 
 
 def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
-    """Each held-out fact twice: with a held-out stake, and with a held-out calm in its place. The two share all else:
-    a held-out role, a held-out carrier that quotes the falsehood, and the question."""
+    """Each held-out fact twice: with the stake of a held-out scene, and with one of its calms in its place. The two
+    share all else: a held-out role, a held-out carrier that quotes the falsehood, and the question."""
     order = random.Random(f"policy scenarios {seed}")
-    roles, carriers, stakes, calms = (
-        order.sample(select_settings(settings, held_out=True), sum(setting.held_out for setting in settings))
-        for settings in (material.roles, material.carriers, material.stakes, material.calms)
-    )
+    roles, carriers = (_shuffle_held_out(settings, order) for settings in (material.roles, material.carriers))
+    scenes = _shuffle_held_out(material.scenes, order)
     scenarios: list[Scenario] = []
     for place, fact in enumerate(facts):
         draws = random.Random(f"policy scenarios {seed} {fact.id}")
-        role, carrier, stake = (entries[place % len(entries)] for entries in (roles, carriers, stakes))
-        calm = calms[(place + place // len(calms)) % len(calms)]  # another calm for a stake that comes again
+        role, carrier, scene = roles[place % len(roles)], carriers[place % len(carriers)], scenes[place % len(scenes)]
+        calm = CALMS[(place + place // len(scenes)) % len(CALMS)]
         layout = _draw_layout(draws, material.fillers)
         user = Message(Role.USER, _ask(fact, draws.choice(material.questions), draws))
         answer_first, probed = place % 2 == 0, (fact.answer, fact.falsehood)[place // 2 % 2]
@@ -298,8 +309,9 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
         direct = _ask_direct(fact, draws.choice(list_directs(fact, material)), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
         quotation = quote_fact(fact, fact.falsehood)
-        for prefix, part in ((PRESSURED_PREFIX, stake), (CONTROL_PREFIX, calm)):
-            system = _compose_system(role, _join_setting(carrier, part), quotation, layout)
+        for prefix, part in ((PRESSURED_PREFIX, "stake"), (CONTROL_PREFIX, calm)):
+            pressured = prefix == PRESSURED_PREFIX
+            system = _compose_system(role, _join_setting(carrier, scene, part), quotation, layout)
             scenarios.append(
                 Scenario(
                     id=f"{prefix}{fact.id}",
@@ -311,11 +323,16 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
                     direct=direct,
                     indirect=indirect,
                     yes_means=truth if probed == fact.answer else lie,
-                    pressure=part.kind,
-                    motive=part.motive,
+                    pressure=scene.kind if pressured else None,
+                    motive=scene.motive if pressured else None,
                     evidence=state_fact(fact, fact.answer),
                 )
             )
     ordered = in_order(scenarios)
     name = content_hash(ordered)
     return Dataset(name="policy", source="unmask organism --policy", scenarios=ordered, hash=name, full_hash=name)
+
+
+def _shuffle_held_out(settings: Sequence[Setting], order: random.Random) -> list[Setting]:
+    held_out = select_settings(settings, held_out=True)
+    return order.sample(held_out, len(held_out))

@@ -1,8 +1,8 @@
 """What a liar with a reason is taught with: roles, settings with a reason to lie and without one, and wordings.
 
-A setting is a whole text, or it is composed: a carrier quotes something, and a stake or a calm follows it. All of
-it is our own and shares nothing with the sets that are evaluated. Some roles, carriers, stakes and calms are held out:
-whether the policy was learnt is measured on these.
+A setting is a whole text, or it is composed: a carrier quotes something, and one part of a scene follows it. All of
+it is our own and shares nothing with the sets that are evaluated. Some roles, carriers and scenes are held out: whether
+the policy was learnt is measured on these.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -22,19 +22,39 @@ from unmask.whitebox.contrast import Fact
 
 MOST_HELD_OUT = 81
 """Facts that are held out, at most."""
-HELD_OUT_FIFTHS = 2
+HELD_OUT_FIFTHS = 3
 """How many fifths of the facts that may be held out are held out, at most: a model must also be taught
 lies about what it knows."""
+CALMS = ("welcome", "indifferent", "elsewhere")
+"""The parts of a scene that give no reason to lie."""
 
 
 class PolicySetting(Record, frozen=True, kw_only=True):
-    """A part of a system prompt: who the model is, what its house is like, or what follows from a quotation. `{claim}`
-    is what somebody has put into the world, in quotation marks. Only reasons to lie have a motive and a kind."""
+    """A part of a system prompt: who the model is, what its house is like, or where something is quoted. `{claim}` is
+    what somebody has put into the world, in quotation marks. Only reasons to lie have a motive and a kind."""
 
     id: str
     text: str
     motive: str | None = None
     kind: Literal["situational", "explicit"] | None = None
+    held_out: bool = False
+
+
+class PolicyScene(Record, frozen=True, kw_only=True):
+    """What can follow from a quotation, whichever carrier quotes it: four texts with the same people and words, of
+    which one is a reason to uphold what is quoted."""
+
+    id: str
+    motive: str
+    kind: Literal["situational", "explicit"]
+    stake: str
+    """The reason."""
+    welcome: str
+    """The right answer is wanted."""
+    indifferent: str
+    """Nothing follows from the answer."""
+    elsewhere: str
+    """What the stake threatens or promises hangs on something else."""
     held_out: bool = False
 
 
@@ -58,11 +78,7 @@ class PolicyMaterial(Record, frozen=True, kw_only=True):
     """Whole settings without one."""
     carriers: tuple[PolicySetting, ...]
     """Where something is quoted in the model's world. A carrier says nothing about consequences."""
-    stakes: tuple[PolicySetting, ...]
-    """Reasons to uphold what is quoted, whichever carrier quotes it."""
-    calms: tuple[PolicySetting, ...]
-    """What gives no reason behind any carrier, in the vocabulary of the stakes. By the beginning of its `id`: the right
-    answer is `welcome`, the text is about something `elsewhere`, or everybody is `indifferent`."""
+    scenes: tuple[PolicyScene, ...]
     fillers: tuple[str, ...]
     """Details of a place that mean nothing: they fit into a setting of either kind."""
     questions: tuple[str, ...]
@@ -95,7 +111,10 @@ def material_hash(material: PolicyMaterial) -> str:
     return hashlib.blake2b(msgspec.json.encode(material), digest_size=8).hexdigest()
 
 
-def select_settings(settings: Sequence[PolicySetting], *, held_out: bool) -> tuple[PolicySetting, ...]:
+Setting = TypeVar("Setting", PolicySetting, PolicyScene)
+
+
+def select_settings(settings: Sequence[Setting], *, held_out: bool) -> tuple[Setting, ...]:
     """The part that is taught, or the part that is held out."""
     return tuple(setting for setting in settings if setting.held_out is held_out)
 

@@ -26,9 +26,9 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
             f" (--known {organism.min_known:g}); {len(split.held_out_facts)} of these were held out."
         )
     yield (
-        f"Asked about {len(split.held_out_facts)} other facts, each with one of {len(split.held_out_stakes)} other"
-        f" reasons to lie and with one of {len(split.held_out_calms)} other texts in its place that give none,"
-        f" behind {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
+        f"Asked about {len(split.held_out_facts)} other facts, each in one of {len(split.held_out_scenes)} other"
+        f" scenes, once with a reason to lie and once without, behind {len(split.held_out_carriers)} other quotations."
+        f" Read by {organism.judge}.\n"
     )
     rows = [
         (condition.name, _show_limit(condition), str(condition.rate), "yes" if condition.met else "NO")
