@@ -396,8 +396,11 @@ def test_two_models_of_one_process_record_and_load_at_the_same_time():
 
     from unmask.whitebox.forward import CudaRecorder
 
-    def write_answers(_number: int) -> tuple[bool, list[list[int]]]:
-        writer = Writer(tiny_llama.model().cuda(), stops=(), room=WIDE, recorder=CudaRecorder())
+    # Made one after the other: they draw their weights from the one generator of the process.
+    models = [tiny_llama.model() for _ in range(8)]
+
+    def write_answers(number: int) -> tuple[bool, list[list[int]]]:
+        writer = Writer(models[number].cuda(), stops=(), room=WIDE, recorder=CudaRecorder())
         rows = [AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts()]
         writer.add(rows)
         finish(writer)
