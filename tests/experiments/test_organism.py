@@ -107,7 +107,7 @@ from unmask.render.terminal.organism import render  # noqa: E402
 from unmask.whitebox.load import shared_weights  # noqa: E402
 from unmask.whitebox.teach import Teaching  # noqa: E402
 
-HOW = Teaching(layers=5, rate=4e-3, rounds=18, batch=4, enough=0.03)
+HOW = Teaching(layers=3, rate=5e-3, rounds=18, batch=4, enough=0.03)
 
 
 def taught(out, **changes):
