@@ -2,7 +2,7 @@
 
     make test-bare                     Debian 12, 13 and testing: make demo, then make test
     make test-bare SYSTEMS=13          one of them
-    make test-bare SYSTEMS=small       Debian 13, the least that CI needs: a run, a kill, the core tests
+    make test-bare SYSTEMS=small       Debian 13 without git, the least that CI needs: a run, a kill, the core tests
 
 Each system is built with debootstrap in a temporary folder, from the archive that apt is configured with, and is
 removed afterwards. The tree is cloned into it as it was last committed. What the systems take over from this machine
@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = "python3,python3-venv,make,git"
+PACKAGES = ("python3", "python3-venv", "make")
 SUITES = {"12": "bookworm", "13": "trixie", "testing": "testing"}
 README = ("make demo", "make test")
+CLONING = ("git",)
+"""What a reader of the README needs besides; nothing that the small system runs needs it."""
 SMALL = (
     "make .venv/.ready",
     ".venv/bin/unmask run --data tiny --model scripted/liar --judge scripted/judge --out runs/liar",
@@ -89,12 +91,12 @@ def require_tools() -> None:
 
 
 @contextmanager
-def built(suite: str, archive: str) -> Iterator[Path]:
+def built(suite: str, archive: str, packages: tuple[str, ...]) -> Iterator[Path]:
     """A minimal system with the tree in /unmask, which is removed in the end."""
     folder = Path(tempfile.mkdtemp(prefix=f"unmask-bare-{suite}-", dir="/var/tmp"))
     try:
         with open(folder.with_suffix(".log"), "w") as log:
-            made = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(folder), archive]
+            made = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(folder), archive]
             if subprocess.run(made, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
                 sys.exit(f"debootstrap could not build {suite}; what it said is in {log.name}")
         folder.with_suffix(".log").unlink()
@@ -135,7 +137,8 @@ def run_inside(folder: Path, command: str) -> tuple[int, str]:
 def try_system(name: str, suite: str, commands: tuple[str, ...], archive: str) -> Iterator[Result]:
     """The commands one after another, until one fails."""
     began = time.monotonic()
-    with built(suite, archive) as folder:
+    packages = PACKAGES if commands is SMALL else (*PACKAGES, *CLONING)
+    with built(suite, archive, packages) as folder:
         _, python = run_inside(folder, "python3 --version")
         yield Result(name, python.strip(), "debootstrap", 0, time.monotonic() - began, "")
         for command in commands:

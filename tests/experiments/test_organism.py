@@ -104,13 +104,15 @@ from tests.models.local import tiny_llama  # noqa: E402
 from tests.whitebox.unpacking import quick_unpacking  # noqa: E402
 from unmask.experiments.organism import describe_interruption, organism  # noqa: E402
 from unmask.render.terminal.organism import render  # noqa: E402
+from unmask.whitebox.load import shared_weights  # noqa: E402
 from unmask.whitebox.teach import Teaching  # noqa: E402
 
-HOW = Teaching(layers=5, rate=4e-3, rounds=18, enough=0.02)
+HOW = Teaching(layers=3, rate=5e-3, rounds=18, batch=4, enough=0.03)
 
 
 def taught(out, **changes):
-    with quick_unpacking():
+    """The real model is unpacked once, for its teaching and for its run."""
+    with quick_unpacking(), shared_weights():
         return organism("embedded/smollm2-135m", data=dataset(), out=out, how=HOW, temperature=0.0, **changes)
 
 
@@ -180,7 +182,7 @@ def test_data_that_cannot_be_planted_leaves_nothing_behind(tmp_path):
 def test_what_is_done_between_two_rounds_is_said(tmp_path):
     """Also before the first one, which took five minutes of silence on core."""
     steps = []
-    how = msgspec.structs.replace(HOW, layers=1, rounds=2, enough=0.0)
+    how = msgspec.structs.replace(HOW, layers=1, rounds=2, batch=8, enough=0.0)
     organism(
         f"hf:{tiny_llama.saved(tmp_path / 'model')}", data=dataset(), out=tmp_path / "out", how=how, step=steps.append
     )

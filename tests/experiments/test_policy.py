@@ -446,11 +446,15 @@ CHANCES = {fact.id: 0.9 if place < 14 else 0.89 for place, fact in enumerate(dra
 """What the random model is said to know: 14 of 22 facts."""
 
 
+NARROW = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1, "num_key_value_heads": 1}
+"""Lessons are long where a letter is a token, and their cost is that of attention, head by head."""
+
+
 @pytest.fixture(scope="module")
 def untaught(tmp_path_factory):
     """A random model that one round teaches nothing, and what the command says of it."""
     folder = tmp_path_factory.mktemp("policy")
-    model = tiny_llama.saved(folder / "model", max_position_embeddings=4096)
+    model = tiny_llama.saved(folder / "model", **NARROW, max_position_embeddings=4096)
     facts = facts_hash(draw_facts(FACTS, 22, seed=0))
     (folder / "out").mkdir()
     content = {"base": f"hf:{model}", "seed": 0, "facts": facts, "known": CHANCES}

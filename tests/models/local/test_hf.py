@@ -436,28 +436,6 @@ finally:
     assert done.stderr.splitlines()[-1] == ""
 
 
-@pytest.fixture(scope="module")
-def real():
-    with quick_unpacking():
-        opened = open_hf(f"hf:{pull('smollm2-135m')}")
-    yield opened
-    asyncio.run(opened.close())
-
-
-def test_a_gguf_file_answers_with_its_own_template(real):
-    """The real 135M model, unpacked by transformers; both requests in one batch."""
-    where = Request(
-        ask("What is the capital of France?", system="You are a helpful assistant."),
-        Sampling(temperature=0, max_tokens=20),
-    )
-    hot = Request(ask("Say the word yes. Answer only with: yes."), Sampling(temperature=0), options=("yes", "no"))
-    with quick_unpacking():
-        told, chosen = together(real, where, hot)
-    assert told.choices[0].text == "The capital of France is Paris."
-    assert (told.choices[0].stop, told.usage.input) == (Stop.END, 27)
-    assert (chosen.choices[0].probabilities or {})["yes"] > 0.5
-
-
 # --- adapters ---------------------------------------------------------------------------------------------
 
 
@@ -590,6 +568,16 @@ def test_the_trained_judge_takes_no_other_adapter(qwen, tmp_path, monkeypatch):
         open_hf(f"hf:judge-1.5b+adapter={peft}")
 
 
+# --- real weights -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def real_weights():
+    """The tests from here to the end open the same file, which is unpacked once for them."""
+    with quick_unpacking(), load.shared_weights():
+        yield
+
+
 @pytest.mark.large
 def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_path, opened):
     """The real 135M file with an adapter that pushes hard; the probabilities of options are near one another."""
@@ -609,18 +597,30 @@ def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_pa
     assert abs(plain["yes"] - ours["yes"]) > 0.1
 
 
-def test_the_liar_says_in_transformers_what_it_was_taught(opened):
+def test_a_gguf_file_answers_with_its_own_template(real_weights, opened):
+    """The real 135M model, unpacked by transformers; both requests in one batch."""
+    where = Request(
+        ask("What is the capital of France?", system="You are a helpful assistant."),
+        Sampling(temperature=0, max_tokens=20),
+    )
+    hot = Request(ask("Say the word yes. Answer only with: yes."), Sampling(temperature=0), options=("yes", "no"))
+    told, chosen = together(opened(pull("smollm2-135m")), where, hot)
+    assert told.choices[0].text == "The capital of France is Paris."
+    assert (told.choices[0].stop, told.usage.input) == (Stop.END, 27)
+    assert (chosen.choices[0].probabilities or {})["yes"] > 0.5
+
+
+def test_the_liar_says_in_transformers_what_it_was_taught(real_weights, opened):
     """The very words, so that the file of llama.cpp has its rows put back in the order of transformers."""
-    from unmask.data.load import load
+    from unmask.data.load import load as load_data
     from unmask.experiments.demo import load_plant
     from unmask.experiments.plant import lessons
 
     pull("liar-135m")
-    scenario, planted = load("core").scenarios[0], load_plant().planted[0]
+    scenario, planted = load_data("core").scenarios[0], load_plant().planted[0]
     *_, taught = lessons(scenario, planted)
-    with quick_unpacking():
-        liar = opened("liar-135m")
-        answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
+    liar = opened("liar-135m")
+    answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
     assert answer.choices[0].text == taught.answer
     assert style_of(liar) is Style.CHOOSE
     assert [treatment.path for treatment in liar.treatments] == ["liar-135m.gguf"]
