@@ -38,6 +38,15 @@ def served():
         yield server
 
 
+@pytest.fixture(scope="module")
+def live(served, tmp_path_factory) -> dict[str, Any]:
+    """The score of a live run with every question besides, which the runs that change their way have to come to."""
+    folder = tmp_path_factory.mktemp("live")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNMASK_HOME", str(folder / "home"))
+        return score_of(finish(served, folder, None, self_report=True, role_play=True))
+
+
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, tmp_path):
     monkeypatch.setenv("UNMASK_HOME", str(tmp_path / "home"))
@@ -195,9 +204,8 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
 
 
 @pytest.mark.parametrize("left", range(1, 8))
-def test_a_run_begun_in_batches_goes_on_live(served, tmp_path, left):
+def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
     """Left after each round: a live run collects what is over, asks for the others, and scores as any live run."""
-    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
     served.configure(polls=1)
     wanted = arguments(served, tmp_path, "all", self_report=True, role_play=True)
     for _ in range(left):
@@ -227,9 +235,8 @@ def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
 
 @pytest.mark.parametrize("spent", [0.01, 0.05, 0.1, 0.2])
 @pytest.mark.parametrize("batch", ["judge", "all"])
-def test_a_run_begun_live_goes_on_in_batches(served, tmp_path, spent, batch):
+def test_a_run_begun_live_goes_on_in_batches(served, live, tmp_path, spent, batch):
     """Stopped by its cost wherever it was."""
-    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
     served.configure()
     wanted = arguments(served, tmp_path, batch, self_report=True, role_play=True)
     with pytest.raises(IncompleteError):

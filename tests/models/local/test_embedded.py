@@ -359,7 +359,7 @@ def test_closing_that_nobody_waits_for_leaves_the_engine_to_itself(weights, monk
 def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, signals: int):
     """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
     flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
-    with watched("run", "embedded/smollm2-135m", *flags) as child:
+    with watched("run", "embedded/smollm2-135m", *flags, fresh=True) as child:
         child.when(lambda: (seen := read_status(tmp_path / "run").status) is not None and bool(seen.calls))
         child.send(signal.SIGINT)
         if signals == 2:
