@@ -1,8 +1,8 @@
 """Runs commands in processes of their own that need not start Python again: each is forked from one that has imported
 every command. The child has its own working directory, environment and streams, and ends as the console script does.
 
-One that is run to its end ends at once; one that is started, to be watched and sent signals, goes down as Python does, with
-its threads and what it registered for its exit.
+One that is run to its end ends at once; one that is started, to be watched and sent signals, goes down as Python does,
+with its threads and what it registered for its exit.
 
 What depends on how Python starts (encodings, the first import of a module) belongs into a process of its own.
 """
@@ -92,12 +92,12 @@ class Forker:
             )
         atexit.register(self.close)
 
-    def start(self, arguments: list[str], *, cwd: Path, env: dict[str, str]) -> ForkedProcess:
-        """The command, left to itself, with nothing to read. Any number of them may be under way."""
+    def start(self, arguments: list[str], *, cwd: Path, env: dict[str, str], at_once: bool = False) -> ForkedProcess:
+        """The command, left to itself, with nothing to read. Any number of them may be under way. `at_once`: it ends as
+        one that is run does."""
         pairs = [os.pipe() for _ in range(3)]
         with self._lock:
-            assert self._process.stdin is not None
-            self._write([arguments, str(cwd.absolute()), env, None])
+            self._write([arguments, str(cwd.absolute()), env, at_once])
             socket.send_fds(self._socket, [b"."], [ours for _, ours in pairs])
         for _, ours in pairs:
             os.close(ours)
@@ -157,29 +157,33 @@ def serve(requests: TextIO, streams: socket.socket) -> None:
     keepers: set[int] = set()
     for line in iter(requests.readline, ""):
         arguments, cwd, env, paths = json.loads(line)
-        if paths is None:
+        if isinstance(paths, bool):
             _, (out, err, told), _, _ = socket.recv_fds(streams, 1, 3)
             keepers = {pid for pid in keepers if not os.waitpid(pid, os.WNOHANG)[0]}
             keeper = os.fork()
             if not keeper:
-                keep(told, [os.open(os.devnull, os.O_RDONLY), out, err], arguments, cwd, env)
+                keep(told, [os.open(os.devnull, os.O_RDONLY), out, err], arguments, cwd, env, at_once=paths)
             keepers.add(keeper)
             for number in (out, err, told):
                 os.close(number)
             continue
         child = os.fork()
         if not child:
-            opened = [os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY) for number, path in enumerate(paths)]
+            ways = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+            opened = [os.open(path, way) for path, way in zip(paths, ways, strict=True)]
             os._exit(become(arguments, cwd, env, opened))  # taking down what the parent imported would take longest
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def keep(told: int, streams: list[int], arguments: list[str], cwd: str, env: dict[str, str]) -> None:
+def keep(
+    told: int, streams: list[int], arguments: list[str], cwd: str, env: dict[str, str], *, at_once: bool
+) -> None:
     """Fork the command, tell its number, wait for its end, and tell its exit code."""
     child = os.fork()
     if not child:
         os.close(told)
-        sys.exit(become(arguments, cwd, env, streams))
+        code = become(arguments, cwd, env, streams)
+        (os._exit if at_once else sys.exit)(code)
     for number in (0, 1, 2, *streams):
         os.close(number)
     os.write(told, b"%d\n" % child)

@@ -102,14 +102,17 @@ def start_python(*arguments: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def watched(verb: str, *flags: str, strange: tuple[str, ...] = (), fresh: bool = False) -> Iterator[Watched]:
+def watched(
+    verb: str, *flags: str, strange: tuple[str, ...] = (), fresh: bool = False, at_once: bool = False
+) -> Iterator[Watched]:
     """`unmask VERB FLAGS` in a process of its own, which does not outlive the test: one forked from a Python that has
-    imported the commands, or a fresh one. `strange` alters the world of a fresh one first, see `strange.py`."""
+    imported the commands (`at_once`: see `tests.cli.forked`), or a fresh one. `strange` alters the world of a fresh one
+    first, see `strange.py`."""
     if strange or fresh:
         start = [str(STRANGE), *strange, "--"] if strange else ["-m", "unmask.cli.start"]
         child = Watched(start_python(*start, verb, *flags))
     else:
-        child = Watched(forker().start([verb, *flags], cwd=ROOT, env=dict(os.environ)))
+        child = Watched(forker().start([verb, *flags], cwd=ROOT, env=dict(os.environ), at_once=at_once))
     try:
         yield child
     finally:
@@ -120,6 +123,6 @@ def watched(verb: str, *flags: str, strange: tuple[str, ...] = (), fresh: bool =
 
 def finished(verb: str, *flags: str, strange: tuple[str, ...] = ()) -> Watched:
     """The command, when it has ended by itself. It has never been silent for too long and has shown no traceback."""
-    with watched(verb, *flags, strange=strange) as child:
+    with watched(verb, *flags, strange=strange, at_once=True) as child:
         child.end()
         return child
