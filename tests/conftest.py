@@ -25,8 +25,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("UNMASK_EMBEDDED_THREADS", "1")
 
-# Each process imports every test and all that they use. What is imported stays: looking through it for garbage again and
-# again, at first while it grows and later in each test, would take a tenth of the time of a run.
+# Each process imports every test and all that they use. What is imported stays: looking through it for garbage again
+# and again, at first while it grows and later in each test, would take a twentieth of the time of a run.
 gc.disable()
 
 # No test depends on how quick the machine is. A thorough run looks thirty times as long for a failure.

@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -41,10 +42,10 @@ class ForkedProcess:
     first its number and later its exit code through a pipe."""
 
     def __init__(self, out: int, err: int, told: int) -> None:
-        self.stdout: IO[str] = open(out)
-        self.stderr: IO[str] = open(err)
+        self.stdout: IO[str] = os.fdopen(out)
+        self.stderr: IO[str] = os.fdopen(err)
         self.returncode: int | None = None
-        self._told = open(told)
+        self._told = os.fdopen(told, "rb", buffering=0)  # `select` sees nothing of what is in a buffer
         self._lock = threading.Lock()
         self.pid = int(self._told.readline())
 
@@ -62,6 +63,18 @@ class ForkedProcess:
                 self._read_code()
         assert self.returncode is not None
         return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Both outputs to their ends, and then the exit code."""
+        with ThreadPoolExecutor(2) as pool:
+            out, err = [pool.submit(stream.read) for stream in (self.stdout, self.stderr)]
+            try:
+                said = out.result(timeout), err.result(timeout)
+            except TimeoutError:
+                self.kill()
+                raise
+        self.wait(timeout)
+        return said
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -92,13 +105,16 @@ class Forker:
             )
         atexit.register(self.close)
 
-    def start(self, arguments: list[str], *, cwd: Path, env: dict[str, str], at_once: bool = False) -> ForkedProcess:
+    def start(
+        self, arguments: list[str], *, cwd: Path, env: dict[str, str], at_once: bool = False, merged: bool = False
+    ) -> ForkedProcess:
         """The command, left to itself, with nothing to read. Any number of them may be under way. `at_once`: it ends as
-        one that is run does."""
+        one that is run does. `merged`: what it says to stderr stands in stdout too, and only there."""
         pairs = [os.pipe() for _ in range(3)]
+        (_, out), (_, err), (_, told) = pairs
         with self._lock:
             self._write([arguments, str(cwd.absolute()), env, at_once])
-            socket.send_fds(self._socket, [b"."], [ours for _, ours in pairs])
+            socket.send_fds(self._socket, [b"."], [out, out if merged else err, told])
         for _, ours in pairs:
             os.close(ours)
         return ForkedProcess(*(reading for reading, _ in pairs))
@@ -175,9 +191,7 @@ def serve(requests: TextIO, streams: socket.socket) -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def keep(
-    told: int, streams: list[int], arguments: list[str], cwd: str, env: dict[str, str], *, at_once: bool
-) -> None:
+def keep(told: int, streams: list[int], arguments: list[str], cwd: str, env: dict[str, str], *, at_once: bool) -> None:
     """Fork the command, tell its number, wait for its end, and tell its exit code."""
     child = os.fork()
     if not child:
