@@ -533,7 +533,7 @@ def test_marks_in_the_plot_can_be_read(browser, pages):
 # --- for everybody
 
 
-@pytest.mark.parametrize("name", [name for name in Pages._fields if THOROUGH or name in {"hostile", "takes", "four"}])
+@pytest.mark.parametrize("name", [name for name in Pages._fields if THOROUGH or name in {"hostile", "takes", "two"}])
 def test_axe_finds_nothing_serious(browser, pages, name):
     """Contrast, names, roles, headings, landmarks: no serious or critical issue, with every fold open. Of these, only
     contrast depends on the theme."""
