@@ -60,11 +60,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "worksteal" not in worker.get("mainargv", ()):
         items[:] = [*first, *later]
         return
-    # Each process gets an equal part of the list, so each part begins with some of what takes long.
+    # Each process gets an equal part of the list. Half of the parts begin with what takes or waits long, so that the other
+    # half has work for the cores meanwhile.
     dealt: list[list[pytest.Item]] = [[] for _ in range(worker["workercount"])]
+    long = dealt[len(dealt) // 2 :]
     seen: set[pytest.Item] = set()
     for number, tests in enumerate(files):
-        dealt[number % len(dealt)] += [item for item in tests if item not in seen]
+        long[number % len(long)] += [item for item in tests if item not in seen]
         seen.update(tests)
     left = len(items)
     for number, part in enumerate(dealt):

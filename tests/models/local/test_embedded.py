@@ -185,7 +185,7 @@ def test_options_give_one_of_the_words_with_probabilities(model):
 
 def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
     """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
-    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone", "light", "paper")]
+    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone")]
     orders = [f"{topic}\nWhich is it, {order}?" for topic in topics for order in ("yes or no", "no or yes")]
     found = together(model, *(Request(ask(text), options=("yes", "no")) for text in orders))
     assert [answer.choices[0].text in {"yes", "no"} for answer in found] == [True] * len(orders)
