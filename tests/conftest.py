@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "worksteal" not in worker.get("mainargv", ()):
         items[:] = [*first, *later]
         return
-    # Each process gets an equal part of the list. Half of the parts begin with what takes or waits long, so that the other
-    # half has work for the cores meanwhile.
+    # Each process gets an equal part of the list. Half of the parts begin with what takes or waits long, so that the
+    # other half has work for the cores meanwhile.
     dealt: list[list[pytest.Item]] = [[] for _ in range(worker["workercount"])]
     long = dealt[len(dealt) // 2 :]
     seen: set[pytest.Item] = set()
