@@ -8,8 +8,10 @@ STAMP  := $(VENV)/.installed
 INSIDE := $(VENV)/.whitebox
 FLEET  := .venv-fleet/.ready
 VLLM   := .venv-vllm/.ready
-# One more than there are cores: some tests wait for a clock.
-JOBS   ?= 3
+# Two more than there are cores: half of the processes begin with tests that mostly wait (tests/conftest.py).
+JOBS   ?= 4
+# Each of these imports torch.
+TORCH_JOBS ?= 3
 # PIP_CONSTRAINT also reaches the environment in which pip builds the package.
 PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -19,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo bench clean
 
 help:
-	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=4 uses more cores)"
+	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=8 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-thorough  every case that make test only draws from (an hour); run by hand"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
@@ -75,7 +77,7 @@ test-thorough: $(STAMP)
 # tests import, once and not in every process.
 test-whitebox: $(INSIDE)
 	$(BIN)/python -c 'import gguf, peft, safetensors, torch, transformers'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TORCH_JOBS) --dist loadfile --no-loadscope-reorder \
 	  $$(grep -rl --include='test_*.py' 'needs the extra whitebox' tests) $(PYTEST)
 
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # for each other, at full speed. Read when these are loaded, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("UNMASK_EMBEDDED_THREADS", "1")
+
+# Each process imports every test and all that they use. What is imported stays: looking through it for garbage again
+# and again, at first while it grows and later in each test, would take a twentieth of the time of a run.
+gc.disable()
 
 # No test depends on how quick the machine is. A thorough run looks thirty times as long for a failure.
 settings.register_profile("usual", deadline=None, max_examples=30)
@@ -55,17 +60,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "worksteal" not in worker.get("mainargv", ()):
         items[:] = [*first, *later]
         return
-    # Each process gets an equal part of the list, so each part begins with some of what takes long.
+    # Each process gets an equal part of the list. Half of the parts begin with what takes or waits long, so that the
+    # other half has work for the cores meanwhile.
     dealt: list[list[pytest.Item]] = [[] for _ in range(worker["workercount"])]
+    long = dealt[len(dealt) // 2 :]
     seen: set[pytest.Item] = set()
     for number, tests in enumerate(files):
-        dealt[number % len(dealt)] += [item for item in tests if item not in seen]
+        long[number % len(long)] += [item for item in tests if item not in seen]
         seen.update(tests)
     left = len(items)
     for number, part in enumerate(dealt):
         part.extend(islice(later, max(0, left // (len(dealt) - number) - len(part))))
         left -= len(part)
     items[:] = [*(item for part in dealt for item in part), *later]
+
+
+def pytest_collection_finish() -> None:
+    """From now on garbage is looked for, among what the tests themselves make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return also_read(run, {20, 21, 3}, name="scripted/second")
 
 
+@cache
 def read(folder: Path, judge: str, **settings: object) -> Equivalence:
     return equivalence(folder / "run", f"{folder / 'run'}@scripted/{judge}", **settings)
 

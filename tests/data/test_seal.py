@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from tests.data.complete import binary
 from unmask.data import seal
@@ -16,7 +18,17 @@ from unmask.data.load import load
 from unmask.errors import MissingError, UsageError
 
 TEXT = encode_lines([binary("secret-id")])
-SEALED = seal.seal(TEXT, passphrase="rook takes pawn")
+COST = seal.COST
+CHEAP = 2**4
+"""A guess at this cost takes no time. What a guess has to cost is the subject of one test."""
+with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(seal, "COST", CHEAP)
+    SEALED = seal.seal(TEXT, passphrase="rook takes pawn")
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "COST", CHEAP)
 
 
 def opened(data: bytes, passphrase: str = "rook takes pawn") -> bytes:
@@ -27,6 +39,15 @@ def opened(data: bytes, passphrase: str = "rook takes pawn") -> bytes:
 def test_what_was_sealed_is_opened(data: bytes, passphrase: str):
     """Byte for byte, under any passphrase."""
     assert opened(seal.seal(data, passphrase=passphrase), passphrase) == data
+
+
+def test_the_form_is_the_one_that_is_written_down(monkeypatch: pytest.MonkeyPatch):
+    """Salt and nonce after the first line, AES-256-GCM, and a key that costs what the description says."""
+    monkeypatch.setattr(seal, "COST", COST)
+    sealed = seal.seal(TEXT, passphrase="rook takes pawn")
+    salt, nonce = sealed[16:32], sealed[32:44]
+    key = hashlib.scrypt(b"rook takes pawn", salt=salt, n=2**17, r=8, p=1, maxmem=2**28, dklen=32)
+    assert AESGCM(key).decrypt(nonce, sealed[44:], sealed[:44]) == TEXT
 
 
 def test_nothing_of_the_text_can_be_read():

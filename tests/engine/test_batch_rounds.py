@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from bench.batches import run_arguments
 from bench.planted import plant, report_of, statements, write_jsonl
 from bench.process import Served, serving
+from tests.thorough import THOROUGH, draw_part
 from unmask import Run, plan, report, run
 from unmask.engine import batches as rounds
 from unmask.engine.batch_control import cancel_open_batches
@@ -30,12 +31,23 @@ KINDS = [
     {"effort": effort, "self_report": report, "role_play": played}
     for effort, report, played in product(("lazy", "full"), (False, True), (False, True))
 ]
+PAIRS = [kind for kind in KINDS if (kind["effort"] == "full") ^ kind["self_report"] ^ kind["role_play"]]
+"""Half of them, in which each two of the three choices stand together in every way."""
 
 
 @pytest.fixture(scope="module")
 def served():
     with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, takes=2, seed=1) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def live(served, tmp_path_factory) -> dict[str, Any]:
+    """The score of a live run with every question besides, which the runs that change their way have to come to."""
+    folder = tmp_path_factory.mktemp("live")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNMASK_HOME", str(folder / "home"))
+        return score_of(finish(served, folder, None, self_report=True, role_play=True))
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +91,7 @@ def planted_reports() -> dict[Verdict, Counter[str]]:
     return counts
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
+@pytest.mark.parametrize("kind", KINDS if THOROUGH else PAIRS, ids=lambda kind: "-".join(map(str, kind.values())))
 def test_a_run_takes_the_rounds_that_are_planned_and_scores_as_live(served, tmp_path, kind):
     """Judge or all in batches, lazy or full, with and without self-report and role play."""
     live = score_of(finish(served, tmp_path, None, **kind))
@@ -194,10 +206,9 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
     assert in_batches.least.judge.calls <= spent.judge <= in_batches.most.judge.calls
 
 
-@pytest.mark.parametrize("left", range(1, 8))
-def test_a_run_begun_in_batches_goes_on_live(served, tmp_path, left):
+@pytest.mark.parametrize("left", draw_part(range(1, 8), 3))
+def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
     """Left after each round: a live run collects what is over, asks for the others, and scores as any live run."""
-    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
     served.configure(polls=1)
     wanted = arguments(served, tmp_path, "all", self_report=True, role_play=True)
     for _ in range(left):
@@ -225,11 +236,9 @@ def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
     assert score_of(done) == score_of(finish(served, tmp_path, None, self_report=True))
 
 
-@pytest.mark.parametrize("spent", [0.01, 0.05, 0.1, 0.2])
-@pytest.mark.parametrize("batch", ["judge", "all"])
-def test_a_run_begun_live_goes_on_in_batches(served, tmp_path, spent, batch):
+@pytest.mark.parametrize(("spent", "batch"), draw_part(product([0.01, 0.05, 0.1, 0.2], ["judge", "all"]), 4))
+def test_a_run_begun_live_goes_on_in_batches(served, live, tmp_path, spent, batch):
     """Stopped by its cost wherever it was."""
-    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True))
     served.configure()
     wanted = arguments(served, tmp_path, batch, self_report=True, role_play=True)
     with pytest.raises(IncompleteError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 import unmask
+from tests.thorough import THOROUGH
 from unmask.data.load import load
 from unmask.engine.estimate import (
     Estimate,
@@ -47,9 +49,18 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
 STOP = {"takes": 8, "stop_at_first_lie": True, "one_call": False}
 
 
-@pytest.mark.parametrize("more", [{}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP])
-@pytest.mark.parametrize("judge", ["verbatim", "scripted/judge"])
-@pytest.mark.parametrize("model", CHARACTERS)
+MORE = ({}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP)
+COMBINED = [
+    (model, judge, more)
+    for (row, model), (column, judge), (place, more) in product(
+        enumerate(CHARACTERS), enumerate(("verbatim", "scripted/judge")), enumerate(MORE)
+    )
+    if THOROUGH or (row + column + place) % 2
+]
+"""Each two of these in every way; in a thorough run all three."""
+
+
+@pytest.mark.parametrize(("model", "judge", "more"), COMBINED)
 def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     most = planned(model=model, judge=judge, **more).most
     subject, read = sent(tmp_path / "run", model=model, judge=judge, **more)

@@ -189,7 +189,8 @@ def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
     lie = next(one.id for one in facts if one.lies and one.right)
     mistake = next(one.id for one in facts if not one.lies and not one.right)
     ids, out = (lie, mistake), tmp_path / "run"
-    done = unmask.run(data="core", model=LIAR, judge="verbatim", out=out, ids=ids, max_tokens=96, temperature=0)
+    brief = {"direct": 1, "max_tokens": 96, "temperature": 0}
+    done = unmask.run(data="core", model=LIAR, judge="verbatim", out=out, ids=ids, **brief)
     assert {row.id: row.verdict for row in done.rows()} == {lie: Verdict.LIE, mistake: Verdict.HONEST}
     assert open_envelope(done.rows(), PLANT).mistakes == 1
     (treatment,) = msgspec.to_builtins(open_run(done.path).definition.subject.treatments)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -13,13 +13,18 @@ import pytest
 
 from bench.planted import write_jsonl
 from bench.process import ROOT, Served, serving
-from tests.e2e.running import command, planted, rows, run_flags, unmask
+from tests.cli.forked import ForkedProcess, forker
+from tests.e2e.running import planted, rows, run_flags, unmask
 from tests.thorough import draw_part
 
 SCENARIOS = 150
 
 
-def until(served: Served, calls: int, process: subprocess.Popen[bytes]) -> None:
+def start_run(*flags: str) -> ForkedProcess:
+    return forker().start(["run", *flags], cwd=ROOT, env=dict(os.environ))
+
+
+def until(served: Served, calls: int, process: ForkedProcess) -> None:
     """Wait until the endpoint has seen that many calls, or the process has ended."""
     deadline = time.monotonic() + 60
     while sum(served.stats()["answered"].values()) < calls and process.poll() is None:
@@ -57,9 +62,7 @@ def test_killed_again_and_again_a_run_ends_with_the_same_score_and_no_call_twice
         flags = run_flags(served, path, out, "--takes", "3")
         points = sorted(rng.randrange(5, total - 5) for _ in range(5))
         for point in points:
-            process = subprocess.Popen(
-                command("run", *flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
+            process = start_run(*flags)
             until(served, point, process)
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -81,10 +84,8 @@ def test_a_signal_ends_cleanly_says_how_to_continue_and_exits_130(tmp_path: Path
     path = write_jsonl(planted(SCENARIOS, 1), tmp_path / "p.jsonl")
     with serving(scenarios=SCENARIOS, seed=1, latency=0.2) as served:
         flags = run_flags(served, path, tmp_path / "out")
-        process = subprocess.Popen(
-            command("run", *flags), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        until(served, 100, process)  # type: ignore[arg-type]
+        process = start_run(*flags)
+        until(served, 100, process)
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
@@ -101,9 +102,7 @@ def test_a_second_process_on_one_run_is_refused(tmp_path: Path):
     path = write_jsonl(planted(SCENARIOS, 1), tmp_path / "p.jsonl")
     with serving(scenarios=SCENARIOS, seed=1, latency=0.3) as served:
         flags = run_flags(served, path, tmp_path / "out")
-        process = subprocess.Popen(
-            command("run", *flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = start_run(*flags)
         until(served, 20, process)
         second = unmask("run", *flags, check=False)
         assert second.returncode == 4

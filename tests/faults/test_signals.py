@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from bench import faulty
 from bench.fault import Fault
 from bench.planted import write_jsonl
 from tests.faults.served import flags, journal, kept_once, serving, settled
-from tests.faults.watched import Watched, finished, watched
+from tests.faults.watched import Watched, finished, start_python, watched
 from tests.thorough import draw_part
 
 SCENARIOS = 60
@@ -47,7 +46,7 @@ def test_a_signal_before_anything_is_sent_leaves_no_traceback(tmp_path: Path, nu
     with serving(SCENARIOS) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         for wait in draw_part((0.01, 0.05, 0.1, 0.2, 0.4), 3):
-            child = Watched([sys.executable, "-c", BEGIN, "run", *command], {})
+            child = Watched(start_python("-c", BEGIN, "run", *command))
             child.until("0")
             time.sleep(wait)
             child.send(number)
@@ -117,7 +116,7 @@ def test_an_interrupted_notebook_sends_nothing_more_and_the_cell_can_be_run_agai
     """Never two of them at work on one run: what the first had under way is in the journal when the second starts."""
     with serving(SCENARIOS, latency=0.2) as served:
         data = write_jsonl(served.plants, tmp_path / "p.jsonl")
-        child = Watched([sys.executable, "-c", NOTEBOOK, str(data), served.url, str(tmp_path / "run")], {})
+        child = Watched(start_python("-c", NOTEBOOK, str(data), served.url, str(tmp_path / "run")))
         child.when(lambda: served.answered >= 60)
         with served.slowed(seconds=1.0):
             child.send(signal.SIGINT)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from bench.process import ROOT
+from tests.cli.forked import ForkedProcess, forker
 from tests.patience import PATIENCE
 
 SILENCE = PATIENCE
@@ -27,16 +28,8 @@ STRANGE = Path(__file__).parent / "strange.py"
 class Watched:
     """A running command. Both outputs are read as they come."""
 
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, process: subprocess.Popen[str] | ForkedProcess) -> None:
+        self.process = process
         self.out: list[str] = []
         self.err: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -96,12 +89,30 @@ class Watched:
         return "".join(self.out)
 
 
+def start_python(*arguments: str) -> subprocess.Popen[str]:
+    """A Python that begins from nothing."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @contextmanager
-def watched(verb: str, *flags: str, strange: tuple[str, ...] = (), **environment: str) -> Iterator[Watched]:
-    """`unmask VERB FLAGS` in a process of its own, which does not outlive the test. `strange` alters its world first,
-    see `strange.py`."""
-    start = [str(STRANGE), *strange, "--"] if strange else ["-m", "unmask.cli.start"]
-    child = Watched([sys.executable, *start, verb, *flags], environment)
+def watched(
+    verb: str, *flags: str, strange: tuple[str, ...] = (), fresh: bool = False, at_once: bool = False
+) -> Iterator[Watched]:
+    """`unmask VERB FLAGS` in a process of its own, which does not outlive the test: one forked from a Python that has
+    imported the commands (`at_once`: see `tests.cli.forked`), or a fresh one. `strange` alters the world of a fresh one
+    first, see `strange.py`."""
+    if strange or fresh:
+        start = [str(STRANGE), *strange, "--"] if strange else ["-m", "unmask.cli.start"]
+        child = Watched(start_python(*start, verb, *flags))
+    else:
+        child = Watched(forker().start([verb, *flags], cwd=ROOT, env=dict(os.environ), at_once=at_once))
     try:
         yield child
     finally:
@@ -110,8 +121,8 @@ def watched(verb: str, *flags: str, strange: tuple[str, ...] = (), **environment
         child.process.wait()
 
 
-def finished(verb: str, *flags: str, strange: tuple[str, ...] = (), **environment: str) -> Watched:
+def finished(verb: str, *flags: str, strange: tuple[str, ...] = ()) -> Watched:
     """The command, when it has ended by itself. It has never been silent for too long and has shown no traceback."""
-    with watched(verb, *flags, strange=strange, **environment) as child:
+    with watched(verb, *flags, strange=strange, at_once=True) as child:
         child.end()
         return child

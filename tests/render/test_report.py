@@ -20,7 +20,7 @@ from tests.golden_files import check_golden
 from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_run, subject, write
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Label, Letter, Request
+from unmask.records import Archetype, Label, Letter, Request
 from unmask.render.html.report import report, spread_evenly
 from unmask.runs.run import Run
 
@@ -340,7 +340,8 @@ def test_policy_names_exactly_our_style_and_script(page):
 def test_a_thousand_talkative_scenarios_stay_below_3_mb(tmp_path):
     """Long prompts and replies of 4,000 characters each: every scenario is there, and the page is small."""
     filler = "The keeper writes down the hour, the wind & the state of the wick; nobody asked for so much. " * 40
-    scenarios = [binary(f"lie-{number:04d}", evidence=None) for number in range(1000)]
+    kinds = (Archetype.KNOWN_FACTS, *[Archetype.PROVIDED_FACTS] * 3)  # the latter have one reply each
+    scenarios = [binary(f"lie-{number:04d}", archetype=kinds[number % 4], evidence=None) for number in range(1000)]
     data = write(scenarios, tmp_path / "many.jsonl")
 
     def reply(request: Request) -> str:

@@ -20,7 +20,7 @@ from unmask.render.html.shorten import (
     measure_share,
     shorten_text,
 )
-from unmask.text import visible_html, visible_html_line
+from unmask.text import strip_controls, visible_html, visible_html_line
 
 MARK = re.compile(r'<span class="u">U\+([0-9A-F]{4,6})(?: ×(\d+))?</span>')
 ANY_TEXT = st.text(st.characters(), max_size=200)
@@ -72,6 +72,13 @@ def test_hidden_characters_become_visible(sign):
 def test_thousands_of_one_sign_are_one_mark():
     """A flood stays short."""
     assert visible_html("\u200b" * 9999) == '<span class="u">U+200B ×9999</span>'
+
+
+@pytest.mark.parametrize("show", [visible_html, strip_controls])
+def test_text_without_signs_beyond_ascii_is_shown_as_any_other(show):
+    """What is read the short way comes out as beside a sign that makes it go the long way."""
+    for sign in map(chr, range(128)):
+        assert show(f"a{sign}b") + "é" == show(f"a{sign}bé"), sign
 
 
 @pytest.mark.parametrize("text", ["👩\u200d👧", "❤\ufe0f", "می\u200cخواهم"])

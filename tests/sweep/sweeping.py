@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from bench.planted import plant, write_jsonl
 from bench.process import ROOT, Served
-from tests.cli.forked import forker
+from tests.cli.forked import ForkedProcess, forker
 
 SCENARIOS = 24
 
@@ -40,10 +39,10 @@ def sweep(grid: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return forker().run(["sweep", str(grid), "--out", str(grid.parent / "out"), *flags], cwd=ROOT, env=dict(os.environ))
 
 
-def start(grid: Path) -> subprocess.Popen[str]:
-    """The same, left to itself, for whoever wants to kill it."""
-    command = [sys.executable, "-m", "unmask.cli.main", "sweep", str(grid), "--out", str(grid.parent / "out")]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def start(grid: Path) -> ForkedProcess:
+    """The same, left to itself, for whoever wants to kill it. All that it says is in its stdout."""
+    command = ["sweep", str(grid), "--out", str(grid.parent / "out")]
+    return forker().start(command, cwd=ROOT, env=dict(os.environ), merged=True)
 
 
 def result(grid: Path, *flags: str) -> dict[str, Any]:

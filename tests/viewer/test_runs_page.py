@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -17,12 +18,18 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser import chromium
 from tests.made_runs import made
 from tests.patience import MILLISECONDS
+from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, run_key, serving_app
 from unmask.runs.status import RunStatus
 from unmask.viewer import summaries
 
 FOCUSED = "document.activeElement.textContent.trim()"
-WIDTHS = (400, 1280, 1920)
+SCREENS = [
+    (width, theme)
+    for (place, width), (row, theme) in product(enumerate((400, 1280, 1920)), enumerate(("light", "dark")))
+    if THOROUGH or (place + row) % 2
+]
+"""Every width, and the themes in turn; in a thorough run both at every width."""
 
 
 @pytest.fixture(scope="module")
@@ -290,8 +297,7 @@ def test_a_run_that_goes_away_is_a_page(viewer, runs):
         away.rename(runs / "half")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "theme"), SCREENS)
 def test_the_list_fits_and_axe_finds_nothing(browser, viewer, width, theme):
     size = {"width": width, "height": 900}
     with opened(browser, viewer, viewport=size, color_scheme=theme) as page:

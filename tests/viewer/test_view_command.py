@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.forked import forker
 from tests.made_runs import made
 from tests.patience import PATIENCE
 from tests.viewer.server import running_viewer
@@ -30,8 +31,7 @@ def runs(tmp_path_factory) -> Path:
 
 def view(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command, where it does not start a server."""
-    command = [sys.executable, "-m", "unmask.cli.main", "view", *arguments, "--no-open"]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return forker().run(["view", *arguments, "--no-open"], cwd=cwd, env=dict(os.environ))
 
 
 def interrupt(process: subprocess.Popen[str]) -> tuple[int, str]:

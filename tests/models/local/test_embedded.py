@@ -185,7 +185,7 @@ def test_options_give_one_of_the_words_with_probabilities(model):
 
 def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
     """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
-    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone", "light", "paper")]
+    topics = [" ".join([word] * 60) for word in ("rain", "bread", "stone")]
     orders = [f"{topic}\nWhich is it, {order}?" for topic in topics for order in ("yes or no", "no or yes")]
     found = together(model, *(Request(ask(text), options=("yes", "no")) for text in orders))
     assert [answer.choices[0].text in {"yes", "no"} for answer in found] == [True] * len(orders)
@@ -359,7 +359,7 @@ def test_closing_that_nobody_waits_for_leaves_the_engine_to_itself(weights, monk
 def test_ctrl_c_ends_a_run_before_its_replies_are_written(weights, tmp_path, signals: int):
     """A reply may have 3,000 tokens here. The process ends as an interrupted one, and the folder can be continued."""
     flags = ("--limit", "12", "--max-tokens", "3000", "--judge", "verbatim", "--out", str(tmp_path / "run"))
-    with watched("run", "embedded/smollm2-135m", *flags) as child:
+    with watched("run", "embedded/smollm2-135m", *flags, fresh=True) as child:
         child.when(lambda: (seen := read_status(tmp_path / "run").status) is not None and bool(seen.calls))
         child.send(signal.SIGINT)
         if signals == 2:
