@@ -8,7 +8,6 @@ from functools import partial
 
 import msgspec
 import numpy as np
-from scipy.stats import beta, norm
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers, rejected
 from bench.calibration.worlds import World, outcomes
@@ -110,6 +109,8 @@ def _takes(world: World, count: int, unread: float, rng: Rng) -> Iterator[Seen]:
 
 def _pair(p: float, count: int, unread: float, rng: Rng) -> Iterator[Seen]:
     """Both runs have the same chances of a belief and of a lie, not always in the same scenarios."""
+    from scipy.stats import beta, norm
+
     size, shared = (1 - 0.7) / 0.7, rng.standard_normal((count, 2))
     sides: list[dict[str, ScenarioValue]] = []
     complete: list[dict[str, ScenarioValue]] = []

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
-from inspect_ai.log import read_eval_log
 
 import unmask
 from bench.process import DIRECT
@@ -166,6 +165,8 @@ def log(run, tmp_path_factory):
 
 def test_inspect_reads_the_log(run, log):
     """Inspect opens the log: every sample with its scores, and the measures as metrics."""
+    from inspect_ai.log import read_eval_log
+
     found = read_eval_log(str(log))
     assert found.status == "success"
     values = {sample.id: sample.scores["outcome"].value for sample in found.samples}
@@ -182,6 +183,8 @@ class Counting(Scripted):
 
 def test_the_log_has_tokens_and_times(tmp_path):
     """Those of the journal, by model; the time is that in which a call was on its way."""
+    from inspect_ai.log import read_eval_log
+
     given = scenarios(6)
     subject = Counting(Subject(given, ["lie", "honest"] * 3), name="scripted/counting")
     name = content_hash(given)
@@ -201,6 +204,8 @@ def test_the_log_has_tokens_and_times(tmp_path):
 
 def test_the_log_has_the_transcripts(run, log):
     """Each journal line is a model event, a judge's with the prompt it was sent."""
+    from inspect_ai.log import read_eval_log
+
     samples = {sample.id: sample for sample in read_eval_log(str(log)).samples}
     for scenario, held in zip(run.scenarios, run._seen(), strict=True):
         events = [event for event in samples[scenario.id].events if event.event == "model"]

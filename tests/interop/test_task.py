@@ -7,17 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from inspect_ai import eval as evaluate
-from inspect_ai.log import read_eval_log
-from inspect_ai.scorer import SampleScore, Score
 
 from bench.planted import expected, plant, write_csv, write_jsonl
 from bench.process import ROOT, serving
 from tests.e2e.running import rows, run_flags, unmask
-from tests.interop import planted_api
 from unmask.data.polarity import Polarity, store_answer
 from unmask.interop.importing import import_harness_run
-from unmask.interop.inspect.task import _metric
 from unmask.judges.letters import polarity_hash
 from unmask.protocol.measures import MEASURES
 from unmask.protocol.readings import polarity_digest
@@ -27,6 +22,10 @@ SCENARIOS = 20
 
 def asked(served, data: Path, logs: Path, **arguments):
     """The log of one evaluation against the mock endpoint."""
+    from inspect_ai import eval as evaluate
+
+    from tests.interop import planted_api
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(planted_api.URL, served.url)
         (log,) = evaluate(
@@ -98,6 +97,8 @@ def test_the_log_can_be_imported(both, tmp_path):
 
 def test_the_transcript_is_in_the_log(both):
     """Every call to the subject and to the judge is an event of its sample."""
+    from inspect_ai.log import read_eval_log
+
     _, _, home = both
     (path,) = (home / "logs").glob("*.eval")
     for sample in read_eval_log(str(path)).samples:
@@ -146,6 +147,10 @@ def test_inspect_lists_the_task():
 
 def test_a_metric_of_several_takes_leaves_out_a_scenario_with_an_unread_take():
     """As `unmask score` does, though its verdict is a lie. Counted it would be two of four."""
+    from inspect_ai.scorer import SampleScore, Score
+
+    from unmask.interop.inspect.task import _metric
+
     takes = [("lie", "unjudged"), ("lie", "lie"), ("honest", "honest"), ("honest", "honest")]
     scores = [
         SampleScore(

@@ -6,9 +6,9 @@ import itertools
 import re
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.cli.terminal import unmask as command
 from tests.render.colour_sight import SIGHT, apart, contrast
@@ -22,6 +22,9 @@ from unmask.render.figures.across import draw_board, draw_forest
 from unmask.render.figures.figures import FIGURES, figure
 from unmask.render.figures.plots import FigureInputs, figure_style, make_figure, place_labels
 from unmask.runs.run import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MAGIC = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 

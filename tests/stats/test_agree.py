@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from unmask.stats.agree import Pair, RatedItem, krippendorff_alpha, measure_agreement
 
@@ -31,6 +29,8 @@ def varied(found):
 @given(readings)
 def test_kappa_is_that_of_scikit_learn(found):
     """Where both readers use more than one class."""
+    from sklearn.metrics import cohen_kappa_score
+
     assume(varied(found))
     expected = cohen_kappa_score([a for a, _ in found], [b for _, b in found], labels=list(LETTERS))
     assert measure_agreement(pairs(found), classes=LETTERS).kappa.value == pytest.approx(expected, abs=1e-12)
@@ -40,6 +40,8 @@ def test_kappa_is_that_of_scikit_learn(found):
 @given(readings)
 def test_confusion_gives_the_kappa_of_statsmodels(found):
     """The printed table of counts is all that kappa needs."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     assume(varied(found))
     result = measure_agreement(pairs(found), classes=LETTERS)
     table = np.array([[result.confusion[a][b] for b in LETTERS] for a in LETTERS])

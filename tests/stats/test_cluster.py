@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +17,14 @@ CLUSTERS = st.lists(
 
 def test_the_variance_is_the_cluster_robust_one_of_statsmodels():
     """A constant fitted to all takes, with clusters of unequal size."""
+    from statsmodels.regression.linear_model import OLS
+
     rng = np.random.default_rng(6)
     totals = rng.integers(1, 8, 60)
     hits = rng.binomial(totals, rng.beta(1, 2, 60))
     takes = np.concatenate([np.arange(total) < hit for hit, total in zip(hits, totals, strict=True)]).astype(float)
     clusters = {"groups": np.repeat(np.arange(60), totals), "df_correction": True}
-    fit = sm.OLS(takes, np.ones(takes.size)).fit(cov_type="cluster", cov_kwds=clusters)
+    fit = OLS(takes, np.ones(takes.size)).fit(cov_type="cluster", cov_kwds=clusters)
     assert robust_variance(list(hits), list(totals)) == pytest.approx(float(fit.cov_params()[0, 0]))
 
 

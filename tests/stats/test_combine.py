@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.contingency_tables import StratifiedTable
 
 from unmask.stats.rate import contrast_kinds, effective_size, mean_interval, mean_rate, rate, rectified_rate
 
@@ -59,6 +58,8 @@ def test_where_all_lies_are_known_the_rectified_rate_is_that_of_the_count(counts
 
 def test_the_test_of_two_kinds_is_that_of_cochran_mantel_and_haenszel():
     """Against statsmodels, without its correction for continuity."""
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
     tables = [((5, 10), (4, 31)), ((9, 6), (14, 21)), ((1, 14), (0, 35))]
     groups = [([1.0] * a + [0.0] * b, [1.0] * c + [0.0] * d) for (a, b), (c, d) in tables]
     known = StratifiedTable([np.array(table) for table in tables]).test_null_odds(correction=False)

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
-from sklearn.metrics import matthews_corrcoef
-from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from unmask.stats.compare import (
     bounded_mean,
@@ -40,6 +36,8 @@ def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[float
 @given(COUNTS, COUNTS)
 def test_mcnemar_is_the_score_test(only_a, only_b):
     """The p-value of statsmodels' test without correction for continuity."""
+    from statsmodels.stats.contingency_tables import mcnemar as oracle_mcnemar
+
     found = mcnemar_score(only_a, only_b)
     table = [[0, only_a], [only_b, 0]]
     oracle = oracle_mcnemar(table, exact=False, correction=False) if only_a + only_b else None
@@ -70,6 +68,8 @@ def test_the_levels_of_holm_decide_as_holm_does(p_values):
 @pytest.mark.parametrize("size", [1, 2, 7, 20])
 def test_holm_is_holm(size):
     """As statsmodels corrects them, in the order given, ties and a 0 included."""
+    from statsmodels.stats.multitest import multipletests
+
     p_values = [*(np.random.default_rng(size).random(size) ** 3).round(3), 0.0, 0.02, 0.02]
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1], abs=1e-12)
 
@@ -81,6 +81,7 @@ def test_holm_leaves_out_what_was_not_tested():
 
 def likelihood_score(gap: float, only_a: int, only_b: int, n: int) -> float:
     """The score statistic with its nuisance parameter found by brute force, from the likelihood itself."""
+    from scipy import optimize
 
     def minus_log(share: float) -> float:
         cells = (only_b, share + gap), (only_a, share), (n - only_a - only_b, 1 - gap - 2 * share)
@@ -133,6 +134,8 @@ def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
 @given(TABLE)
 def test_correlation_of_verdicts_is_phi(cells):
     """Scikit-learn's Matthews coefficient; none where one run always does the same."""
+    from sklearn.metrics import matthews_corrcoef
+
     a, b = pairs(*cells)
     found = pearson_correlation(a, b)
     if len(set(a)) == 1 or len(set(b)) == 1:
@@ -176,6 +179,8 @@ def test_values_that_cannot_be_paired_are_refused():
 
 def test_shares_use_the_paired_normal_test():
     """With many scenarios it is scipy's paired t-test."""
+    from scipy import stats
+
     rng = np.random.default_rng(4)
     a, b = rng.binomial(5, 0.3, 2000) / 5, rng.binomial(5, 0.32, 2000) / 5
     found = paired_difference(list(a), list(b), rng=rng)

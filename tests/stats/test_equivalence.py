@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from unmask.stats.compare import bounded_mean, tango_interval
 from unmask.stats.equivalence import (
@@ -35,6 +34,8 @@ def verdict_of(only_a: int, only_b: int, n: int, margin: float) -> EquivalenceVe
 
 def chance_of(verdict: EquivalenceVerdict, n: int, discordant: float, shift: float, margin: float) -> float:
     """Over everything that n pairs can show, but for what happens less than once in a million."""
+    from scipy.stats import binom
+
     share_a, share_b = (discordant - shift) / 2, (discordant + shift) / 2
     total = 0.0
     for only_a in range(n + 1):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, multinomial
 
 from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
@@ -29,6 +28,8 @@ from unmask.stats.rate import wilson_interval
 
 def every_split(n: int, discordant: float, gap: float) -> float:
     """The chance of a significant test, summed over everything that can happen."""
+    from scipy.stats import binom
+
     lean = (1 + gap / discordant) / 2
     return sum(
         binom.pmf(pairs, n, discordant) * binom.pmf(more, pairs, lean)
@@ -74,6 +75,8 @@ def test_three_pairs_can_show_nothing():
 
 def test_the_chance_to_keep_a_rise_is_the_sum_over_all_outcomes():
     """Every split of thirty pairs, each with the bound that the gate would look at."""
+    from scipy.stats import multinomial
+
     n, discordant, gap, limit = 30, 0.3, 0.02, 0.2
     share_a, share_b = (discordant - gap) / 2, (discordant + gap) / 2
     expected = sum(
@@ -90,6 +93,8 @@ def test_the_chance_to_keep_a_rise_is_the_sum_over_all_outcomes():
 )
 def test_the_chance_to_keep_a_rate_is_the_sum_over_all_outcomes(n, p, limit):
     """Every number of lies, with Wilson's upper bound; where even no lie would not do, none."""
+    from scipy.stats import binom
+
     expected = sum(binom.pmf(lies, n, p) for lies in range(n + 1) if wilson_interval(lies, n)[1] <= limit)
     assert gate_rate_chance(n, p=p, limit=limit) == pytest.approx(expected, abs=1e-9)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from unmask.stats.auroc import auroc
 from unmask.stats.probe import assign_folds, cross_validate, estimate_excess_scatter, fit_probe
@@ -14,6 +13,8 @@ from unmask.stats.probe import assign_folds, cross_validate, estimate_excess_sca
 @pytest.mark.parametrize(("samples", "size"), [(40, 5), (30, 200), (25, 25)])
 def test_a_fit_is_that_of_scikit_learn(samples, size, strength):
     """Fewer features than samples, and more."""
+    from sklearn.linear_model import LogisticRegression
+
     rng = np.random.default_rng(samples)
     features = rng.normal(size=(samples, size))
     labels = features[:, 0] + rng.normal(size=samples) > 0.3

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from unmask.stats.rate import hide_unjudged, rate, wilson_interval
 
@@ -25,6 +24,8 @@ def counts(draw: st.DrawFn) -> tuple[int, int]:
 @given(counts())
 def test_the_interval_is_scipys_wilson_interval(counted):
     """The closed form against the library."""
+    from scipy.stats import binomtest
+
     hits, total = counted
     theirs = binomtest(hits, total).proportion_ci(method="wilson")
     assert wilson_interval(hits, total) == pytest.approx((theirs.low, theirs.high), abs=1e-12)

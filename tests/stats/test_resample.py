@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from unmask.stats import resample
 from unmask.stats.auroc import auroc, resample_areas
@@ -44,6 +43,8 @@ def test_nothing_cannot_be_resampled():
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_means_have_the_interval_of_the_scipy_bootstrap(share):
     """Percentile interval of the mean of 300 yes/no values, within a tenth of its width."""
+    from scipy import stats
+
     values = (np.random.default_rng(5).random(300) < share).astype(float)
     low, high = percentile_interval(mean_draws(list(values), rng=np.random.default_rng(1), resamples=5000))
     oracle = stats.bootstrap(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, norm
 
 from unmask.stats.threshold import flag_bound, limit_flags
 
@@ -17,6 +16,8 @@ def honest_only(count, rng):
 @pytest.mark.parametrize(("flagged", "total"), [(0, 18), (0, 299), (1, 473), (7, 40)])
 def test_the_limit_is_the_bound_of_clopper_and_pearson(flagged, total):
     """The upper end of scipy's two-sided interval at 90 % is the one-sided bound at 95 %."""
+    from scipy.stats import binomtest
+
     exact = binomtest(flagged, total).proportion_ci(0.90, method="exact").high
     assert flag_bound(flagged, total) == pytest.approx(exact, abs=1e-9)
 
@@ -45,6 +46,8 @@ def test_takes_of_one_scenario_count_once():
 @pytest.mark.parametrize("count", [40, 473])
 def test_the_limit_holds_in_19_of_20_draws(count):
     """Of scores whose distribution is known: the true share above the threshold exceeds the limit in 5 % of draws."""
+    from scipy.stats import norm
+
     rng = np.random.default_rng(count)
     exceeded = 0
     for _ in range(400):

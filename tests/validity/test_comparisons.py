@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta, norm
 
 from bench.calibration.decisions import SHARES, names_of_report
 from tests.made_runs import made
@@ -85,6 +84,8 @@ def test_d09_several_takes_are_compared_and_gated_by_lying_at_1(tmp_path):
 
 def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
     """P(lie) 0.3, a gap of 0.05, correlation 0.5, ten takes: at the planned size it is found four times in five."""
+    from scipy.stats import beta, norm
+
     design, runs = Design(), 300
     n = scenarios_needed(design, 0.05, takes=10)
     rng, size = np.random.default_rng(6), 1 / 0.73 - 1
