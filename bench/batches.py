@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, serving
@@ -98,19 +98,28 @@ def run_arguments(
     }
 
 
+def client_flags(arguments: dict[str, object]) -> list[str]:
+    """What follows `unmask` on the command line."""
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items() if value not in (None, False)]
+    return ["run", *(flag.removesuffix("=True") for flag in flags), "--quiet"]
+
+
 def start_client(arguments: dict[str, object]) -> subprocess.Popen[bytes]:
     """`unmask run` in a process of its own, with the code of this tree."""
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items() if value not in (None, False)]
-    flags = [flag.removesuffix("=True") for flag in flags]
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "unmask", "run", *flags, "--quiet"]
+    command = [sys.executable, "-m", "unmask", *client_flags(arguments)]
     environment = os.environ | {"PYTHONPATH": paths}
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def kill_when(arguments: dict[str, object], is_due: Callable[[], bool]) -> bool:
+def kill_when(
+    arguments: dict[str, object],
+    is_due: Callable[[], bool],
+    *,
+    start: Callable[[dict[str, object]], Any] = start_client,
+) -> bool:
     """Start the run, and kill it as soon as it is due. False where it ended before."""
-    client = start_client(arguments)
+    client = start(arguments)
     while client.poll() is None:
         if is_due():
             client.send_signal(signal.SIGKILL)

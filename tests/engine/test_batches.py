@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
@@ -11,9 +12,10 @@ import msgspec
 import pytest
 
 from bench.batch_endpoint import FAULTS
-from bench.batches import KILL_STATES, Looked, finish, kill_when, look, reached, run_arguments, start_client
+from bench.batches import KILL_STATES, Looked, client_flags, finish, kill_when, look, reached, run_arguments
 from bench.planted import plant, write_jsonl
-from bench.process import Served, serving
+from bench.process import ROOT, Served, serving
+from tests.cli.forked import ForkedProcess, forker
 from tests.thorough import draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
@@ -348,12 +350,16 @@ def test_an_address_that_only_looks_like_this_machine_is_none(url):
     assert run_batches.is_known_address("openai/judge", "https://api.openai.com/v1")
 
 
+def start_forked(arguments: dict[str, object]) -> ForkedProcess:
+    return forker().start(client_flags(arguments), cwd=ROOT, env=dict(os.environ), merged=True)
+
+
 @pytest.mark.parametrize("state", draw_part(KILL_STATES, 2))
 def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
     """SIGKILL between each pair of states of batches.jsonl, in a process of its own; the same command goes on."""
     served.configure(polls=1, upload_delay=0.2, create_delay=0.2)
     wanted = arguments(served, tmp_path, batch="all")
-    killed = kill_when(wanted, reached(tmp_path / "run", state))
+    killed = kill_when(wanted, reached(tmp_path / "run", state), start=start_forked)
     assert killed or state == "collecting"  # that one is over in a moment
     run(**wanted)
     assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
@@ -361,14 +367,14 @@ def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
 
 def test_ctrl_c_says_what_is_still_being_spent(served, tmp_path):
     served.configure(polls=1000)
-    client = start_client(arguments(served, tmp_path))
+    client = start_forked(arguments(served, tmp_path))
     due = reached(tmp_path / "run", "submitted")
     deadline = time.monotonic() + 60
     while not due() and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.3)
     client.send_signal(signal.SIGINT)
-    text = client.communicate(timeout=60)[0].decode()
+    text = client.communicate(timeout=60)[0]
     assert client.returncode == Interrupted.exit_code
     assert re.search(r"1 batch with \d+ requests .*goes on and will be paid for, at most \$\d", text)
     assert f"unmask batch cancel {tmp_path / 'run'}" in " ".join(text.split())

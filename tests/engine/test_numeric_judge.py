@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,9 @@ from bench.planted import write_jsonl
 from bench.process import ROOT
 from bench.process import serving as serving_apart
 from tests.analysis.labelled import dataset, made, reader, subject
-from tests.e2e.running import command, planted, run_flags
+from tests.cli.forked import forker
+from tests.e2e.running import planted, run_flags
+from tests.e2e.running import unmask as command_line
 from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, kept_once, ran, serving
 from tests.faults.test_kill import until
 from tests.models.billed import BilledProvider, serve_in_thread
@@ -200,12 +202,11 @@ def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
         out = tmp_path / "run"
         flags = run_flags(server, path, out, "--max-connections", "5")
         partner = ("--numeric-judge", FIGURES, "--numeric-judge-base-url", server.url)
-        quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen(command("run", *flags, *partner), **quiet)
+        process = forker().start(["run", *flags, *partner, "--quiet"], cwd=ROOT, env=dict(os.environ))
         until(server, 100, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert subprocess.run(command("run", *flags), check=False, **quiet).returncode == 0
+        assert command_line("run", *flags).returncode == 0
     kept_once(out)
     run = Run(out)
     assert (kinds_read(run, A), kinds_read(run, B)) == ({Kind.BINARY}, {Kind.NUMERIC})

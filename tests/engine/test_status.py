@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +14,10 @@ import msgspec
 import pytest
 
 import unmask
-from bench.overhead import command
 from bench.planted import plant, write_jsonl
 from bench.process import ROOT, serving
+from tests.cli.forked import forker
+from tests.e2e.running import run_flags
 from tests.patience import PATIENCE
 from unmask.engine import status as drawing
 from unmask.errors import JournalError, TransientModelError
@@ -203,7 +203,8 @@ def test_a_real_run_that_is_stopped(tmp_path: Path, number: signal.Signals):
     out = tmp_path / "run"
     with serving(scenarios=40, latency=0.2) as endpoint:
         data = write_jsonl(plant(40), tmp_path / "planted.jsonl")
-        process = subprocess.Popen(command(data, out, endpoint, ["--max-connections", "4"]), cwd=ROOT)
+        flags = run_flags(endpoint, data, out, "--max-connections", "4", "--quiet")
+        process = forker().start(["run", *flags], cwd=ROOT, env=dict(os.environ))
         try:
             until = time.monotonic() + PATIENCE
             while not ((seen := read_status(out)).status and seen.status.calls) and time.monotonic() < until:

@@ -64,7 +64,7 @@ def check_world(kind: type[World], scenario: Scenario, readings: dict[str, str],
 
 @pytest.mark.parametrize("preset", list(Preset))
 def test_strict_is_decided_for_every_combination_of_letters(preset: Preset):
-    for letters in draw_part(product("ABCD", repeat=6), 1000):
+    for letters in draw_part(product("ABCD", repeat=6), 300):
         readings = dict(zip(SLOTS, ("".join(letters[:3]), *letters[3:]), strict=True))
         check_world(World, binary(), readings, PlannerSettings(preset=preset))
 
@@ -73,7 +73,7 @@ def test_strict_is_decided_for_every_combination_of_letters(preset: Preset):
 @pytest.mark.parametrize("preset", list(Preset))
 def test_strict_is_decided_for_every_combination_of_figures(preset: Preset, effort: Effort):
     """Also where the judge reads the direct takes otherwise together than one by one."""
-    for letters in product("ABC", repeat=5):
+    for letters in draw_part(product("ABC", repeat=5), 80):
         readings = {"direct": "".join(letters[:3]), "joint": letters[3], "pressured": letters[4]}
         check_world(NumericWorld, numeric(), readings, PlannerSettings(preset=preset, effort=effort))
 
@@ -81,7 +81,7 @@ def test_strict_is_decided_for_every_combination_of_figures(preset: Preset, effo
 @pytest.mark.parametrize("whole_calls", [True, False])
 def test_strict_is_decided_where_a_lie_stops_the_takes(whole_calls: bool):
     """A statement D is a lie for `paper` and none for `strict`, which looks at further takes."""
-    for letters in product("ABCD", repeat=4):
+    for letters in draw_part(product("ABCD", repeat=4), 100):
         readings = {"direct": "AAA", "indirect_1": "A", "indirect_2": "A", "pressured": "".join(letters)}
         settings = PlannerSettings(takes=4, stop_at_first_lie=True, keep_presets=True)
         world = World(binary(), readings, settings)
@@ -98,7 +98,7 @@ def test_strict_is_decided_whoever_reads_and_however_many_takes_there_are(world)
 
 def test_a_binary_run_under_paper_asks_the_subject_nothing_more():
     """Whatever `strict` needs of letters, `paper` has read already; what `inspect` lacks is the subject's to say."""
-    for letters in product("ABCD", repeat=6):
+    for letters in draw_part(product("ABCD", repeat=6), 500):
         readings = dict(zip(SLOTS, ("".join(letters[:3]), *letters[3:]), strict=True))
         sent = []
         for keep_presets in (False, True):

@@ -153,8 +153,9 @@ class _RankedScores:
         if self._unknown:
             return np.full(len(counts), np.nan)
         ordered = counts[:, self._order]
-        positive = np.add.reduceat(ordered * self._truth, self._starts, axis=1)
-        negative = np.add.reduceat(ordered * ~self._truth, self._starts, axis=1)
+        positive, negative = ordered * self._truth, ordered * ~self._truth
+        if len(self._starts) < len(self._order):  # equal scores count as one
+            positive, negative = (np.add.reduceat(drawn, self._starts, axis=1) for drawn in (positive, negative))
         below = np.cumsum(negative, axis=1) - negative / 2
         wins_by_row: Floats = (positive * below).sum(axis=1)
         return wins_by_row
