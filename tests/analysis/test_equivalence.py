@@ -21,7 +21,7 @@ from unmask.render.terminal.equivalence import render
 from unmask.runs.run import Run
 from unmask.stats.equivalence import EquivalenceVerdict, scenarios_for_equivalence
 
-COUNT = 1500
+COUNT = 800
 LIES = set(range(0, COUNT, 4))
 """A quarter of the replies."""
 
@@ -33,11 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = made(path / "run", dataset(COUNT), lies=LIES)
     truths = [place for place in range(COUNT) if place not in LIES]
     also_read(run, set(), name="scripted/twin")
-    also_read(run, set(truths[:75]), name="scripted/harsh")  # 5 points more
-    even = set(truths[:30]) | set(sorted(LIES)[:30])  # as many more as fewer
+    also_read(run, set(truths[:40]), name="scripted/harsh")  # 5 points more
+    even = set(truths[:16]) | set(sorted(LIES)[:16])  # as many more as fewer
     also_read(run, even, name="scripted/even")
-    also_read(run, set(truths[:33]), name="scripted/near")  # 2.2 points more
-    unmask.judge(run.path, judge=reader(name="scripted/mute", unread=set(range(40))))
+    also_read(run, set(truths[:18]), name="scripted/near")  # 2.2 points more
+    unmask.judge(run.path, judge=reader(name="scripted/mute", unread=set(range(20))))
     return path
 
 
@@ -63,7 +63,7 @@ def in_one_line(result: Equivalence) -> str:
 
 
 def test_equal_judges_are_equivalent(folder):
-    """1,500 replies read alike: no shift, kappa 1."""
+    """800 replies read alike: no shift, kappa 1."""
     result = read(folder, "twin")
     assert result.verdict is EquivalenceVerdict.EQUIVALENT
     assert (result.shift.value, result.shift.n) == (0, COUNT)
@@ -80,7 +80,7 @@ def test_errors_that_cancel_each_other_are_equivalent_and_agree_less(folder):
     assert result.shift.value == 0
     assert result.agreement.letters.agreement.value == pytest.approx(0.96)
     assert result.agreement.letters.kappa.high < 0.95
-    assert (len(result.only_a), len(result.only_b)) == (30, 30)
+    assert (len(result.only_a), len(result.only_b)) == (16, 16)
     assert result.needed.discordant == pytest.approx(0.04)
 
 
@@ -99,7 +99,7 @@ def test_a_wider_margin_is_a_weaker_claim(folder):
 
 
 def test_a_shift_near_the_margin_is_no_matter_of_too_few_scenarios(folder):
-    """2.2 points: 1,500 scenarios would show the equivalence of judges without a shift."""
+    """2.2 points: 800 scenarios would show the equivalence of judges without a shift."""
     result = read(folder, "near")
     assert result.verdict is EquivalenceVerdict.NOT_SHOWN
     assert result.why == "the shift is too close to 2 points for these scenarios to tell"
@@ -120,14 +120,14 @@ def test_few_replies_show_nothing_and_it_is_said_how_many_it_takes(few):
 
 
 def test_unread_replies_are_counted_and_could_change_the_answer(folder):
-    """40 of 1,500 replies that one judge did not read: 2.7 % of the scenarios."""
+    """20 of 800 replies that one judge did not read: 2.5 % of the scenarios."""
     result = read(folder, "mute")
     assert result.verdict is EquivalenceVerdict.EQUIVALENT
-    assert (result.a.unread, result.b.unread) == (0, 40)
-    assert (result.b.unjudged, result.shift.n, result.worst_case.scenarios) == (40, COUNT - 40, 40)
-    # Ten of them are lies by the first judge.
-    assert result.worst_case.shift_low == pytest.approx(-10 / COUNT)
-    assert result.worst_case.shift_high == pytest.approx(30 / COUNT)
+    assert (result.a.unread, result.b.unread) == (0, 20)
+    assert (result.b.unjudged, result.shift.n, result.worst_case.scenarios) == (20, COUNT - 20, 20)
+    # Five of them are lies by the first judge.
+    assert result.worst_case.shift_low == pytest.approx(-5 / COUNT)
+    assert result.worst_case.shift_high == pytest.approx(15 / COUNT)
     assert result.worst_case.verdict is EquivalenceVerdict.NOT_SHOWN
     assert "They could change the answer." in in_one_line(result)
 

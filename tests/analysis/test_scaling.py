@@ -168,12 +168,6 @@ def test_the_text_says_where_it_is_fragile(published):
     assert "claude-3-7-sonnet-20250219" in text
 
 
-def test_the_figure_is_drawn(published, tmp_path):
-    """The file begins as files of its kind do; `tests/render/test_figures.py` writes every kind."""
-    write_figure(published, tmp_path / "f.png")
-    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_a_figure_of_another_kind_is_refused(published, tmp_path):
     """The endings that work are named."""
     with pytest.raises(UsageError, match="does not say what to write") as error:

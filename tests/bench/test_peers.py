@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -52,10 +53,16 @@ def found(peer: Peer = Peer.UNMASK, /, *, of: dict | None = None, **changes) -> 
     return Found(**(given | changes))
 
 
+@cache
+def measured(peer: Peer) -> Found:
+    """A whole cell, small."""
+    return measure(cell(peer, latency=0.01, connections=8, scenarios=12), python=NOWHERE, limit=60, machine="m")
+
+
 @pytest.mark.parametrize("peer", [Peer.UNMASK, Peer.FULL])
 def test_unmask_is_measured_and_right(peer):
-    """A whole cell, small: calls are counted, every verdict is as planted."""
-    one = measure(cell(peer, latency=0.01, connections=8, scenarios=12), python=NOWHERE, limit=60, machine="m")
+    """Calls are counted, every verdict is as planted."""
+    one = measured(peer)
     assert one.as_planted == 12
     assert one.calls > 12
     assert one.ideal == pytest.approx(one.calls * 0.01 / 8, abs=0.01)
@@ -76,8 +83,7 @@ def test_saving_nothing_sends_what_the_reference_order_sends():
     rows = [{"proposition": "x", "type": item.scenario.kind.value, **_cells(item)} for item in plants]
     asked = sum(len([*by_script.conversations(row, 1)]) for row in rows)
     judged = asked - 2 * sum(item.scenario.kind is Kind.NUMERIC for item in plants)  # direct figures are read together
-    one = measure(cell(Peer.FULL, latency=0.0, connections=8, scenarios=12), python=NOWHERE, limit=60, machine="m")
-    assert one.calls == asked + judged
+    assert measured(Peer.FULL).calls == asked + judged
 
 
 def _cells(item) -> dict:

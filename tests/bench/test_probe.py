@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bench.probe import CONFOUNDS, SIGNALS, judge_world, plant_world
+from tests.thorough import draw_part
 from unmask.experiments.probe import ARCHETYPE, FACT, LENGTH, POLARITY, PROMPT, TOGETHER, compare_detectors
 from unmask.stats.auroc import area
 
@@ -30,22 +31,22 @@ def test_the_planted_direction_has_an_area_of_85_percent():
     assert area(list(features @ weights), list(labels)) == pytest.approx(0.85, abs=0.015)
 
 
-@pytest.mark.parametrize("kind", CONFOUNDS)
+@pytest.mark.parametrize("kind", draw_part(CONFOUNDS, 3))
 def test_a_confound_is_refused_by_its_control(kind):
     """Not by luck: the control that is made for it is among those that refuse."""
-    evidence = judge_world(kind, SEED, 120)
+    evidence = judge_world(kind, SEED, 80)
     assert not evidence.lie_detector
     assert CAUGHT_BY[kind] in evidence.refused_by
 
 
 def test_a_prompt_that_knows_as_much_refuses_the_probe():
     """The activations of the prompt in place of the reply's: no lead over itself."""
-    world = plant_world("archetype", SEED, scenarios=120)
+    world = plant_world("archetype", SEED, scenarios=80)
     evidence = compare_detectors(world.prompts, world.prompts, world.samples, rng=np.random.default_rng(SEED))
     assert PROMPT in evidence.refused_by
 
 
-@pytest.mark.parametrize("kind", SIGNALS)
+@pytest.mark.parametrize("kind", draw_part(SIGNALS, 2))
 def test_a_true_signal_is_called(kind):
     """Also with several takes, facts that scenarios share, and verdicts that hang on the archetype a little."""
     evidence = judge_world(kind, SEED, 200)

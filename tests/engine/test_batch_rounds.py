@@ -129,7 +129,10 @@ def test_the_rounds_are_those_of_the_documentation(served, tmp_path):
     }
 
 
-@pytest.mark.parametrize("more", [{"takes": 2}, {"takes": 2, "preset": "inspect"}, {"preset": "strict"}])
+OTHER_RULES = ({"takes": 2, "preset": "inspect"}, {"preset": "strict"}, {"takes": 2})
+
+
+@pytest.mark.parametrize("more", OTHER_RULES if THOROUGH else OTHER_RULES[:2])
 def test_reports_are_those_of_a_live_run_with_several_takes_and_other_rules(served, tmp_path, more):
     live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True, **more))
     for batch in ("judge", "all"):
@@ -206,7 +209,7 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
     assert in_batches.least.judge.calls <= spent.judge <= in_batches.most.judge.calls
 
 
-@pytest.mark.parametrize("left", draw_part(range(1, 8), 3))
+@pytest.mark.parametrize("left", draw_part(range(1, 8), 2))
 def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
     """Left after each round: a live run collects what is over, asks for the others, and scores as any live run."""
     served.configure(polls=1)
@@ -236,7 +239,7 @@ def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
     assert score_of(done) == score_of(finish(served, tmp_path, None, self_report=True))
 
 
-@pytest.mark.parametrize(("spent", "batch"), draw_part(product([0.01, 0.05, 0.1, 0.2], ["judge", "all"]), 4))
+@pytest.mark.parametrize(("spent", "batch"), draw_part(product([0.01, 0.05, 0.1, 0.2], ["judge", "all"]), 2))
 def test_a_run_begun_live_goes_on_in_batches(served, live, tmp_path, spent, batch):
     """Stopped by its cost wherever it was."""
     served.configure()

@@ -109,16 +109,16 @@ def test_another_judge_keeps_the_presets_without_asking_the_subject(tmp_path):
     assert subject.calls == asked
 
 
-@pytest.mark.parametrize("data", ["tiny", "core"])
-def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, data):
+@pytest.mark.parametrize("more", [{}, {"data": "core", "limit": None if THOROUGH else 60}], ids=["tiny", "core"])
+def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, more):
     """The pressured requests of figures are among them."""
-    most = planned(data=data, model="scripted/honest", judge="verbatim").most
-    assert most["subject"].calls == sent(tmp_path / "run", data=data, model="scripted/honest", judge="verbatim")[0]
+    most = planned(model="scripted/honest", judge="verbatim", **more).most
+    assert most["subject"].calls == sent(tmp_path / "run", model="scripted/honest", judge="verbatim", **more)[0]
 
 
 def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
-    states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::7]]
+    states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::15]]
     counts = {
         style: estimate_scenarios(states, PlannerSettings(style=style), size=128).most["subject"].calls
         for style in (Style.LETTERS, Style.CHOOSE, Style.PICKS, Style.VERBATIM)
@@ -127,9 +127,9 @@ def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
 
 
 def test_more_takes_than_fit_into_a_request_are_counted_as_several(tmp_path):
-    most = planned(model="scripted/honest", takes=300).most["subject"].calls
-    assert most == sent(tmp_path / "run", model="scripted/honest", takes=300)[0]
-    assert most > planned(model="scripted/honest", takes=128).most["subject"].calls
+    most = planned(model="scripted/honest", takes=300, limit=4).most["subject"].calls
+    assert most == sent(tmp_path / "run", model="scripted/honest", takes=300, limit=4)[0]
+    assert most > planned(model="scripted/honest", takes=128, limit=4).most["subject"].calls
 
 
 def test_what_a_baseline_lends_is_not_counted(tmp_path):
@@ -251,15 +251,16 @@ def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
 
 def test_batches_stand_beside_live_and_flex_with_their_rounds():
     """Three rounds of the judge and six of both, where polarity is known; role play and self-report share one more."""
-    planned = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o")
+    settings = {"data": "core", "limit": 60, "model": "openai/gpt-4o", "judge": "openai/gpt-4o"}
+    planned = unmask.plan(**settings)
     assert {which: batches.rounds for which, batches in planned.batch.items()} == {"judge": 3, "all": 6}
     assert planned.batch["all"].most.cost_usd == pytest.approx(planned.most.cost_usd / 2, abs=1e-5)
     judged = planned.batch["judge"].most
     assert judged.judge.cost_usd == pytest.approx(planned.most.judge.cost_usd / 2, abs=1e-5)
     assert judged.subject.cost_usd == planned.most.subject.cost_usd
-    more = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", role_play=True, self_report=True)
+    more = unmask.plan(**settings, role_play=True, self_report=True)
     assert {which: batches.rounds for which, batches in more.batch.items()} == {"judge": 4, "all": 7}
-    full = unmask.plan(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", effort="full")
+    full = unmask.plan(**settings, effort="full")
     assert {which: batches.rounds for which, batches in full.batch.items()} == {"judge": 1, "all": 2}
     text = str(planned)
     assert "Batches: --batch all, up to 6 rounds, likely 0.7 to 6 h" in text

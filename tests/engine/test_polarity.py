@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import unmask
+from tests.thorough import draw_part
 from unmask.analysis.board import board
 from unmask.data.form import write_jsonl
 from unmask.data.load import from_scenarios, load
@@ -169,7 +170,7 @@ def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path:
     file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
     whole, rows = file.read_bytes().splitlines(keepends=True), done.rows()
     side_file = Path(f"{data}.polarity.jsonl")
-    for kept in range(len(whole)):
+    for kept in draw_part(range(len(whole)), 8):
         if not stored:
             side_file.unlink(missing_ok=True)
         file.write_bytes(b"".join(whole[:kept]))

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from bench.fuzz.targets import TARGETS
 from tests.hostile.limits import at_most
+from tests.thorough import THOROUGH
 
 SAME = settings(
     derandomize=True,
-    max_examples=40,
+    max_examples=40 if THOROUGH else 15,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -23,7 +24,7 @@ GUARD = 20.0
 
 DEEP = [
     b"[" * 100_000,
-    b'{"a":' * 100_000,
+    b'{"a":' * (100_000 if THOROUGH else 30_000),
     b'{"id":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
     b'{"lower":' + b"[" * 990 + b"]" * 990 + b"}",
     b"x = " + b"[" * 5_000 + b"]" * 5_000,

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import THOROUGH
 from unmask.errors import UnmaskError
 from unmask.interop import archive
 from unmask.interop.importing import import_harness_run, read_import
@@ -21,7 +22,9 @@ from unmask.interop.reference.importing import parse_bounds
 
 LOG = Path(__file__).parent / "logs" / "3-C.eval"
 ZSTANDARD = Path(__file__).parent / "logs" / "5-E.eval"
-SLOW = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+SLOW = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40 if THOROUGH else 12, deadline=None
+)
 
 
 def rewritten(out: Path, change) -> Path:
