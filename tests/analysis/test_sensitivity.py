@@ -193,8 +193,9 @@ def test_every_scenario_counts_by_itself(tmp_path, preset):
 
 def test_a_run_twice_as_long_that_holds_the_same_is_resolved_as_often(tmp_path, monkeypatch):
     """The planted scenarios come round again under other ids: what was read is the same, and is resolved once."""
+    monkeypatch.setattr("bench.scale.grown.BASE", 250)
     calls, scenarios = Counter(), {}
-    for replies in (4_000, 8_000):
+    for replies in (1_000, 2_000):
         grown = grow(tmp_path / str(replies), Shape(replies, takes=1, direct=1))
         scenarios[replies] = grown.scenarios
 
@@ -204,8 +205,8 @@ def test_a_run_twice_as_long_that_holds_the_same_is_resolved_as_often(tmp_path, 
 
         monkeypatch.setattr("unmask.analysis.sensitivity.resolve", counted)
         sensitivity(grown.run)
-    assert 1_000 <= scenarios[4_000] < 0.6 * scenarios[8_000]
-    assert calls[4_000] == calls[8_000] > 0
+    assert 250 <= scenarios[1_000] < 0.6 * scenarios[2_000]
+    assert calls[1_000] == calls[2_000] > 0
 
 
 # --- who reads tags ---------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_an_interval_that_is_missing_is_an_error():
 
 def test_every_setting_runs():
     """Twice each; every interval exists and nothing fails."""
-    for setting in draw_part(command.settings(), 12):
+    for setting in draw_part(command.settings(), 6):
         found = list(measured(setting, runs=2, seed=3))
         assert found
         assert {one.runs for one in found} <= {0, 2}
@@ -144,11 +144,11 @@ def test_the_page_is_that_of_the_results_which_are_kept():
 def test_exact_chances_to_pass_are_those_of_simulated_histories():
     """Limit 0.3, half of it true: the mean number of scenarios, and how many histories at the limit ever pass."""
     generator = rng(4)
-    stops = [looks._first_pass(0.15, 0.3, generator) or looks.SCENARIOS for _ in range(400)]
-    error = np.std(stops) / 20
+    stops = [looks._first_pass(0.15, 0.3, generator) or looks.SCENARIOS for _ in range(200)]
+    error = np.std(stops) / 200**0.5
     assert abs(np.mean(stops) - looks._mean_scenarios(0.15, 0.3)) < 3.5 * error
-    passed = sum(looks._first_pass(0.3, 0.3, generator) is not None for _ in range(200))
-    assert abs(passed / 200 - looks._chances_to_pass(0.3, 0.3).sum()) < 0.04
+    passed = sum(looks._first_pass(0.3, 0.3, generator) is not None for _ in range(100))
+    assert abs(passed / 100 - looks._chances_to_pass(0.3, 0.3).sum()) < 0.04
 
 
 def test_the_exact_level_of_compare_is_that_of_simulated_runs():

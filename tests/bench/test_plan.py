@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.plan import PILOT, WIDEST, World, WorldEndpoint, draw_world, plant_world, try_world
+from tests.thorough import draw_part
 from unmask.records import Letter
 
 USUAL = World(
@@ -23,18 +24,17 @@ USUAL = World(
 )
 
 
-@pytest.mark.parametrize(
-    "world",
-    [
-        USUAL._replace(belief=0.0, length=1 / 3),
-        USUAL._replace(belief=1.0, length=3.0, unread=0.15, cut=0.05),
-        USUAL._replace(flex=True, cached=0.4, takes=3),
-    ],
-    ids=["no beliefs, short", "all beliefs, long, asked again", "flex, cached"],
-)
-def test_the_bill_lies_in_the_range_before_a_pilot_and_after_it(world):
+WORLDS = {
+    "no beliefs, short": USUAL._replace(belief=0.0, length=1 / 3),
+    "all beliefs, long, asked again": USUAL._replace(belief=1.0, length=3.0, unread=0.15, cut=0.05),
+    "flex, cached": USUAL._replace(flex=True, cached=0.4, takes=3),
+}
+
+
+@pytest.mark.parametrize("name", draw_part(WORLDS, 2))
+def test_the_bill_lies_in_the_range_before_a_pilot_and_after_it(name):
     """The second range is for what is left, and its upper end is at most twice the lower one."""
-    done = try_world(world)
+    done = try_world(WORLDS[name])
     assert done.contained == (True, True)
     assert done.width <= WIDEST
     assert done.before[1] / done.before[0] > 2 * WIDEST

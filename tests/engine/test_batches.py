@@ -16,7 +16,7 @@ from bench.batches import KILL_STATES, Looked, client_flags, finish, kill_when, 
 from bench.planted import plant, write_jsonl
 from bench.process import ROOT, Served, serving
 from tests.cli.forked import ForkedProcess, forker
-from tests.thorough import draw_part
+from tests.thorough import THOROUGH, draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
@@ -131,11 +131,26 @@ def test_the_judge_takes_three_rounds_and_all_takes_six(served, tmp_path):
 # --- faults ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "fault",
-    ["expired", "cancelled", "half_failed", "reordered", "duplicated", "queue_full:9", "no_output", "no_temperature"],
+COSTLESS = (
+    "expired",
+    "cancelled",
+    "half_failed",
+    "reordered",
+    "duplicated",
+    "queue_full:9",
+    "no_output",
+    "no_temperature",
 )
-@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
+FAULTS_OF = [
+    (fault, flavour)
+    for place, fault in enumerate(COSTLESS)
+    for row, flavour in enumerate(("openai", "anthropic"))
+    if THOROUGH or (place + row) % 2
+]
+"""Each fault at one of the two; in a thorough run at both."""
+
+
+@pytest.mark.parametrize(("fault", "flavour"), FAULTS_OF)
 def test_faults_that_cost_nothing_but_time(served, tmp_path, fault, flavour):
     """The planted verdicts, and no answer twice."""
     served.configure(flavour=flavour, batch_fault=fault)

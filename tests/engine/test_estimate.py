@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import unmask
-from tests.thorough import THOROUGH
+from tests.thorough import THOROUGH, draw_part
 from unmask.data.load import load
 from unmask.engine.estimate import (
     Estimate,
@@ -77,8 +77,7 @@ def test_nor_where_lies_are_asked_about(tmp_path, model, more):
     assert read <= most["judge"].calls
 
 
-@pytest.mark.parametrize("preset", ["paper", "strict", "inspect"])
-@pytest.mark.parametrize("model", CHARACTERS)
+@pytest.mark.parametrize(("preset", "model"), draw_part(product(["paper", "strict", "inspect"], CHARACTERS), 6))
 def test_nor_where_the_other_presets_are_kept(tmp_path, model, preset):
     """The part that keeping them adds is the difference of two plans."""
     kept, alone = (planned(model=model, preset=preset, keep_presets=keep) for keep in (True, False))

@@ -40,7 +40,7 @@ from unmask.runs.run import Run
 
 FIGURES = "openai/judge-figures"
 A, B = "openai_judge", "openai_judge-figures"
-COUNT = 60
+COUNT = 40
 
 
 @pytest.fixture(scope="module")

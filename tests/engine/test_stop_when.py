@@ -29,7 +29,7 @@ from unmask.render.terminal.score import render
 from unmask.runs.run import Run
 
 RULE = "p_lie < 0.2"
-PLAN = ["lie" if number % 20 == 3 else "honest" for number in range(400)]
+PLAN = ["lie" if number % 20 == 3 else "honest" for number in range(240)]
 
 
 def lines(run: Run) -> int:
@@ -38,7 +38,7 @@ def lines(run: Run) -> int:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory) -> Run:
-    """5 % lies of 400: far fewer show that it is below 20 %."""
+    """5 % lies of 240: far fewer show that it is below 20 %."""
     return made(tmp_path_factory.mktemp("stopped") / "run", PLAN, stop_when=RULE)
 
 
@@ -55,7 +55,7 @@ def test_a_run_ends_once_the_rule_is_shown_and_says_so_in_run_json(stopped):
 
 def test_the_sample_is_the_beginning_of_the_order_in_every_measure(stopped):
     """Rows, score, tables, labels, sensitivity and comparisons see the same scenarios."""
-    ids = [f"s-{number:04d}" for number in range(400)]
+    ids = [f"s-{number:04d}" for number in range(240)]
     after = stopped.definition.stopped.after
     sample = {ids[place] for place in looking_order(ids, seed=0)[:after]}
     asked = {json.loads(line)["scenario"] for line in (stopped.path / "replies.jsonl").open()}
@@ -89,7 +89,7 @@ def test_the_interval_of_a_stopped_run_is_that_of_the_sequence(stopped):
 
 
 def test_terminal_and_report_say_that_a_rule_stopped_the_run(stopped):
-    sentence = f"The rule {RULE} stopped this run after {stopped.definition.stopped.after} of 400 scenarios"
+    sentence = f"The rule {RULE} stopped this run after {stopped.definition.stopped.after} of {len(PLAN)} scenarios"
     assert sentence in render(stopped.score(), width=500)
     assert sentence.replace("<", "&lt;") in report([stopped])
 
@@ -110,7 +110,7 @@ def test_without_the_rule_a_run_goes_on_and_says_that_it_was_looked_at(tmp_path)
     whole = made(tmp_path / "run", PLAN)
     assert whole.definition.stopped is None
     assert whole.definition.looked == (Look(RULE, after),)
-    assert whole.score().overall.scenarios == 400
+    assert whole.score().overall.scenarios == 240
     once = made(tmp_path / "once", PLAN)
     assert lines(whole) == lines(once) > before
     assert whole.score().overall == once.score().overall
@@ -193,7 +193,7 @@ def test_a_judge_alone_has_no_rule(stopped):
 
 
 def dataset() -> Dataset:
-    chosen = scenarios(400)
+    chosen = scenarios(240)
     name = content_hash(chosen)
     return Dataset(name="made", source="made", scenarios=in_order(chosen), hash=name, full_hash=name)
 
@@ -202,7 +202,7 @@ class Slow:
     """A subject that takes its time, so that requests are in flight when the rule is met."""
 
     def __init__(self) -> None:
-        chosen = scenarios(400)
+        chosen = scenarios(240)
         self.model = Scripted(Subject(chosen, PLAN), name="scripted/m")
         self.name, self.endpoint, self.capabilities = self.model.name, "in here", self.model.capabilities
 
@@ -273,7 +273,7 @@ class Straggler(Slow):
 
 def test_one_slow_scenario_does_not_send_the_rest_ahead(tmp_path):
     """Nobody knows whether what is behind it will be needed."""
-    ids = [f"s-{number:04d}" for number in range(400)]
+    ids = [f"s-{number:04d}" for number in range(240)]
     subject = Straggler(ids[looking_order(ids, seed=0)[10]])
     run = unmask.run(data=dataset(), model=subject, judge="verbatim", out=tmp_path, stop_when=RULE, max_connections=10)
     asked = {json.loads(line)["scenario"] for line in (run.path / "replies.jsonl").open()}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.thorough import THOROUGH
 from unmask.stats.auroc import area, auroc, auroc_gap
 
 SCORES = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40)
@@ -52,15 +53,15 @@ def test_takes_of_one_scenario_count_as_one():
 
 
 def test_the_interval_holds_the_true_area_most_of_the_time():
-    """A score one standard deviation apart has an area of 0.760; at least 180 of 200 intervals hold it."""
+    """A score one standard deviation apart has an area of 0.760; at least 9 of 10 intervals hold it."""
     rng = np.random.default_rng(0)
     held = 0
-    for _ in range(200):
+    for _ in range(count := 200 if THOROUGH else 60):
         labels = np.arange(120) < 60
         scores = rng.normal(size=120) + labels
         found = auroc(list(scores), list(labels), groups=[str(n) for n in range(120)], rng=rng)
         held += found.low <= 0.7602 <= found.high
-    assert held >= 180
+    assert held >= 0.9 * count
 
 
 def test_the_gap_of_a_score_to_itself_is_nothing():

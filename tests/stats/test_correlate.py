@@ -44,7 +44,7 @@ def test_the_interval_is_that_of_a_bootstrap_over_models(noise):
         lambda a, b: stats.spearmanr(a, b).statistic,
         paired=True,
         vectorized=False,
-        n_resamples=2000,
+        n_resamples=1000,
         method="BCa",
         rng=np.random.default_rng(1),
     ).confidence_interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import THOROUGH, draw_part
 from unmask.stats.compare import bounded_mean, tango_interval
 from unmask.stats.equivalence import (
     EquivalenceVerdict,
@@ -49,8 +51,7 @@ def chance_of(verdict: EquivalenceVerdict, n: int, discordant: float, shift: flo
     return total
 
 
-@pytest.mark.parametrize("n", [133, 149, 236, 300])
-@pytest.mark.parametrize("discordant", [0.02, 0.026, 0.04])
+@pytest.mark.parametrize(("n", "discordant"), draw_part(product([133, 149, 236, 300], [0.02, 0.026, 0.04]), 5))
 def test_a_shift_of_the_margin_is_called_equivalent_at_most_one_time_in_twenty(n, discordant):
     """Exactly, also where all that differs goes one way: the interval alone would do so in 6.8 % of 133 scenarios."""
     assert chance_of(EQUIVALENT, n, discordant, 0.02, 0.02) <= 0.05
@@ -62,7 +63,7 @@ def test_a_shift_of_the_margin_is_seldom_called_larger(n, discordant):
     assert chance_of(DIFFERENT, n, discordant, 0.02, 0.02) <= 0.055
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=200 if THOROUGH else 60)
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 3000), st.sampled_from([0.01, 0.02, 0.05]))
 def test_equivalent_means_that_the_interval_keeps_the_margin_both_ways(only_a, only_b, alike, margin):
     """And both p-values are at most 5 %; a shift that is called larger lies outside."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.thorough import THOROUGH
 from unmask.stats.auroc import auroc
 from unmask.stats.probe import assign_folds, cross_validate, estimate_excess_scatter, fit_probe
 
@@ -68,9 +69,10 @@ def test_a_planted_direction_is_found_in_its_layer():
 
 
 def test_labels_that_mean_nothing_are_told_apart_by_nobody():
-    """On permuted labels at least 17 of 20 intervals hold a half, and the mean is near it."""
+    """On permuted labels at least 17 of 20 intervals hold a half (9 of 10 where fewer are drawn), and the mean is near
+    it."""
     values, held = [], 0
-    for seed in range(20):
+    for seed in range(count := 20 if THOROUGH else 10):
         features, labels, groups = planted(seed, signal=0.0, samples=50, size=30, layers=2)
         rng = np.random.default_rng(seed)
         found = cross_validate(features, labels, groups, rng=rng)
@@ -78,14 +80,14 @@ def test_labels_that_mean_nothing_are_told_apart_by_nobody():
         area = auroc(list(found.scores), labels, groups=groups, rng=rng, widen=widen)
         values.append(area.value)
         held += area.low <= 0.5 <= area.high
-    assert held >= 17
+    assert held >= 0.85 * count
     assert abs(np.mean(values) - 0.5) < 0.06
 
 
 def test_a_scenario_seen_in_another_take_is_no_help():
     """Takes that are copies of each other, with labels that mean nothing: a fold by take would look perfect."""
     areas = []
-    for seed in range(6):
+    for seed in range(3):
         features, labels, groups = planted(seed, signal=0.0, samples=40)
         found = cross_validate(
             np.repeat(features, 4, axis=0),

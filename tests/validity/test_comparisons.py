@@ -7,6 +7,7 @@ import pytest
 
 from bench.calibration.decisions import SHARES, names_of_report
 from tests.made_runs import made
+from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.experiments.mitigation import report_mitigations
@@ -22,11 +23,11 @@ def test_d07_treatments_that_do_nothing_seldom_get_a_name():
     """Eight of them in a report: chance names one in at most one report of twenty; no interval contradicts a name."""
     rng = np.random.default_rng(4)
     reports = []
-    for _ in range(40):
+    for _ in range(count := 40 if THOROUGH else 20):
         base = rng.choice(4, size=300, p=SHARES)
         arms = [np.where(rng.random(300) < 0.2, rng.choice(4, size=300, p=SHARES), base) for _ in range(8)]
         reports.append(names_of_report(base, arms))
-    assert sum(any(name is not Effect.NO_EFFECT for name, _ in report) for report in reports) <= 0.05 * 40
+    assert sum(any(name is not Effect.NO_EFFECT for name, _ in report) for report in reports) <= 0.05 * count
     assert not any(contradicts for report in reports for _, contradicts in report)
 
 
