@@ -50,6 +50,16 @@ def live(served, tmp_path_factory) -> dict[str, Any]:
         return score_of(finish(served, folder, None, self_report=True, role_play=True))
 
 
+@pytest.fixture(scope="module")
+def reported(served, tmp_path_factory) -> dict[str | None, Run]:
+    """A live run with self-report, and the same all in batches."""
+    folder = tmp_path_factory.mktemp("reported")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNMASK_HOME", str(folder / "home"))
+        patch.setattr(rounds, "SHORTEST_PAUSE", 0.02)
+        return {batch: finish(served, folder, batch, self_report=True) for batch in (None, "all")}
+
+
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, tmp_path):
     monkeypatch.setenv("UNMASK_HOME", str(tmp_path / "home"))
@@ -162,11 +172,10 @@ def count_reports_asked(done: Run) -> int:
     return sum(line.slot == SELF_REPORT for line in done.folder.asked())
 
 
-def test_in_batches_reports_on_evasions_are_bought_and_not_read(served, tmp_path):
+def test_in_batches_reports_on_evasions_are_bought_and_not_read(reported):
     """One call for each evasion, and none to the judge."""
-    live = finish(served, tmp_path, None, self_report=True)
+    live, done = reported[None], reported["all"]
     called = live.score().spent
-    done = finish(served, tmp_path, "all", self_report=True)
     evasions = [row.id for row in live.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION]
     assert len(evasions) > 5
     assert count_reports_asked(done) == count_reports_asked(live) + len(evasions)
@@ -175,9 +184,9 @@ def test_in_batches_reports_on_evasions_are_bought_and_not_read(served, tmp_path
     assert (spent.read_by_rule, spent.saved_by_lazy) == (called.read_by_rule, called.saved_by_lazy)
 
 
-def test_the_bound_of_a_round_has_the_early_reports_in_it(served, tmp_path):
+def test_the_bound_of_a_round_has_the_early_reports_in_it(reported):
     """They go with the reading of the pressured reply, and are set aside for --max-cost as all requests are."""
-    batches = read_batches(finish(served, tmp_path, "all", self_report=True).path).values()
+    batches = read_batches(reported["all"].path).values()
     rounds_of = {(batch.role, request.slot): batch.first.round for batch in batches for request in batch.requests}
     assert rounds_of["subject", SELF_REPORT] == rounds_of["judge", PRESSURED] == 6
     (reports,) = (batch for batch in batches if batch.role == "subject" and batch.first.round == 6)
@@ -185,9 +194,9 @@ def test_the_bound_of_a_round_has_the_early_reports_in_it(served, tmp_path):
     assert (reports.first.most_usd or 0.0) > len(reports.requests) * 1000 * 0.5 / 1e6
 
 
-def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(served, tmp_path, capsys):
+def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(reported, capsys):
     """The transcript, and the report as a web page, have its words and say why nobody reads them."""
-    done = finish(served, tmp_path, "all", self_report=True)
+    done = reported["all"]
     evasion = next(row.id for row in done.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION)
     done.show(evasion)
     for text in (capsys.readouterr().out, report(done, full_text=True)):
@@ -195,7 +204,7 @@ def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(served, tmp_p
         assert "Not read: the reply is neither honest nor a lie." in text
 
 
-def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
+def test_what_is_sent_in_batches_lies_within_the_plan(served, reported, tmp_path):
     """The least counts reports on facts that were given: such a subject states nothing, and is asked all the same."""
     planned = plan(**arguments(served, tmp_path, None, self_report=True))
     given = sum(not item.scenario.asks_belief for item in PLANTS)
@@ -204,7 +213,7 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, tmp_path):
     assert planned.batch["judge"].least.subject.calls == planned.least.subject.calls
     assert in_batches.most.calls == planned.most.calls
     assert plan(**arguments(served, tmp_path, "all", self_report=True)).least.calls == in_batches.least.calls
-    spent = finish(served, tmp_path, "all", self_report=True).score().spent
+    spent = reported["all"].score().spent
     assert in_batches.least.subject.calls <= spent.subject <= in_batches.most.subject.calls
     assert in_batches.least.judge.calls <= spent.judge <= in_batches.most.judge.calls
 
@@ -223,7 +232,7 @@ def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
     assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
 
 
-def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
+def test_a_run_whose_batches_were_cancelled_goes_on_live(served, reported, tmp_path):
     """Refused while they are under way; then what was answered until the end is kept, and the others are asked."""
     served.configure(polls=1000)
     wanted = arguments(served, tmp_path, "all", self_report=True)
@@ -236,7 +245,7 @@ def test_a_run_whose_batches_were_cancelled_goes_on_live(served, tmp_path):
     (batch,) = read_batches(done.path).values()
     assert 0 < (batch.answered or 0) < len(batch.requests)
     assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
-    assert score_of(done) == score_of(finish(served, tmp_path, None, self_report=True))
+    assert score_of(done) == score_of(reported[None])
 
 
 @pytest.mark.parametrize(("spent", "batch"), draw_part(product([0.01, 0.05, 0.1, 0.2], ["judge", "all"]), 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import msgspec
 import pytest
 
@@ -31,23 +33,27 @@ def test_the_runs_have_what_is_hard_to_carry_over(runs):
     assert all(score.silent and score.truncated for score in scores)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("form", "name"), [("reference-csv", "folder"), ("inspect", "log.eval")])
-def test_a_run_comes_back_with_the_same_score(runs, tmp_path, case, form, name):
+FORMS = {"reference-csv": "folder", "inspect": "log.eval"}
+
+
+@pytest.fixture(scope="module", params=product(CASES, FORMS), ids=lambda wanted: f"{wanted[0][0]}-{wanted[1]}")
+def both(request, runs, tmp_path_factory) -> tuple[Run, Run]:
+    """A run, and what came back of it."""
+    case, form = request.param
+    home = tmp_path_factory.mktemp("back")
+    export(runs[case], format=form, out=home / FORMS[form])
+    return runs[case], import_harness_run(home / FORMS[form], out=home / "back")[0]
+
+
+def test_a_run_comes_back_with_the_same_score(both):
     """Every measure, count, reason and interval is the same after export and import."""
-    run = runs[case]
-    export(run, format=form, out=tmp_path / name)
-    back, _ = import_harness_run(tmp_path / name, out=tmp_path / "back")
+    run, back = both
     assert measures(back) == measures(run)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("form", "name"), [("reference-csv", "folder"), ("inspect", "log.eval")])
-def test_other_presets_come_back_as_well(runs, tmp_path, case, form, name):
+def test_other_presets_come_back_as_well(both):
     """What a run says under presets it was not made with is the same too."""
-    run = runs[case]
-    export(run, format=form, out=tmp_path / name)
-    back, _ = import_harness_run(tmp_path / name, out=tmp_path / "back")
+    run, back = both
     for preset in ("paper", "inspect", "strict"):
         assert verdicts(back, preset) == verdicts(run, preset)
 
