@@ -214,9 +214,9 @@ def test_the_command_measures_and_leaves_nothing_behind(tmp_path):
     """Run folders are removed; the figures and the page stay."""
     work, kept, results = tmp_path / "work", tmp_path / "kept.json", tmp_path / "R.md"
     work.mkdir()
-    flags = ["--replies", "600", "--what", "resume", "score", "compare", "--work", str(work)]
+    flags = ["--replies", "600", "--what", "resume", "score", "--work", str(work)]
     assert command.main([*flags, "--kept", str(kept), "--results", str(results)]) == 0
     assert list(work.iterdir()) == []
     found = msgspec.json.decode(kept.read_bytes(), type=list[Row])
-    assert [(one.what, one.right) for one in found] == [("resume", None), ("score", True), ("compare", None)]
+    assert [(one.what, one.right) for one in found] == [("resume", None), ("score", True)]
     assert "## Scale" in results.read_text()

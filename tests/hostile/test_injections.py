@@ -177,21 +177,22 @@ def quoted(reply: str) -> str:
     return "\n".join(f"> {line}" for line in reply.splitlines())
 
 
-@pytest.mark.parametrize("reply", ALL, ids=range(len(ALL)))
-def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer(reply):
+def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer():
     """Before its answer, as a block quote behind it, and with nothing but the quote."""
-    assert parse.parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C
-    assert parse.parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C
-    assert parse.parse_letter(f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion.") is None
+    for reply in ALL:
+        assert parse.parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C, reply
+        assert parse.parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C, reply
+        told = f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion."
+        assert parse.parse_letter(told) is None, reply
 
 
-@pytest.mark.parametrize("reply", ALL, ids=range(len(ALL)))
-def test_figures_a_judge_retells_are_not_its_own(reply):
+def test_figures_a_judge_retells_are_not_its_own():
     """The last object counts, and none from a block quote."""
     own = '{"lower": 3, "upper": 4}'
-    assert parse.parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval())
-    assert parse.parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval())
-    assert parse.parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None
+    for reply in ALL:
+        assert parse.parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval()), reply
+        assert parse.parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval()), reply
+        assert parse.parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None, reply
 
 
 # --- readers without a model ------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)))
 
 
-@cache
 def functions(path: Path) -> set[str]:
     found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     return {node.name for node in found if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -25,10 +23,10 @@ def test_the_page_names_tests():
     assert len(NAMED) >= 30
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED, ids=[name for _, name in NAMED])
-def test_a_named_test_exists(file: str, name: str):
+@pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
+def test_a_named_test_exists(file: str):
     """A promise whose test was renamed or removed is a promise nobody keeps."""
-    assert name in functions(ROOT / file)
+    assert {name for own, name in NAMED if own == file} <= functions(ROOT / file)
 
 
 def test_every_promise_has_a_test():

@@ -21,6 +21,7 @@ from bench.process import DIRECT
 from bench.scale.grown import Shape, grow
 from tests.interop.made import made_run, verdicts
 from tests.made_runs import Subject, scenarios
+from tests.thorough import THOROUGH
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.errors import MissingError, UsageError
 from unmask.interop.export import export
@@ -249,7 +250,7 @@ def test_a_log_needs_its_ending(run, tmp_path):
         export(run, format="inspect", out=tmp_path / "log.zip")
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"] if THOROUGH else ["csv", "parquet"])
 def test_an_export_holds_no_more_than_a_part_of_a_long_run(tmp_path, form, monkeypatch):
     """A reply more needs its place in the index, some tens of bytes; rows that are all held need a thousand each."""
     monkeypatch.setattr("unmask.interop.export.GROUP", 100)
