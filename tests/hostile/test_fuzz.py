@@ -15,7 +15,7 @@ from tests.thorough import THOROUGH
 
 SAME = settings(
     derandomize=True,
-    max_examples=40 if THOROUGH else 15,
+    max_examples=40 if THOROUGH else 10,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
