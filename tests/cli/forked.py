@@ -216,7 +216,7 @@ def become(arguments: list[str], cwd: str, env: dict[str, str], streams: list[in
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), errors="strict")
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(io.FileIO(2, "w", closefd=False)), errors="backslashreplace", line_buffering=True
     )
