@@ -244,7 +244,7 @@ def test_a_last_record_damaged_at_any_byte_is_asked_again_and_nothing_else_is(tm
     before, last = whole.splitlines(keepends=True)[:-1], whole.splitlines(keepends=True)[-1]
     wanted = [(row.id, row.verdict) for row in Run(out).rows()]
     kept = kept_once(out)
-    for damaged in draw_part(damages(last), 60):
+    for damaged in draw_part(damages(last), 25):
         (out / name).write_bytes(b"".join(before) + damaged)
         again = scripted(out)
         assert [(row.id, row.verdict) for row in again.rows()] == wanted, damaged

@@ -60,8 +60,8 @@ def test_two_judges_read_one_run_at_the_same_time(tmp_path: Path):
         out = ran(served, tmp_path / "run").path
         commands = [judge_flags(served, out, name) for name in ("one", "two")]
         with (
-            watched("judge", *commands[0], "--max-connections", "2") as first,
-            watched("judge", *commands[1], "--max-connections", "2") as second,
+            watched("judge", *commands[0], "--max-connections", "2", at_once=True) as first,
+            watched("judge", *commands[1], "--max-connections", "2", at_once=True) as second,
         ):
             both = ["one.jsonl.lock", "two.jsonl.lock"]
             with served.slowed():
@@ -78,7 +78,7 @@ def test_one_judge_twice_on_one_run_is_refused_with_who_and_what_to_do(tmp_path:
     with serving(SCENARIOS, latency=0.05) as served:
         out = ran(served, tmp_path / "run").path
         command = judge_flags(served, out, "one")
-        with watched("judge", *command, "--max-connections", "2") as first:
+        with watched("judge", *command, "--max-connections", "2", at_once=True) as first:
             with served.slowed():
                 first.when(lambda: "one.jsonl.lock" in locks(out))
                 second = finished("judge", *command)
@@ -95,7 +95,7 @@ def test_a_judge_reads_what_is_there_while_the_run_goes_on(tmp_path: Path):
     with serving(SCENARIOS, latency=0.05) as served:
         out = tmp_path / "run"
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
-        with watched("run", *command) as run:
+        with watched("run", *command, at_once=True) as run:
             run.when(lambda: served.answered >= 30)
             with served.slowed(role="subject"):
                 early = finished("judge", *judge_flags(served, out, "second"))
@@ -237,7 +237,7 @@ def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
     """And reads in `lock` whom it has to wait for."""
     with serving(SCENARIOS, latency=0.05) as served:
         out = ran(served, tmp_path / "run").path
-        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2") as judge:
+        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2", at_once=True) as judge:
             with served.slowed():
                 judge.when(lambda: "one.jsonl.lock" in locks(out))
                 with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
