@@ -172,7 +172,7 @@ def test_an_answer_that_fills_the_slot_ends_as_cut_off(weights):
     small = open_embedded("embedded/smollm2-135m", setup=Setup(threads=1, slots=1, context=256))
     endless = Sampling(max_tokens=1000, temperature=0, params={"ignore_eos": True})
     try:
-        answer = one(small, Request(ask("word " * 150), endless))
+        answer = one(small, Request(ask("word " * 210), endless))
     finally:
         asyncio.run(small.close())
     assert answer.choices[0].stop is Stop.LENGTH
