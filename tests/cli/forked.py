@@ -4,12 +4,15 @@ every command. The child has its own working directory, environment and streams,
 One that is run to its end ends at once; one that is started, to be watched and sent signals, goes down as Python does,
 with its threads and what it registered for its exit.
 
-What depends on how Python starts (encodings, the first import of a module) belongs into a process of its own.
+What depends on how Python starts (encodings, the first import of a module) belongs into a process of its own. Two
+variables of its environment are for the child alone, which does not see them: WORLD is altered first
+(`tests.faults.strange`), and MOUNTS is a process whose mounted file systems it sees in place of its own.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import io
 import json
@@ -35,6 +38,7 @@ OUTSIDE = (
     *("aiohttp", "genai_prices", "jinja2", "matplotlib.figure", "numpy.random", "scipy.special"),
     *("rich.console", "rich.progress", "rich.table", "rich.text"),
 )
+WORLD, MOUNTS = "TESTS_WORLD", "TESTS_MOUNTS"
 
 
 class ForkedProcess:
@@ -160,7 +164,8 @@ def import_everything() -> None:
     """All of unmask, and what its commands import when they get to it: a child should find both."""
     import unmask
 
-    apart = ("unmask.__main__", "unmask.whitebox", "unmask.interop.inspect.registry")  # two of them take seconds
+    # All but the first take seconds, and no command needs them: a task of Inspect is begun by Inspect.
+    apart = ("unmask.__main__", "unmask.whitebox", "unmask.interop.inspect.registry", "unmask.interop.inspect.task")
     own = [module.name for module in walk_packages(unmask.__path__, "unmask.")]
     for name in (*(name for name in own if not name.startswith(apart)), *OUTSIDE):
         with suppress(ImportError):  # extras may be missing; what needs them says so itself
@@ -211,13 +216,20 @@ def become(arguments: list[str], cwd: str, env: dict[str, str], streams: list[in
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
-    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)))
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), errors="strict")
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(io.FileIO(2, "w", closefd=False)), errors="backslashreplace", line_buffering=True
     )
+    if holder := env.pop(MOUNTS, None):
+        join_mounts(holder)
     os.chdir(cwd)
+    world = env.pop(WORLD, "")
     os.environ.clear()
     os.environ.update(env)
+    if world:
+        from tests.faults.strange import alter
+
+        alter(world.split())
     sys.argv = ["unmask", *arguments]
     from unmask.cli.start import main
 
@@ -232,6 +244,19 @@ def become(arguments: list[str], cwd: str, env: dict[str, str], streams: list[in
         sys.stdout.flush()
         sys.stderr.flush()
     return code if isinstance(code, int) else 0
+
+
+def join_mounts(holder: str) -> None:
+    """See the file systems that this process has mounted. `os.setns` is new in Python 3.12."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind in ("user", "mnt"):  # who is not root may enter the second only from inside the first
+        path = f"/proc/{holder}/ns/{kind}"
+        if os.readlink(path) == os.readlink(f"/proc/self/ns/{kind}"):
+            continue
+        namespace = os.open(path, os.O_RDONLY)
+        if libc.setns(namespace, 0):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+        os.close(namespace)
 
 
 if __name__ == "__main__":

@@ -573,27 +573,26 @@ def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        ("unmask sco", ["score"]),
-        ("unmask data st", ["stats"]),
-        ("unmask run --judge-b", ["--judge-base-url"]),
-        ("unmask run --preset ''", ["paper", "inspect", "strict"]),
-    ],
-)
-def test_bash_completes_commands_flags_and_values(tmp_path, words, completed):
+def test_bash_completes_commands_flags_and_values(tmp_path):
     """With the line that docs/cli.md gives, and the real script."""
     script = tmp_path / "unmask"
     script.write_text(f"#!{sys.executable}\nfrom unmask.cli.start import main\nmain()\n")
     script.chmod(0o755)
-    program = f"""eval "$(_UNMASK_COMPLETE=bash_source unmask)"
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _unmask_completion unmask
-printf '%s\\n' "${{COMPREPLY[@]}}"
+    typed = {
+        "unmask sco": ["score"],
+        "unmask data st": ["stats"],
+        "unmask run --judge-b": ["--judge-base-url"],
+        "unmask run --preset ''": ["paper", "inspect", "strict"],
+    }
+    complete = """COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMPREPLY=(); _unmask_completion unmask
+echo "${{COMPREPLY[@]}}"
 """
+    program = 'eval "$(_UNMASK_COMPLETE=bash_source unmask)"\n' + "".join(
+        complete.format(words=words) for words in typed
+    )
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.split() == completed
+    assert [line.split() for line in done.stdout.splitlines()] == list(typed.values())
 
 
 def test_python_dash_m_is_the_same_command(tmp_path):

@@ -14,8 +14,6 @@ from unmask.data.load import load
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 
 ODD = "x\udcff"
-STRICT = {"PYTHONIOENCODING": "utf-8:strict"}
-"""As in any terminal but one without a locale, where Python is lenient."""
 LIAR = ("--model", "scripted/liar", "--judge", "scripted/judge")
 
 
@@ -38,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_what_run_json_cannot_name_is_refused_before_anything_is_written(place: Path, flags: tuple[str, ...]):
-    done = unmask("run", *flags, "--out", "refused", cwd=place, env=STRICT)
+    done = unmask("run", *flags, "--out", "refused", cwd=place)
     assert done.returncode == 2
     assert "holds bytes that are no UTF-8" in done.stderr
     assert not (place / "refused").exists()
@@ -57,5 +55,6 @@ def test_what_run_json_cannot_name_is_refused_before_anything_is_written(place: 
     ],
 )
 def test_a_run_in_a_folder_with_such_a_name_is_read_and_shown(place: Path, command: tuple[str, ...]):
-    done = unmask(*command, cwd=place, env=STRICT)
+    """The output is strict (`tests.cli.forked`), as in any terminal but one without a locale, where it is lenient."""
+    done = unmask(*command, cwd=place)
     assert (done.returncode, done.stderr) == (0, "")

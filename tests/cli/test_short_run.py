@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.terminal import unmask
 from tests.e2e.planted_core import serve_planted_core
-from tests.e2e.typed import Screen, type_command
+from tests.e2e.typed import Screen, show_command, type_command
 from tests.needs import give_up
 from unmask.cli.defaults import default_folder, propose_judge
 from unmask.runs.run import Run
@@ -27,6 +27,8 @@ def typed(line: str, *, cwd: Path, keys: str = "", **env: str) -> Screen:
     start = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(cwd), "TERM": "dumb"}
     if "PYTHONPATH" in os.environ:
         start["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    if not keys:
+        return show_command(line, cwd=cwd, env=start | env)
     return type_command(line, cwd=cwd, env=start | env, keys=keys)
 
 

@@ -1,12 +1,12 @@
-"""Runs `unmask` in a world that is not as it should be: `python strange.py slow-dns=3 jumping-clock=7 -- run …`."""
+"""A world that is not as it should be, for the command of one process (`tests.cli.forked`)."""
 
 from __future__ import annotations
 
 import os
 import random
 import socket
-import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 DAY = 86400.0
@@ -50,16 +50,8 @@ def no_flock(number: float) -> None:
 WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience, "no-flock": no_flock}
 
 
-def main() -> None:
-    split = sys.argv.index("--")
-    for item in sys.argv[1:split]:
+def alter(items: Iterable[str]) -> None:
+    """Make this process's world a strange one: `slow-dns=3`, `jumping-clock=7`."""
+    for item in items:
         name, _, value = item.partition("=")
         WORLDS[name](float(value))
-    sys.argv[1:] = sys.argv[split + 1 :]
-    from unmask.cli.main import main as unmask
-
-    unmask()
-
-
-if __name__ == "__main__":
-    main()

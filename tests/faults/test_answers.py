@@ -23,7 +23,7 @@ from unmask.records import Letter, Verdict
 from unmask.render.terminal.score import render
 from unmask.runs.run import Run
 
-SCENARIOS = 20
+SCENARIOS, FEW = 20, 12
 RATE = 0.25
 ABSURD = b'{"choices":[{"message":{"role":"assistant","content":"%s"},"finish_reason":"stop"}]}' % (b"\xff" * 10_000)
 """Bytes that are no text become three each: an answer within the limit of answers, a line beyond that of lines."""
@@ -38,7 +38,7 @@ def schedules() -> dict[str, Faults]:
 
 
 def once(name: str, faults: Faults, folder: Path) -> Finished:
-    with serving(SCENARIOS, faults) as served:
+    with serving(FEW, faults) as served:
         ran(served, folder / name, max_connections=20)
         return served, folder / name
 
@@ -76,7 +76,7 @@ def subject_met_by(name: str, victims: set[str]) -> Faults:
 @pytest.mark.parametrize("name", faulty.WITHHELD)
 def test_a_withheld_reply_makes_its_scenario_unjudged_by_name_and_no_other(tmp_path: Path, name: str):
     """A filter, `null`, reasoning without an answer: none of them is an evasion, and none of them is honesty."""
-    with serving(SCENARIOS) as served:
+    with serving(FEW) as served:
         victims = {one.scenario.id for one in served.plants[::4]}
         served.endpoint.faults = subject_met_by(name, victims)
         ran(served, tmp_path / "run")
@@ -88,7 +88,7 @@ def test_a_withheld_reply_makes_its_scenario_unjudged_by_name_and_no_other(tmp_p
 @pytest.mark.parametrize("name", faulty.WITHHELD)
 def test_a_judge_that_withholds_its_answer_leaves_the_scenario_unjudged_by_name(tmp_path: Path, name: str):
     """Asked twice, then unread: nothing is read into an answer that is none."""
-    with serving(SCENARIOS) as served:
+    with serving(FEW) as served:
         victims = {one.scenario.id for one in served.plants[::4]}
         served.endpoint.faults = faulty.to(lambda _: faulty.EVERY[name], role="judge", scenarios=victims)
         ran(served, tmp_path / "run")
@@ -175,7 +175,7 @@ TOO_LONG = Fault(400, b'{"error": {"message": "This model\'s maximum context len
 
 def test_a_finished_run_with_many_refused_requests_is_the_same_when_repeated(tmp_path: Path):
     """Only those are asked again. Nothing else is, so no answer comes back; that is no sign of a wrong setting."""
-    with serving(60) as served:
+    with serving(40) as served:
         victims = {one.scenario.id for one in served.plants[:25]}
         asked_about: set[str] = set()
 

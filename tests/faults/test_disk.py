@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +13,11 @@ import pytest
 from bench.fault import Fault
 from bench.planted import write_jsonl
 from bench.process import ROOT
+from tests.cli.forked import MOUNTS, forker
 from tests.faults.served import Served, flags, judged_as_planted, kept_once, ran, serving, settled
 from tests.faults.watched import finished
 from tests.needs import give_up
+from tests.patience import PATIENCE
 from tests.thorough import draw_part
 from unmask.engine.run import run
 from unmask.runs.run import Run
@@ -38,38 +39,71 @@ def mounting() -> None:
         give_up("right to mount a small file system", advice=advice)
 
 
-SCRIPT = r"""
+HOLDER = r"""
 set -u
-mount -t tmpfs -o size="$SIZE" tmpfs "$DISK" || exit 99
-mkdir "$DISK/run"
+mount -t tmpfs -o size="$SIZE" tmpfs "$DISK" && mkdir "$DISK/run" || exit 99
 {prepare}
-"$@" >"$LOGS/first.out" 2>"$LOGS/first.err"; echo $? >"$LOGS/first.code"
+echo ready; read go
 {repair}
-"$@" >"$LOGS/second.out" 2>"$LOGS/second.err"; echo $? >"$LOGS/second.code"
+echo ready; read go
 cp -r "$DISK/run" "$KEPT"
 """
+
+
+class Mounted:
+    """A small disk that only the processes given `env` see, with a folder `run`. It is prepared, repaired when told,
+    and at the end that folder is copied to `kept`."""
+
+    def __init__(self, folder: Path, *, size: str, prepare: str, repair: str) -> None:
+        self.disk, self.kept = folder / "disk", folder / "kept"
+        self.disk.mkdir()
+        places = {"DISK": str(self.disk), "KEPT": str(self.kept), "SIZE": size}
+        script = HOLDER.replace("{prepare}", prepare).replace("{repair}", repair)
+        self._holder = subprocess.Popen(
+            [*ALONE, "sh", "-c", script],
+            env={**os.environ, **places},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.env = {**os.environ, MOUNTS: str(self._holder.pid)}  # `unshare` becomes the shell
+
+    def await_ready(self) -> None:
+        assert self._holder.stdout is not None
+        assert self._holder.stdout.readline() == "ready\n"
+
+    def go_on(self) -> None:
+        assert self._holder.stdin is not None
+        self._holder.stdin.write("go\n")
+        self._holder.stdin.flush()
+
+    def __enter__(self) -> Mounted:
+        self.await_ready()
+        return self
+
+    def repair(self) -> None:
+        self.go_on()
+        self.await_ready()
+
+    def __exit__(self, *_: object) -> None:
+        self._holder.communicate("go\ngo\n", timeout=PATIENCE)
 
 
 class Twice:
     """The same command before and after the disk was put right: exit codes, messages, and the folder that came out."""
 
-    def __init__(self, folder: Path, served: Served, *, size: str, prepare: str, repair: str) -> None:
-        for name in ("disk", "logs"):
-            (folder / name).mkdir()
+    def __init__(
+        self, folder: Path, served: Served, *, size: str, prepare: str, repair: str, then: tuple[str, ...] = ()
+    ) -> None:
         data = write_jsonl(served.plants, folder / "p.jsonl")
-        command = [sys.executable, "-m", "unmask.cli.main", "run", *flags(served, data, folder / "disk" / "run")]
-        self.kept = folder / "kept"
-        places = {"DISK": folder / "disk", "LOGS": folder / "logs", "KEPT": self.kept, "SIZE": size}
-        script = SCRIPT.replace("{prepare}", prepare).replace("{repair}", repair)
-        subprocess.run(
-            [*ALONE, "sh", "-c", script, "sh", *command],
-            cwd=ROOT,
-            env={**os.environ, **{name: str(value) for name, value in places.items()}},
-            timeout=120,
-            check=True,
-        )
-        self.codes = tuple(int((folder / "logs" / f"{name}.code").read_text()) for name in ("first", "second"))
-        self.said = (folder / "logs" / "first.err").read_text()
+        with Mounted(folder, size=size, prepare=prepare, repair=repair) as mounted:
+            command = ["run", *flags(served, data, mounted.disk / "run")]
+            first = forker().run(command, cwd=ROOT, env=mounted.env)
+            mounted.repair()
+            second = forker().run(list(then) or command, cwd=ROOT, env=mounted.env)
+        self.kept = mounted.kept
+        self.codes = (first.returncode, second.returncode)
+        self.said, self.printed = first.stderr, second.stdout
         assert "Traceback" not in self.said
         assert "bug in unmask" not in self.said
 
@@ -116,23 +150,22 @@ def test_a_read_only_folder_is_named_before_anything_is_sent(tmp_path: Path):
             served,
             size="1m",
             prepare='mount -o remount,ro "$DISK"',
-            repair='mount -o remount,rw "$DISK"; ls "$DISK/run" >"$LOGS/listed"',
+            repair='mount -o remount,rw "$DISK"; ls "$DISK/run" >"$KEPT.listed"',
         )
         assert done.codes == (4, 0)
         assert "Read-only file system" in done.said
-        assert (tmp_path / "logs" / "listed").read_text() == ""
+        assert (tmp_path / "kept.listed").read_text() == ""
         settled(served, done.kept)
 
 
 @pytest.mark.usefixtures("mounting")
 def test_a_run_on_a_read_only_disk_can_still_be_scored(tmp_path: Path):
     """Reading never writes."""
-    score = 'set -- "$1" "$2" "$3" score "$DISK/run"'
+    score = ("score", str(tmp_path / "disk" / "run"))
     with serving(SCENARIOS) as served:
-        prepare = '"$@" >/dev/null 2>&1; mount -o remount,ro "$DISK"'
-        done = Twice(tmp_path, served, size="1m", prepare=prepare, repair=score)
-        assert done.codes == (4, 0), done.said
-        assert (tmp_path / "logs" / "second.out").read_text().startswith("P(lie)")
+        done = Twice(tmp_path, served, size="1m", prepare="", repair='mount -o remount,ro "$DISK"', then=score)
+        assert done.codes == (0, 0), done.said
+        assert done.printed.startswith("P(lie)")
 
 
 def test_readings_that_cannot_be_written_are_named_before_anything_is_sent(tmp_path: Path):
@@ -211,7 +244,7 @@ def test_a_last_record_damaged_at_any_byte_is_asked_again_and_nothing_else_is(tm
     before, last = whole.splitlines(keepends=True)[:-1], whole.splitlines(keepends=True)[-1]
     wanted = [(row.id, row.verdict) for row in Run(out).rows()]
     kept = kept_once(out)
-    for damaged in draw_part(damages(last), 60):
+    for damaged in draw_part(damages(last), 25):
         (out / name).write_bytes(b"".join(before) + damaged)
         again = scripted(out)
         assert [(row.id, row.verdict) for row in again.rows()] == wanted, damaged

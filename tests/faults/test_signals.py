@@ -14,24 +14,26 @@ from bench.fault import Fault
 from bench.planted import write_jsonl
 from tests.faults.served import flags, journal, kept_once, serving, settled
 from tests.faults.watched import Watched, finished, start_python, watched
-from tests.thorough import draw_part
+from tests.thorough import THOROUGH, draw_part
 
-SCENARIOS = 60
+SCENARIOS = 40
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_at_random_points_a_run_loses_nothing_and_buys_nothing_twice(tmp_path: Path, number: signal.Signals):
-    """At its start, in the middle and near its end, with faults going on: exit 130 each time, and then the whole."""
+    """At its start and later, with faults going on: exit 130 each time and how to continue, and then the whole."""
     rng = random.Random(number)
     with serving(SCENARIOS, faulty.schedule([*faulty.PASSING, *faulty.HARMLESS], rate=0.1), latency=0.02) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        for _ in range(3):
-            point = served.answered + rng.randrange(1, 80)
+        for _ in range(5 if THOROUGH else 2):
+            point = served.answered + rng.randrange(1, 25)
             with watched("run", *command) as child:
                 child.when(lambda point=point: served.answered >= point)
                 with served.slowed(seconds=1.0):
                     child.send(number)
                     assert child.end() == 130
+                assert "same command again" in child.errors
+        assert served.stats()["abandoned"] == 0
         assert finished("run", *command).process.returncode == 0
         # What is in flight is waited for, so that not even that is lost.
         settled(served, tmp_path / "run")
@@ -45,7 +47,7 @@ def test_a_signal_before_anything_is_sent_leaves_no_traceback(tmp_path: Path, nu
     """While the program is imported or the data loaded, at several moments."""
     with serving(SCENARIOS) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        for wait in draw_part((0.01, 0.05, 0.1, 0.2, 0.4), 3):
+        for wait in draw_part((0.01, 0.05, 0.1, 0.2, 0.4), 2):
             child = Watched(start_python("-c", BEGIN, "run", *command))
             child.until("0")
             time.sleep(wait)
@@ -57,17 +59,17 @@ def test_a_signal_before_anything_is_sent_leaves_no_traceback(tmp_path: Path, nu
 
 def test_ctrl_c_twice_drops_what_is_in_flight_and_keeps_what_was_answered(tmp_path: Path):
     """The second one does not wait for answers that never come; the next run asks only what is missing."""
-    held = lambda seen: Fault(delay=faulty.FOREVER) if seen.number >= 60 else None  # noqa: E731
+    held = lambda seen: Fault(delay=faulty.FOREVER) if seen.number >= 30 else None  # noqa: E731
     with serving(SCENARIOS, held, latency=0.01) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         with watched("run", *command) as child:
-            child.when(lambda: served.answered == 60 and served.endpoint.in_flight >= 20)
+            child.when(lambda: served.answered == 30 and served.endpoint.in_flight >= 20)
             child.send(signal.SIGINT)
             child.until("Ctrl-C again")
             child.send(signal.SIGINT)
             assert child.end() == 130
             assert "same command again" in child.errors
-        assert kept_once(tmp_path / "run") == served.answered == 60
+        assert kept_once(tmp_path / "run") == served.answered == 30
         served.endpoint.faults = None
         finished("run", *command)
         settled(served, tmp_path / "run")
@@ -76,11 +78,11 @@ def test_ctrl_c_twice_drops_what_is_in_flight_and_keeps_what_was_answered(tmp_pa
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_requests_that_wait_for_their_next_try_are_not_sent_after_a_signal(tmp_path: Path, number: signal.Signals):
     """They would be paid for and dropped. The run ends without waiting for them, and they are no failures."""
-    failing = lambda seen: Fault(500) if seen.number >= 60 else None  # noqa: E731
+    failing = lambda seen: Fault(500) if seen.number >= 30 else None  # noqa: E731
     with serving(SCENARIOS, failing, latency=0.01) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         with watched("run", *command) as child:
-            child.when(lambda: served.stats()["faulted"] >= 100 and served.endpoint.in_flight == 0)
+            child.when(lambda: served.stats()["faulted"] >= 50 and served.endpoint.in_flight == 0)
             child.send(signal.SIGSTOP)  # until the signal is there, so that no moment comes before it
             served.endpoint.faults = None
             before = served.answered
@@ -117,7 +119,7 @@ def test_an_interrupted_notebook_sends_nothing_more_and_the_cell_can_be_run_agai
     with serving(SCENARIOS, latency=0.2) as served:
         data = write_jsonl(served.plants, tmp_path / "p.jsonl")
         child = Watched(start_python("-c", NOTEBOOK, str(data), served.url, str(tmp_path / "run")))
-        child.when(lambda: served.answered >= 60)
+        child.when(lambda: served.answered >= 30)
         with served.slowed(seconds=1.0):
             child.send(signal.SIGINT)
             child.until("interrupted")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,7 +24,7 @@ from unmask.analysis.sampling import load_sample
 from unmask.runs.run import Run
 from unmask.runs.status import read_status
 
-SCENARIOS = 40
+SCENARIOS = 16
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +60,8 @@ def test_two_judges_read_one_run_at_the_same_time(tmp_path: Path):
         out = ran(served, tmp_path / "run").path
         commands = [judge_flags(served, out, name) for name in ("one", "two")]
         with (
-            watched("judge", *commands[0], "--max-connections", "2") as first,
-            watched("judge", *commands[1], "--max-connections", "2") as second,
+            watched("judge", *commands[0], "--max-connections", "2", at_once=True) as first,
+            watched("judge", *commands[1], "--max-connections", "2", at_once=True) as second,
         ):
             both = ["one.jsonl.lock", "two.jsonl.lock"]
             with served.slowed():
@@ -77,7 +78,7 @@ def test_one_judge_twice_on_one_run_is_refused_with_who_and_what_to_do(tmp_path:
     with serving(SCENARIOS, latency=0.05) as served:
         out = ran(served, tmp_path / "run").path
         command = judge_flags(served, out, "one")
-        with watched("judge", *command, "--max-connections", "2") as first:
+        with watched("judge", *command, "--max-connections", "2", at_once=True) as first:
             with served.slowed():
                 first.when(lambda: "one.jsonl.lock" in locks(out))
                 second = finished("judge", *command)
@@ -94,8 +95,8 @@ def test_a_judge_reads_what_is_there_while_the_run_goes_on(tmp_path: Path):
     with serving(SCENARIOS, latency=0.05) as served:
         out = tmp_path / "run"
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
-        with watched("run", *command) as run:
-            run.when(lambda: served.answered >= 60)
+        with watched("run", *command, at_once=True) as run:
+            run.when(lambda: served.answered >= 30)
             with served.slowed(role="subject"):
                 early = finished("judge", *judge_flags(served, out, "second"))
             assert run.process.poll() is None
@@ -122,42 +123,44 @@ def test_a_judge_does_not_take_the_line_that_a_run_is_writing_for_torn(tmp_path:
         assert not (out / "replies.jsonl.torn").exists()
 
 
-ADD = """
-import sys
-import unmask.engine.run
-print("ready", flush=True)
-sys.stdin.readline()
-unmask.judge(sys.argv[1], judge="verbatim", judge_name=sys.argv[2])
+ADD = "import unmask.engine.run; act = lambda run, name: unmask.judge(run, judge='verbatim', judge_name=name)"
+
+ALL = """
+import os, sys, traceback
+exec(sys.argv[1])
+waiting, go = os.pipe()
+children = []
+for number, one in enumerate(sys.argv[3:]):
+    children.append(os.fork())
+    if not children[-1]:
+        os.close(go)
+        sys.stdout, sys.stderr = (open(f"{sys.argv[2]}/{number}.{name}", "w") for name in ("out", "err"))
+        os.read(waiting, 1)
+        code = 0
+        try:
+            act(*one.split("\\n"))
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+os.close(go)
+print(*(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
 """
 
 
 def start_all(script: str, arguments: Sequence[Sequence[str]]) -> list[subprocess.CompletedProcess[str]]:
-    """A process for each, which do what they are for only when all have been started."""
-    with ExitStack() as stack:
-        children = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [sys.executable, "-c", script, *one],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
+    """A process for each, which calls what `script` defines as `act` only when all have been started."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", ALL, script, folder, *("\n".join(one) for one in arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        return [
+            subprocess.CompletedProcess(
+                one, int(code), *(Path(folder, f"{number}.{name}").read_text() for name in ("out", "err"))
             )
-            for one in arguments
+            for number, (one, code) in enumerate(zip(arguments, done.stdout.split(), strict=True))
         ]
-        for child in children:
-            assert child.stdout is not None
-            assert child.stdout.readline() == "ready\n"
-        for child in children:
-            assert child.stdin is not None
-            child.stdin.write("\n")
-            child.stdin.flush()
-        outputs = [child.communicate(timeout=300) for child in children]
-    return [
-        subprocess.CompletedProcess(child.args, child.returncode, *output)
-        for child, output in zip(children, outputs, strict=True)
-    ]
 
 
 def test_ten_processes_add_a_judge_each_and_none_is_lost(tmp_path: Path):
@@ -189,11 +192,8 @@ def test_a_judge_that_came_while_a_run_went_on_is_not_lost_when_a_rule_ends_it(t
 
 
 DRAW = """
-import sys
 import unmask.analysis.sampling
-print("ready", flush=True)
-sys.stdin.readline()
-print(len({item.scenario.id for item in unmask.label(sys.argv[1], size=int(sys.argv[2]))}))
+act = lambda run, size: print(len({item.scenario.id for item in unmask.label(run, size=int(size))}))
 """
 
 
@@ -237,7 +237,7 @@ def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
     """And reads in `lock` whom it has to wait for."""
     with serving(SCENARIOS, latency=0.05) as served:
         out = ran(served, tmp_path / "run").path
-        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2") as judge:
+        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2", at_once=True) as judge:
             with served.slowed():
                 judge.when(lambda: "one.jsonl.lock" in locks(out))
                 with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
@@ -254,7 +254,7 @@ def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, 
         out = tmp_path / "run"
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
         with watched("run", *command, strange=strange) as killed:
-            killed.when(lambda: served.answered >= 60)
+            killed.when(lambda: served.answered >= 30)
             with served.slowed():
                 second = finished("run", *command, strange=strange)
             assert second.process.returncode == 4

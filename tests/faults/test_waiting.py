@@ -14,7 +14,7 @@ from bench.planted import write_jsonl
 from tests.faults.served import flags, serving, settled
 from tests.faults.watched import finished, watched
 
-SCENARIOS = 20
+SCENARIOS = 12
 PAUSE = Fault(429, headers=("Retry-After: 500",))
 
 SILENCES: dict[str, tuple[Faults, str]] = {
@@ -29,7 +29,7 @@ def waited_and_stopped(folder: Path, faults: Faults, said: str) -> None:
     with serving(SCENARIOS, faults) as served:
         command = flags(served, write_jsonl(served.plants, folder / "p.jsonl"), folder / "run")
         with watched("run", *command) as child:
-            assert "/20 scenarios" in child.until(said)
+            assert f"/{SCENARIOS} scenarios" in child.until(said)
             child.send(signal.SIGINT)
             if said != "paused":  # nothing is in flight then, so that nothing is waited for
                 child.until("in flight")

@@ -11,18 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
 
 from bench.process import ROOT
-from tests.cli.forked import ForkedProcess, forker
+from tests.cli.forked import WORLD, ForkedProcess, forker
 from tests.patience import PATIENCE
 
 SILENCE = PATIENCE
 """Seconds without a line after which a run counts as hanging. A run promises a line every 30; a busy machine may need
 some of them to start it."""
-
-STRANGE = Path(__file__).parent / "strange.py"
 
 
 class Watched:
@@ -106,13 +103,12 @@ def watched(
     verb: str, *flags: str, strange: tuple[str, ...] = (), fresh: bool = False, at_once: bool = False
 ) -> Iterator[Watched]:
     """`unmask VERB FLAGS` in a process of its own, which does not outlive the test: one forked from a Python that has
-    imported the commands (`at_once`: see `tests.cli.forked`), or a fresh one. `strange` alters the world of a fresh one
-    first, see `strange.py`."""
-    if strange or fresh:
-        start = [str(STRANGE), *strange, "--"] if strange else ["-m", "unmask.cli.start"]
-        child = Watched(start_python(*start, verb, *flags))
+    imported the commands (`at_once`, `strange`: see `tests.cli.forked`), or a fresh one."""
+    if fresh:
+        child = Watched(start_python("-m", "unmask.cli.start", verb, *flags))
     else:
-        child = Watched(forker().start([verb, *flags], cwd=ROOT, env=dict(os.environ), at_once=at_once))
+        env = {**os.environ, **({WORLD: " ".join(strange)} if strange else {})}
+        child = Watched(forker().start([verb, *flags], cwd=ROOT, env=env, at_once=at_once))
     try:
         yield child
     finally:
@@ -122,7 +118,8 @@ def watched(
 
 
 def finished(verb: str, *flags: str, strange: tuple[str, ...] = ()) -> Watched:
-    """The command, when it has ended by itself. It has never been silent for too long and has shown no traceback."""
-    with watched(verb, *flags, strange=strange, at_once=True) as child:
+    """The command, when it has ended by itself. It has never been silent for too long and has shown no traceback. In a
+    strange world its threads too have to end."""
+    with watched(verb, *flags, strange=strange, at_once=not strange) as child:
         child.end()
         return child

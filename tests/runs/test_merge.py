@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,9 +18,9 @@ import pytest
 
 import unmask
 from bench.planted import write_jsonl
-from bench.process import ROOT, Served, serving
-from tests.e2e.running import JUDGE, SUBJECT, command, planted, run_flags
-from tests.faults.test_kill import until
+from bench.process import Served, serving
+from tests.e2e.running import JUDGE, SUBJECT, planted, run_flags
+from tests.faults.test_kill import start_run, until
 from unmask.analysis.labels import open_writer
 from unmask.analysis.merge import merge_shards
 from unmask.analysis.sampling import label, load_sample
@@ -35,7 +34,7 @@ from unmask.records import Archetype, Interval, Label, Letter, Request
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
-SCENARIOS, TAKES, SHARDS = 60, 2, 4
+SCENARIOS, TAKES, SHARDS = 36, 2, 3
 TWIN = next(row for row in load("tiny").scenarios if row.kind == "binary" and row.direct)
 
 
@@ -254,11 +253,10 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Pa
         data, folder = tmp_path / "parts" / "p.jsonl", tmp_path / "parts" / "run"
         paths = [folder / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
-        with subprocess.Popen(
-            command("run", *flags), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            until(served, 40, process)
-            process.send_signal(signal.SIGKILL)
+        process = start_run(*flags)
+        until(served, 40, process)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
         assert Run(paths[1]).score().undecided
         served.reset()  # what was in flight is asked again, and the endpoint answers it as it answered the first time
         for k, path in enumerate(paths, 1):

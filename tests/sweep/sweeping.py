@@ -12,7 +12,7 @@ from bench.planted import plant, write_jsonl
 from bench.process import ROOT, Served
 from tests.cli.forked import ForkedProcess, forker
 
-SCENARIOS = 24
+SCENARIOS = 12
 
 
 def write_data(folder: Path) -> Path:

