@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, expect
 from tests.analysis.labelled import also_read, dataset, made
 from tests.browser import chromium
 from tests.browser.axe import name_violations
+from tests.thorough import draw_part
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.test_live_page import opened
 from unmask.analysis.agreement import agree
@@ -167,7 +168,7 @@ def test_damaged_labels_are_a_page_that_names_the_line(tmp_path):
         assert viewer.ask("/label").status == 200
 
 
-@pytest.mark.parametrize(("width", "theme"), [(400, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "theme"), draw_part([(400, "light"), (1280, "dark")], 1))
 def test_keys_go_from_one_disagreement_to_the_next(browser, viewer, folder, width, theme):
     """j, k and Enter; nothing of a reply or a note runs, axe finds nothing, and nothing is wider than the screen."""
     settings = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}

@@ -19,6 +19,7 @@ from tests.analysis.labelled import dataset, reader, subject
 from tests.browser import chromium
 from tests.browser.axe import find_violations
 from tests.patience import MILLISECONDS
+from tests.thorough import draw_part
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
@@ -484,7 +485,8 @@ def type_answer(page: Page, note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}]
+    "settings",
+    draw_part([{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}], 1),
 )
 def test_keyboard_alone_leads_through_a_session(browser, tmp_path, settings):
     """Name, runs, letters, a figure, a note, back, skip, undo, stop and going on: no mouse, and axe finds nothing."""
