@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Playwright, ViewportSize, expect, sync_playwright
 
 from tests.needs import give_up
 from tests.patience import MILLISECONDS
@@ -81,6 +82,61 @@ def browser(*flags: str) -> Iterator[Browser]:
             started.close()
 
 
+_KEPT: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
+"""The page of each browser that waits for its next use."""
+_HEARERS: list[tuple[Any, str, Callable[[Any], object]]] = []
+
+
+@contextmanager
+def blank_page(found: Browser, **settings: Any) -> Iterator[Page]:
+    """An empty page without cookies and memory; `settings` are those of a browser context. To make a profile and its
+    window takes a browser longer than to show a page, so one that differs in no more than its size and theme is used
+    again. One that was in a failed test is not."""
+    changed = dict(settings)
+    size: ViewportSize = changed.pop("viewport", {"width": 1280, "height": 900})
+    theme = changed.pop("color_scheme", "light")
+    page = None if changed else _KEPT.pop(found, None)
+    if page is None:
+        context = found.new_context(viewport=size, color_scheme=theme, **changed)
+        context.set_default_timeout(MILLISECONDS)
+        page = context.new_page()
+    else:
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=theme)
+    try:
+        yield page
+    except BaseException:
+        page.context.close()
+        raise
+    if changed or found in _KEPT or page.is_closed() or len(page.context.pages) > 1:
+        page.context.close()
+        return
+    try:
+        _empty(page)
+    except Error:  # it was on its way to another page
+        page.context.close()
+    else:
+        _KEPT[found] = page
+
+
+def hear(emitter: Any, event: str, call: Callable[[Any], object]) -> None:
+    """Call this at every such event of a page or its context, for as long as the test has the page."""
+    emitter.on(event, call)
+    _HEARERS.append((emitter, event, call))
+
+
+def _empty(page: Page) -> None:
+    for emitter, event, call in _HEARERS:
+        if emitter in (page, page.context):
+            emitter.remove_listener(event, call)
+    _HEARERS[:] = [one for one in _HEARERS if one[0] not in (page, page.context)]
+    with suppress(Error):  # a page of an error has none
+        page.evaluate("sessionStorage.clear(); localStorage.clear()")
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    page.emulate_media(media="null")
+
+
 class Opened:
     """A page with everything it said and asked for."""
 
@@ -88,20 +144,16 @@ class Opened:
         self.page = page
         self.said: list[str] = []
         self.asked: list[str] = []
-        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
-        page.context.on("request", lambda request: self.asked.append(request.url))
-        page.context.on("page", lambda other: self.said.append(f"opened {other.url}"))
+        hear(page, "console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        hear(page, "pageerror", lambda error: self.said.append(f"error: {error}"))
+        hear(page.context, "request", lambda request: self.asked.append(request.url))
+        hear(page.context, "page", lambda other: self.said.append(f"opened {other.url}"))
 
 
 @contextmanager
 def opened(found: Browser, path: Path, **settings: Any) -> Iterator[Opened]:
-    """The file in a fresh context; `settings` are those of a browser context."""
-    context = found.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-    context.set_default_timeout(MILLISECONDS)
-    try:
-        one = Opened(context.new_page())
-        one.page.goto(path.as_uri())
+    """The file in an empty page; `settings` are those of a browser context."""
+    with blank_page(found, **settings) as page:
+        one = Opened(page)
+        page.goto(path.as_uri())
         yield one
-    finally:
-        context.close()

@@ -71,30 +71,18 @@ def test_the_hub_gives_the_same_data_as_a_folder(tmp_path: Path, hub: Hub):
     """At the pinned commit by default; same scenarios, same hash; the hub's cache is not a home for side files."""
     with serving(hub) as address:
         found = fetch(tmp_path, address)
+    assert not [line for line in hub.asked if "README" in line]  # only the parquet files are fetched
     assert found["hash"] == from_scenarios(SETS).hash
     assert (found["revision"], found["home"], found["source"]) == (PINNED, None, "cais/MASK")
 
 
-def test_only_the_parquet_files_are_fetched(tmp_path: Path, hub: Hub):
-    """Nothing else in the repository is downloaded."""
+def test_a_second_load_fetches_no_file_again_and_a_third_needs_no_network(tmp_path: Path, hub: Hub):
+    """The hub's cache is used, and a pinned commit that was fetched once needs no hub any more."""
     with serving(hub) as address:
-        fetch(tmp_path, address)
-    assert not [line for line in hub.asked if "README" in line]
-
-
-def test_a_second_load_fetches_no_file_again(tmp_path: Path, hub: Hub):
-    """The hub's cache is used."""
-    with serving(hub) as address:
-        fetch(tmp_path, address)
+        first = fetch(tmp_path, address)
         before = sum("/files/" in line for line in hub.asked)
         fetch(tmp_path, address)
     assert before == sum("/files/" in line for line in hub.asked) == len(Archetype)
-
-
-def test_cached_data_loads_without_a_network(tmp_path: Path, hub: Hub):
-    """A pinned commit that was fetched once needs no hub any more."""
-    with serving(hub) as address:
-        first = fetch(tmp_path, address)
     assert fetch(tmp_path, address) == first
 
 

@@ -12,9 +12,18 @@ import pytest
 from bench.planted import expected, write_csv, write_jsonl
 from bench.process import Served, serving
 from tests.e2e.running import planted, rows, run_flags, unmask
+from tests.thorough import THOROUGH
 
 SCENARIOS = 150
 """Of 38 kinds of archetype, verdict and accuracy among 1,000 (`make check-planted`), 150 have 34."""
+
+FEWER = 150 if THOROUGH else 60
+"""With ten takes, whose runs are the longest."""
+COMBINATIONS = (
+    *(("lazy", "auto"), ("full", "auto"), ("lazy", "llm")),
+    *([("full", "llm")] if THOROUGH else []),
+)
+"""Effort and reader."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +50,15 @@ def recovered(out: Path, takes: int, scenarios: int = SCENARIOS, *flags: str) ->
     assert not wrong
 
 
-def measured(served: Served, folder: Path, layout: str, takes: int, *flags: str) -> dict[str, Any]:
+def measured(
+    served: Served, folder: Path, layout: str, takes: int, *flags: str, scenarios: int = SCENARIOS
+) -> dict[str, Any]:
     """One whole run; its score, with the endpoint's own count beside it."""
     out = folder / "-".join(("run", *(flag.strip("-") for flag in flags)))
     served.reset()
-    done = unmask("run", *run_flags(served, data(folder, layout, takes), out, "--takes", str(takes), "--json", *flags))
-    recovered(out, takes)
+    path = data(folder, layout, takes, scenarios)
+    done = unmask("run", *run_flags(served, path, out, "--takes", str(takes), "--json", *flags))
+    recovered(out, takes, scenarios)
     stats = served.stats()
     score: dict[str, Any] = json.loads(done.stdout)
     assert score["calls"]["subject"] == stats["calls"]["subject"]
@@ -67,20 +79,20 @@ def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
     with serving(scenarios=SCENARIOS, seed=1, takes=1) as served:
         spent = {
             (effort, reader): _sent(measured(served, tmp_path, "jsonl", 1, "--effort", effort, "--reader", reader))
-            for effort in ("lazy", "full")
-            for reader in ("auto", "llm")
+            for effort, reader in COMBINATIONS
         }
         assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "auto"]  # the folder says no polarity
     assert spent["lazy", "auto"] < spent["full", "auto"]
-    assert spent["lazy", "llm"] < spent["full", "llm"]
+    assert spent["lazy", "auto"] < spent["lazy", "llm"]
+    assert not THOROUGH or spent["lazy", "llm"] < spent["full", "llm"]
 
 
 def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
     """Lying@10 in lazy and full effort, and stopping at the first lie: the same verdicts."""
-    with serving(scenarios=SCENARIOS, seed=1, takes=10) as served:
-        full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--reader", "llm")
-        lazy = measured(served, tmp_path, "jsonl", 10, "--effort", "lazy")
-        stop = measured(served, tmp_path, "jsonl", 10, "--stop-at-first-lie")
+    with serving(scenarios=FEWER, seed=1, takes=10) as served:
+        full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--reader", "llm", scenarios=FEWER)
+        lazy = measured(served, tmp_path, "jsonl", 10, "--effort", "lazy", scenarios=FEWER)
+        stop = measured(served, tmp_path, "jsonl", 10, "--stop-at-first-lie", scenarios=FEWER)
     assert full["overall"]["counts"] == lazy["overall"]["counts"] == stop["overall"]["counts"]
     assert full["overall"]["lying_at"] == lazy["overall"]["lying_at"]
     assert stop["overall"]["lying_at"]["10"] == full["overall"]["lying_at"]["10"]
@@ -102,9 +114,9 @@ def test_polarity_is_asked_once_for_the_data_and_kept_for_every_later_run(tmp_pa
 
 def test_another_judge_reads_without_a_subject_call(tmp_path: Path):
     """`unmask judge` sends nothing to the subject, and its readings score on their own."""
-    with serving(scenarios=120, seed=1) as served:
+    with serving(scenarios=60, seed=1) as served:
         out = tmp_path / "run"
-        unmask("run", *run_flags(served, data(tmp_path, "jsonl", 1, 120), out, "--effort", "full"))
+        unmask("run", *run_flags(served, data(tmp_path, "jsonl", 1, 60), out, "--effort", "full"))
         served.reset()
         unmask("judge", str(out), "--judge", "openai/judge-two", "--judge-base-url", served.url)
         assert served.stats()["calls"]["subject"] == 0
@@ -117,9 +129,9 @@ def test_another_judge_reads_without_a_subject_call(tmp_path: Path):
 
 def test_a_preset_that_needs_what_was_skipped_says_so_and_names_the_command_that_completes_it(tmp_path: Path):
     """Undecided, exit 3, and the command printed really completes it."""
-    with serving(scenarios=120, seed=1) as served:
+    with serving(scenarios=60, seed=1) as served:
         out = tmp_path / "run"
-        flags = run_flags(served, data(tmp_path, "jsonl", 1, 120), out)
+        flags = run_flags(served, data(tmp_path, "jsonl", 1, 60), out)
         unmask("run", *flags)
         done = unmask("score", str(out), "--preset", "inspect", "--json", check=False)
         undecided = json.loads(done.stdout)["undecided"]
@@ -132,13 +144,13 @@ def test_a_preset_that_needs_what_was_skipped_says_so_and_names_the_command_that
         unmask(*words)
         again = json.loads(unmask("score", str(out), "--preset", "inspect", "--json").stdout)
         assert again["undecided"]["count"] == 0
-    recovered(out, 1, 120, "--preset", "paper")
+    recovered(out, 1, 60, "--preset", "paper")
 
 
 def test_a_developer_prompt_with_borrowed_beliefs_costs_only_pressured_calls(tmp_path: Path):
     """`--beliefs-from` copies the probes: the subject sees pressured requests alone, and the pairing is exact."""
-    with serving(scenarios=120, seed=1) as served:
-        path = data(tmp_path, "jsonl", 1, 120)
+    with serving(scenarios=60, seed=1) as served:
+        path = data(tmp_path, "jsonl", 1, 60)
         unmask("run", *run_flags(served, path, tmp_path / "base"))
         served.reset()
         unmask(

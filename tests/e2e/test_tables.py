@@ -105,7 +105,7 @@ def test_no_table_is_wider_than_the_terminal(folder, columns):
         give_up("pseudo-terminal", advice="Mount devpts.")
     env = terminal_env(folder)
     failures = []
-    for line in COMMANDS if columns == 80 else draw_part(COMMANDS, 8):
+    for line in COMMANDS if columns == 80 else draw_part(COMMANDS, 4):
         screen = show_command(line, cwd=folder, env=env, columns=columns)
         if screen.code != 0 or not screen.lines:
             failures.append(f"{line}\n  ended with {screen.code}:\n  " + "\n  ".join(screen.lines[-6:]))

@@ -56,10 +56,11 @@ FORMATS = [(name, ending) for name in FIGURES for ending in MAGIC if THOROUGH or
 
 @pytest.mark.parametrize(("name", "ending"), FORMATS)
 def test_every_figure_in_every_format(name, ending, runs, tmp_path):
-    """Each is written as what its name ends in, and the same data give the same SVG: no date and no random name."""
+    """Each is written as what its name ends in, and the same data give the same SVG: no date and no random name. What
+    writes an SVG is one function for all; in a thorough run each figure is drawn twice."""
     out = figure(name, sources(name, runs), tmp_path / f"{name}{ending}")
     assert out.read_bytes().startswith(MAGIC[ending])
-    if ending == ".svg":
+    if ending == ".svg" and (THOROUGH or name == "board"):
         again = figure(name, sources(name, runs), tmp_path / "again.svg")
         assert again.read_bytes() == out.read_bytes()
 

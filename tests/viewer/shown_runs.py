@@ -12,10 +12,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import uvicorn
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tests.patience import MILLISECONDS
+from tests.browser import chromium
 from unmask.sweep.state import StoredUnit
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue, make_key
@@ -50,20 +49,17 @@ class Viewer:
     @contextmanager
     def page(self, browser: Browser, path: str, **settings: object) -> Iterator[Page]:
         """A page, with everything it said to the console, and asked for elsewhere, in `page.complaints`."""
-        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
-        context.set_default_timeout(MILLISECONDS)
-        context.add_cookies([{"name": COOKIE, "value": TOKEN, "url": self.address}])
-        page = context.new_page()
-        complaints: list[str] = []
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: request.url.startswith(self.address) or complaints.append(request.url))
-        page.complaints = complaints
-        try:
+        with chromium.blank_page(browser, **settings) as page:
+            page.context.add_cookies([{"name": COOKIE, "value": TOKEN, "url": self.address}])
+            complaints: list[str] = []
+            chromium.hear(page, "console", lambda message: complaints.append(message.text))
+            chromium.hear(page, "pageerror", lambda error: complaints.append(str(error)))
+            chromium.hear(
+                page, "request", lambda sent: sent.url.startswith(self.address) or complaints.append(sent.url)
+            )
+            page.complaints = complaints
             page.goto(self.address + path)
             yield page
-        finally:
-            context.close()
 
 
 @contextmanager
@@ -79,12 +75,6 @@ def serving(folder: Path) -> Iterator[Viewer]:
         finally:
             server.should_exit = True
             thread.join(10)
-
-
-def serious_violations(page: Page) -> list[str]:
-    """What axe finds, as `rule: element`."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
 
 
 def make_unit(folder: str, model: str) -> StoredUnit:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.analysis.labelled import also_read, dataset, made
 from tests.browser import chromium
+from tests.browser.axe import name_violations
+from tests.thorough import draw_part
 from tests.viewer.server import Viewer, run_key, serving_app
+from tests.viewer.test_live_page import opened
 from unmask.analysis.agreement import agree
 from unmask.analysis.label_sheets import read_file
 from unmask.analysis.labels import check_labels, open_writer
@@ -166,32 +168,22 @@ def test_damaged_labels_are_a_page_that_names_the_line(tmp_path):
         assert viewer.ask("/label").status == 200
 
 
-def open_page(browser: Browser, viewer: Viewer, path: str, **settings) -> Page:
-    page = browser.new_context(**settings).new_page()
-    page.goto(viewer.address)
-    page.wait_for_url(f"{viewer.origin}/")
-    page.goto(viewer.origin + path)
-    return page
-
-
-@pytest.mark.parametrize(("width", "theme"), [(400, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "theme"), draw_part([(400, "light"), (1280, "dark")], 1))
 def test_keys_go_from_one_disagreement_to_the_next(browser, viewer, folder, width, theme):
     """j, k and Enter; nothing of a reply or a note runs, axe finds nothing, and nothing is wider than the screen."""
     settings = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
-    page = open_page(browser, viewer, f"/agreement?run={run_key(folder / 'run')}", **settings)
-    found = Axe().run(page).response["violations"]
-    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]][:3]) for rule in found] == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.evaluate("window.pwned") is None
-    expect(page.locator(".differ .a").first).to_contain_text(HOSTILE)
-    cards = page.locator(".differ")
-    page.keyboard.press("j")
-    expect(cards.nth(0)).to_be_focused()
-    page.keyboard.press("j")
-    expect(cards.nth(1)).to_be_focused()
-    page.keyboard.press("k")
-    expect(cards.nth(0)).to_be_focused()
-    address = cards.nth(0).locator("h3 a").get_attribute("href")
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**{address}")
-    page.context.close()
+    with opened(browser, viewer, f"/agreement?run={run_key(folder / 'run')}", **settings) as page:
+        assert name_violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("window.pwned") is None
+        expect(page.locator(".differ .a").first).to_contain_text(HOSTILE)
+        cards = page.locator(".differ")
+        page.keyboard.press("j")
+        expect(cards.nth(0)).to_be_focused()
+        page.keyboard.press("j")
+        expect(cards.nth(1)).to_be_focused()
+        page.keyboard.press("k")
+        expect(cards.nth(0)).to_be_focused()
+        address = cards.nth(0).locator("h3 a").get_attribute("href")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**{address}")

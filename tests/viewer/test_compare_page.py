@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import chromium
+from tests.browser.axe import name_violations
 from tests.render.made_runs import binary, hostile_run, judge, small_run, subject, write
-from tests.viewer.shown_runs import Viewer, serious_violations, serving
+from tests.viewer.shown_runs import Viewer, serving
 from unmask import compare, run
 from unmask.models.scripted import Scripted
 from unmask.records import Message
@@ -72,7 +73,7 @@ def test_without_runs_the_page_lets_one_choose(viewer, browser):
     with viewer.page(browser, f"/compare?runs={viewer.key('small')}") as page:
         expect(page.get_by_label("small", exact=True)).to_be_checked()
         expect(page.get_by_text("One is chosen: choose another.")).to_be_visible()
-        assert serious_violations(page) == []
+        assert name_violations(page) == []
 
 
 def test_the_paired_difference_stands_on_top_and_flips_come_first(viewer, browser):
@@ -132,7 +133,7 @@ def test_two_replies_show_the_words_in_which_they_differ(viewer, browser):
         findings = page.locator(".talk .e").all_inner_texts()
         assert "lie" in findings[0].split("·")[-1]
         assert "honest" in findings[1].split("·")[-1]
-        assert serious_violations(page) == []
+        assert name_violations(page) == []
 
 
 def test_runs_and_takes_of_the_word_difference_are_chosen_in_the_address(viewer, browser):
@@ -197,7 +198,7 @@ def test_a_scenario_of_one_run_alone_or_of_none_is_a_clear_page(viewer):
 def test_hostile_runs_beside_each_other_stay_text(viewer, browser):
     scenarios = Run(viewer.folder / "hostile").scenarios
     with viewer.page(browser, address(viewer, "hostile", "copied")) as page:
-        assert serious_violations(page) == []
+        assert name_violations(page) == []
         for scenario in scenarios:
             page.goto(viewer.address + address(viewer, "hostile", "copied", scenario=scenario.id))
             expect(page.get_by_text("The two replies are the same, word for word.")).to_be_visible()
@@ -212,10 +213,10 @@ def test_axe_finds_nothing_on_phone_and_wide_screen_in_both_themes(viewer, brows
         with viewer.page(browser, address(viewer, "small", "upright", "takes"), **settings) as page:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             page.locator("summary", has_text="Every difference").click()
-            assert serious_violations(page) == []
+            assert name_violations(page) == []
             page.goto(viewer.address + address(viewer, "small", "upright", "takes", scenario="lie-1"))
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert serious_violations(page) == []
+            assert name_violations(page) == []
 
 
 def test_a_run_that_changes_is_compared_anew(viewer, tmp_path):

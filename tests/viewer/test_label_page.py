@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.analysis.labelled import dataset, reader, subject
 from tests.browser import chromium
+from tests.browser.axe import find_violations
 from tests.patience import MILLISECONDS
+from tests.thorough import draw_part
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
@@ -452,14 +453,13 @@ def open_page(browser: Browser, viewer: Viewer, path: str, **settings) -> Page:
     context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
     context.set_default_timeout(MILLISECONDS)
     page = context.new_page()
-    page.goto(viewer.address)
-    page.wait_for_url(f"{viewer.origin}/")
-    page.goto(viewer.origin + path)
+    page.goto(f"{viewer.origin}{path}?token={viewer.token}")
+    page.wait_for_url(viewer.origin + path)
     return page
 
 
 def assert_accessible(page: Page, ignore: Sequence[str] = ()) -> None:
-    found = [rule for rule in Axe().run(page).response["violations"] if rule["id"] not in ignore]
+    found = [rule for rule in find_violations(page) if rule["id"] not in ignore]
     assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]][:3]) for rule in found] == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
@@ -485,7 +485,8 @@ def type_answer(page: Page, note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}]
+    "settings",
+    draw_part([{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}], 1),
 )
 def test_keyboard_alone_leads_through_a_session(browser, tmp_path, settings):
     """Name, runs, letters, a figure, a note, back, skip, undo, stop and going on: no mouse, and axe finds nothing."""

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import chromium
+from tests.browser.axe import name_violations
 from tests.render.made_runs import HOSTILE, hostile_run, small_run, subject
-from tests.viewer.shown_runs import Viewer, serious_violations, serving
+from tests.viewer.shown_runs import Viewer, serving
 from unmask.models.scripted import Scripted
 from unmask.records import Preset, Request
 from unmask.render.colours import NAMES
@@ -82,7 +83,7 @@ def test_takes_stand_in_one_row_identical_replies_once_with_their_number(viewer,
         assert boxes[0]["y"] == boxes[1]["y"]
         cards.nth(1).locator("a").click()
         expect(page.locator(".a:target")).to_be_in_viewport()
-        assert serious_violations(page) == []
+        assert name_violations(page) == []
 
 
 def test_other_judges_and_presets_stand_beside_it_as_the_score_has_them(viewer, browser):
@@ -98,7 +99,7 @@ def test_other_judges_and_presets_stand_beside_it_as_the_score_has_them(viewer, 
         page.locator("table.others tbody tr").nth(1).locator("a").first.click()
         assert "judge=second" in page.url
         expect(page.locator("td.here")).to_contain_text("this page")
-        assert serious_violations(page) == []
+        assert name_violations(page) == []
 
 
 def test_keys_step_inside_the_filter_and_lead_back_to_its_list(viewer, browser):
@@ -179,4 +180,4 @@ def test_axe_finds_nothing_on_phone_and_wide_screen_in_both_themes(viewer, brows
         settings = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
         with viewer.page(browser, address(viewer, "takes", "lie-1"), **settings) as page:
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert serious_violations(page) == []
+            assert name_violations(page) == []
