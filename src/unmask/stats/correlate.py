@@ -124,25 +124,9 @@ def _spearman_without(names: Sequence[str], x: Floats, y: Floats, left_out: set[
 def _spearman_by_row(x: Floats, y: Floats) -> Floats:
     """Rank correlation of each row of x with the same row of y; NaN where a row does not vary."""
     import numpy as np
+    from scipy.stats import rankdata
 
-    a, b = (_rank_by_row(side) - (side.shape[-1] + 1) / 2 for side in (x, y))
+    a, b = (rankdata(side, axis=-1) - (side.shape[-1] + 1) / 2 for side in (x, y))
     below = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
     correlations: Floats = np.divide((a * b).sum(-1), below, out=np.full(below.shape, np.nan), where=below > 1e-9)
     return np.clip(correlations, -1, 1)
-
-
-def _rank_by_row(values: Floats) -> Floats:
-    """The place of each value in its row, from 1 on, ties at their mean. `scipy.stats` takes half a second to load."""
-    import numpy as np
-
-    order = np.argsort(values, axis=-1, kind="stable")
-    ordered = np.take_along_axis(values, order, -1)
-    places = np.arange(values.shape[-1])
-    edge = np.ones((*values.shape[:-1], 1), dtype=bool)
-    steps = ordered[..., 1:] != ordered[..., :-1]
-    first = np.maximum.accumulate(np.where(np.concatenate([edge, steps], -1), places, 0), -1)
-    ends = np.where(np.concatenate([steps, edge], -1), places, places.size)
-    last = np.minimum.accumulate(ends[..., ::-1], -1)[..., ::-1]
-    ranks = np.empty(values.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, -1)
-    return ranks
