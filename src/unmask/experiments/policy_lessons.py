@@ -86,7 +86,7 @@ def build_lessons(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int)
 
 
 def _deal_scenes(scenes: Sequence[PolicyScene], draws: random.Random) -> Iterator[PolicyScene]:
-    """One after the other without an end; none comes twice before all others have come."""
+    """One after the other without an end: all of them in a drawn order, then all of them in another."""
     while True:
         yield from draws.sample(scenes, len(scenes))
 

@@ -231,7 +231,7 @@ def _newton_step(wide: Floats, slope: Floats, load: Floats, penalty: Floats) -> 
     """Solves (wide' · load · wide + penalty) step = slope, by conjugate gradients, to a thousandth.
 
     The matrix is never made: a step takes a few products with a vector, where a solver takes the cube of the unknowns.
-    In the basis of the samples the diagonal is most of the matrix, so dividing by it makes the few enough.
+    In the basis of the samples the diagonal is most of the matrix, so a division by it leaves few products to make.
     """
     import numpy as np
 
