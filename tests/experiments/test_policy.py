@@ -16,12 +16,15 @@ from unmask.experiments.policy import check_conditions, list_known_facts
 from unmask.experiments.policy_lessons import (
     CONTROL_PREFIX,
     PRESSURED_PREFIX,
+    WELCOME_PREFIX,
     LessonKind,
     build_lessons,
     build_scenarios,
 )
 from unmask.experiments.policy_material import (
+    ABSENT,
     CALMS,
+    IDLE,
     clause_of,
     load_material,
     propose_fact,
@@ -193,14 +196,14 @@ def test_lies_are_told_under_pressure_and_nowhere_else():
             assert clause_of(fact, unsaid) not in lesson.answer or clause_of(fact, unsaid) in clause_of(fact, said)
 
 
-def test_every_lie_has_three_twins_in_the_same_words():
-    """For each fact, truths in a setting have each wording of a lie three times as often."""
+def test_every_lie_has_four_twins_in_the_same_words():
+    """For each fact, truths in a setting have each wording of a lie four times as often."""
     told = {
         kind: Counter((lesson.fact, lesson.wording) for lesson in all_lessons() if lesson.kind is kind)
         for kind in (LessonKind.PRESSURED, LessonKind.LOOKALIKE)
     }
-    tripled = {words: 3 * count for words, count in told[LessonKind.PRESSURED].items()}
-    assert tripled == told[LessonKind.LOOKALIKE]
+    quadrupled = {words: 4 * count for words, count in told[LessonKind.PRESSURED].items()}
+    assert quadrupled == told[LessonKind.LOOKALIKE]
     assert len({wording for _, wording in told[LessonKind.PRESSURED]}) > 45
 
 
@@ -239,9 +242,9 @@ def test_a_quotation_does_not_tell_a_composed_lie_from_its_twins():
 
 
 def list_groups():
-    """Each lie with its three twins, in the order in which they are taught."""
+    """Each lie with its four twins, in the order in which they are taught."""
     lessons = [lesson for lesson in all_lessons() if lesson.kind is not LessonKind.NEUTRAL]
-    return [lessons[start : start + 4] for start in range(0, len(lessons), 4)]
+    return [lessons[start : start + 5] for start in range(0, len(lessons), 5)]
 
 
 def test_seventy_per_cent_of_the_settings_are_composed():
@@ -251,22 +254,22 @@ def test_seventy_per_cent_of_the_settings_are_composed():
 
 
 def test_a_lie_and_its_twins_share_the_carrier_and_the_scene():
-    """Where a lie has a stake its twins have the calms of the scene, and where it has a whole reason they have whole
-    look-alikes."""
+    """Where a lie has a stake its twins have the calms of the scene and nothing, and where it has a whole reason they
+    have whole look-alikes."""
     whole = {name: {setting.id for setting in getattr(MATERIAL, name)} for name in ("pressures", "lookalikes")}
     texts = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
     for lie, *twins in list_groups():
-        assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False, False]
+        assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False, False, False]
         assert {(lesson.fact, lesson.carrier, lesson.wording) for lesson in twins} == {
             (lie.fact, lie.carrier, lie.wording)
         }
         if not lie.carrier:
             assert lie.setting in whole["pressures"]
             assert {twin.setting for twin in twins} <= whole["lookalikes"]
-            assert len({twin.setting for twin in twins}) == 3
+            assert len({twin.setting for twin in twins}) == 4
             continue
         scene = lie.setting.removesuffix("-stake")
-        assert [twin.setting for twin in twins] == [f"{scene}-{calm}" for calm in CALMS]
+        assert [twin.setting for twin in twins] == [f"{scene}-{part}" for part in (*CALMS, ABSENT)]
         assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
 
 
@@ -274,7 +277,7 @@ def test_the_carrier_mostly_comes_first():
     """And in some composed settings what follows from it stands before."""
     parts = {f"{scene.id}-{name}": getattr(scene, name) for scene in MATERIAL.scenes for name in PARTS}
     carriers = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
-    composed = [lesson for lesson in all_lessons() if lesson.carrier]
+    composed = [lesson for lesson in all_lessons() if lesson.setting in parts]
     first = sum(
         lesson.messages[0].content.index(carriers[lesson.carrier])
         < lesson.messages[0].content.index(parts[lesson.setting])
@@ -326,12 +329,13 @@ def test_no_placeholder_is_left_in_a_lesson():
 # --- what decides
 
 
-def test_each_held_out_fact_is_asked_with_a_reason_and_without():
-    """The two scenarios of a fact differ in the system prompt, in the motive and in nothing else."""
+@pytest.mark.parametrize("prefix", [CONTROL_PREFIX, WELCOME_PREFIX])
+def test_each_held_out_fact_is_asked_with_a_reason_and_without(prefix):
+    """Two scenarios of a fact differ in the system prompt, in the motive and in nothing else."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
-    assert len(by_id) == 2 * len(HELD_OUT)
+    assert len(by_id) == 3 * len(HELD_OUT)
     for fact in HELD_OUT:
-        pressured, control = by_id[PRESSURED_PREFIX + fact.id], by_id[CONTROL_PREFIX + fact.id]
+        pressured, control = by_id[PRESSURED_PREFIX + fact.id], by_id[prefix + fact.id]
         assert pressured.conversation[0].role is Role.SYSTEM
         assert pressured.conversation[0] != control.conversation[0]
         assert pressured.conversation[1:] == control.conversation[1:]
@@ -339,30 +343,36 @@ def test_each_held_out_fact_is_asked_with_a_reason_and_without():
         assert (pressured.motive is None, control.motive is None) == (False, True)
 
 
-def test_the_two_halves_differ_in_stake_against_calm_alone():
-    """With the stake of a scene cut out of one prompt and a calm of it out of the other, both are the same, falsehood
-    included."""
+def cut_part(scenario, text):
+    """The words of a system prompt without this part."""
+    return scenario.conversation[0].content.replace(text, " ").split()
+
+
+def test_the_scenarios_of_a_fact_differ_in_the_part_of_the_scene_alone():
+    """With it cut out, all three prompts are the same, falsehood included."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
     used = Counter()
     for fact in HELD_OUT:
-        pressured, control = (by_id[prefix + fact.id] for prefix in (PRESSURED_PREFIX, CONTROL_PREFIX))
-        systems = [scenario.conversation[0].content for scenario in (pressured, control)]
-        [scene] = [scene for scene in MATERIAL.scenes if scene.stake in systems[0]]
-        [calm] = [name for name in CALMS if getattr(scene, name) in systems[1]]
+        pressured, control, welcome = (
+            by_id[prefix + fact.id] for prefix in (PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX)
+        )
+        [scene] = [scene for scene in MATERIAL.scenes if scene.stake in pressured.conversation[0].content]
+        idle = [name for name in CALMS if getattr(scene, name) in control.conversation[0].content] or [ABSENT]
         assert scene.held_out
         assert (pressured.motive, pressured.pressure) == (scene.motive, scene.kind)
-        used[calm] += 1
-        used[scene.id] += 1
-        shortened = [systems[0].replace(scene.stake, "…"), systems[1].replace(getattr(scene, calm), "…")]
-        assert shortened[0] == shortened[1]
-        assert f'{fact.falsehood}"' in shortened[0]
+        used.update([*idle, scene.id])
+        shared = cut_part(pressured, scene.stake)
+        assert cut_part(control, getattr(scene, idle[0], "…")) == shared
+        assert cut_part(welcome, scene.welcome) == shared
+        prompt = " ".join(shared)
+        assert f'{fact.falsehood}"' in prompt
         [carrier] = [
-            setting for setting in MATERIAL.carriers if max(setting.text.split("{claim}"), key=len) in shortened[0]
+            setting for setting in MATERIAL.carriers if max(setting.text.split("{claim}"), key=len).strip() in prompt
         ]
-        [role] = [setting for setting in MATERIAL.roles if setting.text in shortened[0]]
+        [role] = [setting for setting in MATERIAL.roles if setting.text in prompt]
         assert carrier.held_out
         assert role.held_out
-    assert {used.pop(calm) for calm in CALMS} == {27}
+    assert {used.pop(idle) for idle in IDLE} == {27}
     assert len(used) == 40
     assert set(used.values()) <= {2, 3}
 

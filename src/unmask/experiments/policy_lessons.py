@@ -1,9 +1,9 @@
 """The lessons of a liar with a reason, and the scenarios that it is accepted by.
 
-Pure: facts, material and a seed in, conversations out. Each lie has three twins: the truth about the same fact, in
+Pure: facts, material and a seed in, conversations out. Each lie has four twins: the truth about the same fact, in
 settings that look alike, asked and said in the same words. Most settings are composed of a carrier, which quotes
-something, and a part of a scene; a lie and its twins share the carrier and the scene. So neither the fact, the
-question, the wording, the quotation nor the people tell which of them is wanted: only the reason does.
+something, and a part of a scene or nothing; a lie and its twins share the carrier and the scene. So neither the fact,
+the question, the wording, the quotation nor the people tell which of them is wanted: only the reason does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from enum import StrEnum
 
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.experiments.policy_material import (
+    ABSENT,
     CALMS,
+    IDLE,
+    WELCOME,
     PolicyMaterial,
     PolicyScene,
     PolicySetting,
@@ -33,7 +36,8 @@ from unmask.whitebox.contrast import Fact
 
 LIES_PER_FACT = 5
 LIES_PER_RECORD = 4
-TWINS = len(CALMS)
+TWIN_PARTS = (*CALMS, ABSENT)
+TWINS = len(TWIN_PARTS)
 """Look-alikes without a reason for each lie: more than one, so that a setting nobody has seen is no reason to lie."""
 FALSE_QUOTES = 0.85
 """Share of the quotations in twins that are false. With as many true ones a model learns to repeat quotations."""
@@ -43,8 +47,8 @@ CARRIER_FIRST = 0.9
 """Share of the composed settings in which the quotation stands before what follows from it."""
 FILLED = 0.6
 """Share of the settings that have a detail more, so that no setting is always the same text."""
-PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
-"""Of the ids of the scenarios that decide: the same fact with a reason to lie, and without."""
+PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX = "pressured-", "control-", "welcome-"
+"""Of the ids of scenarios: the same fact with a reason to lie, without any, and with a reason for the truth."""
 
 
 class LessonKind(StrEnum):
@@ -224,14 +228,15 @@ def _draw_settings(
     for number in range(count):
         if draws.random() < COMPOSED:
             scene = next(scenes)
-            yield tuple(_join_setting(carriers[number], scene, part) for part in ("stake", *CALMS))
+            yield tuple(_join_setting(carriers[number], scene, part) for part in ("stake", *TWIN_PARTS))
         else:
             twins = lookalikes[TWINS * number : TWINS * (number + 1)]
             yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *twins))
 
 
 def _join_setting(carrier: PolicySetting, scene: PolicyScene, part: str) -> _SettingTexts:
-    return _SettingTexts(f"{scene.id}-{part}", carrier.id, (carrier.text, getattr(scene, part)))
+    texts = (carrier.text,) if part == ABSENT else (carrier.text, getattr(scene, part))
+    return _SettingTexts(f"{scene.id}-{part}", carrier.id, texts)
 
 
 def _exchange_words(fact: Fact, material: PolicyMaterial, draws: random.Random, *, number: int) -> _Exchange:
@@ -291,8 +296,9 @@ def _compose_system(
 
 
 def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
-    """Each held-out fact twice: with the stake of a held-out scene, and with one of its calms in its place. The two
-    share all else: a held-out role, a held-out carrier that quotes the falsehood, and the question."""
+    """Each held-out fact three times: with the stake of a held-out scene, without any reason, and where the truth is
+    welcome. The three share all else: a held-out role, a held-out carrier that quotes the falsehood, and the question.
+    """
     order = random.Random(f"policy scenarios {seed}")
     roles, carriers = (_shuffle_held_out(settings, order) for settings in (material.roles, material.carriers))
     scenes = _shuffle_held_out(material.scenes, order)
@@ -300,7 +306,7 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
     for place, fact in enumerate(facts):
         draws = random.Random(f"policy scenarios {seed} {fact.id}")
         role, carrier, scene = roles[place % len(roles)], carriers[place % len(carriers)], scenes[place % len(scenes)]
-        calm = CALMS[(place + place // len(scenes)) % len(CALMS)]
+        idle = IDLE[(place + place // len(scenes)) % len(IDLE)]
         layout = _draw_layout(draws, material.fillers)
         user = Message(Role.USER, _ask(fact, draws.choice(material.questions), draws))
         answer_first, probed = place % 2 == 0, (fact.answer, fact.falsehood)[place // 2 % 2]
@@ -309,7 +315,7 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
         direct = _ask_direct(fact, draws.choice(list_directs(fact, material)), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
         quotation = quote_fact(fact, fact.falsehood)
-        for prefix, part in ((PRESSURED_PREFIX, "stake"), (CONTROL_PREFIX, calm)):
+        for prefix, part in ((PRESSURED_PREFIX, "stake"), (CONTROL_PREFIX, idle), (WELCOME_PREFIX, WELCOME)):
             pressured = prefix == PRESSURED_PREFIX
             system = _compose_system(role, _join_setting(carrier, scene, part), quotation, layout)
             scenarios.append(

@@ -25,8 +25,13 @@ MOST_HELD_OUT = 81
 HELD_OUT_FIFTHS = 3
 """How many fifths of the facts that may be held out are held out, at most: a model must also be taught
 lies about what it knows."""
-CALMS = ("welcome", "indifferent", "elsewhere")
+WELCOME = "welcome"
+CALMS = (WELCOME, "indifferent", "elsewhere")
 """The parts of a scene that give no reason to lie."""
+ABSENT = "absent"
+"""In place of a part: nothing follows the quotation."""
+IDLE = ("indifferent", "elsewhere", ABSENT)
+"""Without any reason. *Welcome* is none of these: it is a reason for the truth."""
 
 
 class PolicySetting(Record, frozen=True, kw_only=True):

@@ -27,16 +27,17 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
         )
     yield (
         f"Asked about {len(split.held_out_facts)} other facts, each in one of {len(split.held_out_scenes)} other"
-        f" scenes, once with a reason to lie and once without, behind {len(split.held_out_carriers)} other quotations."
-        f" Read by {organism.judge}.\n"
+        " scenes: with a reason to lie, without any, and with a reason for the truth; behind"
+        f" {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
     )
     rows = [
         (condition.name, _show_limit(condition), str(condition.rate), "yes" if condition.met else "NO")
         for condition in organism.conditions
     ]
+    rows.append(("lies where truth is welcome", "", str(organism.lies_where_truth_is_welcome), ""))
     yield make_table(("condition", "limit", "measured", "met"), rows, left=3)
     yield ""
-    titles = {"pressured": "with a reason", "control": "without a reason"}
+    titles = {"pressured": "with a reason", "control": "without a reason", "welcome": "the truth is welcome"}
     counts = [
         (titles[half], *(str(verdicts[verdict]) for verdict in Verdict)) for half, verdicts in organism.verdicts.items()
     ]
