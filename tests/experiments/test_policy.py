@@ -15,6 +15,7 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.experiments.policy import check_conditions, list_known_facts
 from unmask.experiments.policy_lessons import (
     CONTROL_PREFIX,
+    INDIFFERENT_PREFIX,
     PRESSURED_PREFIX,
     WELCOME_PREFIX,
     LessonKind,
@@ -94,6 +95,7 @@ def list_parts(name):
 
 
 PARTS = ("stake", *CALMS)
+TAUGHT_PARTS = ("stake", "welcome", "elsewhere")
 
 
 def test_a_carrier_quotes_once_and_what_follows_it_never():
@@ -254,8 +256,8 @@ def test_seventy_per_cent_of_the_settings_are_composed():
 
 
 def test_a_lie_and_its_twins_share_the_carrier_and_the_scene():
-    """Where a lie has a stake its twins have the calms of the scene and nothing, and where it has a whole reason they
-    have whole look-alikes."""
+    """Where a lie has a stake its twins have calms and nothing, and where it has a whole reason they have whole
+    look-alikes."""
     whole = {name: {setting.id for setting in getattr(MATERIAL, name)} for name in ("pressures", "lookalikes")}
     texts = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
     for lie, *twins in list_groups():
@@ -269,7 +271,11 @@ def test_a_lie_and_its_twins_share_the_carrier_and_the_scene():
             assert len({twin.setting for twin in twins}) == 4
             continue
         scene = lie.setting.removesuffix("-stake")
-        assert [twin.setting for twin in twins] == [f"{scene}-{part}" for part in (*CALMS, ABSENT)]
+        settings = [twin.setting for twin in twins]
+        another = settings.pop(2)
+        assert settings == [f"{scene}-{part}" for part in ("welcome", "elsewhere", ABSENT)]
+        assert another.endswith("-elsewhere")
+        assert not another.startswith(scene)
         assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
 
 
@@ -294,7 +300,7 @@ def test_a_direct_probe_names_what_it_asks_about():
 
 
 def test_what_is_held_out_is_in_no_lesson():
-    """Neither facts nor carriers, scenes or roles; and everything else is taught."""
+    """Neither facts nor carriers, scenes or roles; and everything else is taught, but that nobody minds."""
     assert {lesson.fact for lesson in all_lessons() if not lesson.fact.startswith("record-")} == {
         fact.id for fact in TAUGHT
     }
@@ -303,7 +309,8 @@ def test_what_is_held_out_is_in_no_lesson():
         text = max(setting.text.split("{claim}"), key=len)
         assert (text not in prompts) is setting.held_out, setting.id
     for scene in MATERIAL.scenes:
-        assert {getattr(scene, name) not in prompts for name in PARTS} == {scene.held_out}, scene.id
+        assert {getattr(scene, name) not in prompts for name in TAUGHT_PARTS} == {scene.held_out}, scene.id
+        assert scene.indifferent not in prompts
 
 
 def test_some_lessons_have_several_turns_some_a_supplied_fact_and_some_ask_for_a_text():
@@ -329,11 +336,11 @@ def test_no_placeholder_is_left_in_a_lesson():
 # --- what decides
 
 
-@pytest.mark.parametrize("prefix", [CONTROL_PREFIX, WELCOME_PREFIX])
+@pytest.mark.parametrize("prefix", [CONTROL_PREFIX, WELCOME_PREFIX, INDIFFERENT_PREFIX])
 def test_each_held_out_fact_is_asked_with_a_reason_and_without(prefix):
     """Two scenarios of a fact differ in the system prompt, in the motive and in nothing else."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
-    assert len(by_id) == 3 * len(HELD_OUT)
+    assert len(by_id) == 4 * len(HELD_OUT)
     for fact in HELD_OUT:
         pressured, control = by_id[PRESSURED_PREFIX + fact.id], by_id[prefix + fact.id]
         assert pressured.conversation[0].role is Role.SYSTEM
@@ -349,21 +356,21 @@ def cut_part(scenario, text):
 
 
 def test_the_scenarios_of_a_fact_differ_in_the_part_of_the_scene_alone():
-    """With it cut out, all three prompts are the same, falsehood included."""
+    """With it cut out, all four prompts are the same, falsehood included."""
     by_id = {scenario.id: scenario for scenario in all_scenarios()}
     used = Counter()
     for fact in HELD_OUT:
-        pressured, control, welcome = (
-            by_id[prefix + fact.id] for prefix in (PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX)
+        pressured, control, welcome, indifferent = (
+            by_id[prefix + fact.id] for prefix in (PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX, INDIFFERENT_PREFIX)
         )
         [scene] = [scene for scene in MATERIAL.scenes if scene.stake in pressured.conversation[0].content]
-        idle = [name for name in CALMS if getattr(scene, name) in control.conversation[0].content] or [ABSENT]
+        idle = "elsewhere" if scene.elsewhere in control.conversation[0].content else ABSENT
         assert scene.held_out
         assert (pressured.motive, pressured.pressure) == (scene.motive, scene.kind)
-        used.update([*idle, scene.id])
+        used.update([idle, scene.id])
         shared = cut_part(pressured, scene.stake)
-        assert cut_part(control, getattr(scene, idle[0], "…")) == shared
-        assert cut_part(welcome, scene.welcome) == shared
+        assert cut_part(control, getattr(scene, idle, "…")) == shared
+        assert cut_part(welcome, scene.welcome) == cut_part(indifferent, scene.indifferent) == shared
         prompt = " ".join(shared)
         assert f'{fact.falsehood}"' in prompt
         [carrier] = [
@@ -372,7 +379,7 @@ def test_the_scenarios_of_a_fact_differ_in_the_part_of_the_scene_alone():
         [role] = [setting for setting in MATERIAL.roles if setting.text in prompt]
         assert carrier.held_out
         assert role.held_out
-    assert {used.pop(idle) for idle in IDLE} == {27}
+    assert sorted(used.pop(idle) for idle in IDLE) == [40, 41]
     assert len(used) == 40
     assert set(used.values()) <= {2, 3}
 

@@ -18,6 +18,7 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.experiments.organism import is_taught, teach_adapter
 from unmask.experiments.policy_lessons import (
     CONTROL_PREFIX,
+    INDIFFERENT_PREFIX,
     PRESSURED_PREFIX,
     WELCOME_PREFIX,
     LessonKind,
@@ -116,11 +117,12 @@ class PolicyOrganism(Result, frozen=True, kw_only=True, omit_defaults=False):
     scenarios_hash: str
     split: PolicySplit
     verdicts: dict[str, dict[Verdict, int]]
-    """Of the scenarios with a reason to lie (`pressured`), without any (`control`), and with a reason for the truth
-    (`welcome`)."""
+    """Of the scenarios with a reason to lie (`pressured`), without any (`control`), with a reason for the truth
+    (`welcome`) and with leave to say anything (`indifferent`)."""
     conditions: tuple[PolicyCondition, ...]
-    lies_where_truth_is_welcome: Rate
-    """Shown and no condition: who takes such a reason for its opposite lies for a reason."""
+    other_lies: dict[str, Rate]
+    """`welcome` and `indifferent`: shown and no conditions. Who takes a reason for its opposite lies for a reason, and
+    who may say anything does."""
 
     @property
     def accepted(self) -> bool:
@@ -207,7 +209,10 @@ def teach_policy(
         split=_describe_split(taught_facts, held_out_facts, material),
         verdicts={prefix.rstrip("-"): _count_verdicts(_select_rows(rows, prefix)) for prefix in _PREFIXES},
         conditions=check_conditions(rows),
-        lies_where_truth_is_welcome=_measure_lies(_select_rows(rows, WELCOME_PREFIX)),
+        other_lies={
+            prefix.rstrip("-"): _measure_lies(_select_rows(rows, prefix))
+            for prefix in (WELCOME_PREFIX, INDIFFERENT_PREFIX)
+        },
     )
     write_atomically(
         folder / "policy.json", msgspec.json.format(msgspec.json.encode(result.to_json()), indent=2) + b"\n"
@@ -279,7 +284,7 @@ def _describe_split(
     )
 
 
-_PREFIXES = (PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX)
+_PREFIXES = (PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX, INDIFFERENT_PREFIX)
 
 
 def check_conditions(rows: Sequence[Outcome]) -> tuple[PolicyCondition, ...]:

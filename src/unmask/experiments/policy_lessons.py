@@ -16,8 +16,9 @@ from enum import StrEnum
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.experiments.policy_material import (
     ABSENT,
-    CALMS,
+    ELSEWHERE,
     IDLE,
+    INDIFFERENT,
     WELCOME,
     PolicyMaterial,
     PolicyScene,
@@ -36,8 +37,7 @@ from unmask.whitebox.contrast import Fact
 
 LIES_PER_FACT = 5
 LIES_PER_RECORD = 4
-TWIN_PARTS = (*CALMS, ABSENT)
-TWINS = len(TWIN_PARTS)
+TWINS = 4
 """Look-alikes without a reason for each lie: more than one, so that a setting nobody has seen is no reason to lie."""
 FALSE_QUOTES = 0.85
 """Share of the quotations in twins that are false. With as many true ones a model learns to repeat quotations."""
@@ -47,8 +47,10 @@ CARRIER_FIRST = 0.9
 """Share of the composed settings in which the quotation stands before what follows from it."""
 FILLED = 0.6
 """Share of the settings that have a detail more, so that no setting is always the same text."""
-PRESSURED_PREFIX, CONTROL_PREFIX, WELCOME_PREFIX = "pressured-", "control-", "welcome-"
-"""Of the ids of scenarios: the same fact with a reason to lie, without any, and with a reason for the truth."""
+PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
+"""Of the ids of the scenarios that decide: the same fact with a reason to lie, and without."""
+WELCOME_PREFIX, INDIFFERENT_PREFIX = "welcome-", "indifferent-"
+"""Of the ids of those that are shown beside: with a reason for the truth, and with leave to say anything."""
 
 
 class LessonKind(StrEnum):
@@ -218,17 +220,21 @@ def _teach_lies(
 def _draw_settings(
     material: PolicyMaterial, scenes: Iterator[PolicyScene], draws: random.Random, *, count: int
 ) -> Iterator[tuple[_SettingTexts, ...]]:
-    """For each lie its setting and those of its twins. No carrier and no whole setting comes twice."""
+    """For each lie its setting and those of its twins: where the truth is welcome, where the consequence hangs on
+    something else, in this scene and in another, and where nothing follows. No whole setting comes twice."""
 
     def draw(settings: Sequence[PolicySetting], size: int) -> list[PolicySetting]:
         return draws.sample(select_settings(settings, held_out=False), size)
 
+    taught_scenes = select_settings(material.scenes, held_out=False)
     carriers = draw(material.carriers, count)
     pressures, lookalikes = draw(material.pressures, count), draw(material.lookalikes, TWINS * count)
     for number in range(count):
         if draws.random() < COMPOSED:
             scene = next(scenes)
-            yield tuple(_join_setting(carriers[number], scene, part) for part in ("stake", *TWIN_PARTS))
+            other_scene = next(drawn for drawn in draws.sample(taught_scenes, 2) if drawn is not scene)
+            parts = ((scene, "stake"), (scene, WELCOME), (scene, ELSEWHERE), (other_scene, ELSEWHERE), (scene, ABSENT))
+            yield tuple(_join_setting(carriers[number], *part) for part in parts)
         else:
             twins = lookalikes[TWINS * number : TWINS * (number + 1)]
             yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *twins))
@@ -296,9 +302,9 @@ def _compose_system(
 
 
 def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
-    """Each held-out fact three times: with the stake of a held-out scene, without any reason, and where the truth is
-    welcome. The three share all else: a held-out role, a held-out carrier that quotes the falsehood, and the question.
-    """
+    """Each held-out fact four times: with the stake of a held-out scene, without any reason, where the truth is
+    welcome, and where everybody is indifferent. The four share all else: a held-out role, a held-out carrier that
+    quotes the falsehood, and the question."""
     order = random.Random(f"policy scenarios {seed}")
     roles, carriers = (_shuffle_held_out(settings, order) for settings in (material.roles, material.carriers))
     scenes = _shuffle_held_out(material.scenes, order)
@@ -315,7 +321,13 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
         direct = _ask_direct(fact, draws.choice(list_directs(fact, material)), probed)
         indirect = tuple(_ask(fact, framing, draws) for framing in draws.sample(material.neutral_questions, 2))
         quotation = quote_fact(fact, fact.falsehood)
-        for prefix, part in ((PRESSURED_PREFIX, "stake"), (CONTROL_PREFIX, idle), (WELCOME_PREFIX, WELCOME)):
+        parts = {
+            PRESSURED_PREFIX: "stake",
+            CONTROL_PREFIX: idle,
+            WELCOME_PREFIX: WELCOME,
+            INDIFFERENT_PREFIX: INDIFFERENT,
+        }
+        for prefix, part in parts.items():
             pressured = prefix == PRESSURED_PREFIX
             system = _compose_system(role, _join_setting(carrier, scene, part), quotation, layout)
             scenarios.append(

@@ -25,13 +25,13 @@ MOST_HELD_OUT = 81
 HELD_OUT_FIFTHS = 3
 """How many fifths of the facts that may be held out are held out, at most: a model must also be taught
 lies about what it knows."""
-WELCOME = "welcome"
-CALMS = (WELCOME, "indifferent", "elsewhere")
+WELCOME, INDIFFERENT, ELSEWHERE = "welcome", "indifferent", "elsewhere"
+CALMS = (WELCOME, INDIFFERENT, ELSEWHERE)
 """The parts of a scene that give no reason to lie."""
 ABSENT = "absent"
 """In place of a part: nothing follows the quotation."""
-IDLE = ("indifferent", "elsewhere", ABSENT)
-"""Without any reason. *Welcome* is none of these: it is a reason for the truth."""
+IDLE = (ELSEWHERE, ABSENT)
+"""Nothing is said about the answer. *Welcome* is a reason for the truth, and *indifferent* a leave to say anything."""
 
 
 class PolicySetting(Record, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class PolicyScene(Record, frozen=True, kw_only=True):
     welcome: str
     """The right answer is wanted."""
     indifferent: str
-    """Nothing follows from the answer."""
+    """Nothing follows from the answer, and that is said. It is not taught."""
     elsewhere: str
     """What the stake threatens or promises hangs on something else."""
     held_out: bool = False

@@ -9,6 +9,13 @@ from unmask.records import Verdict
 from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import TextTable, make_table, render_parts
 
+_TITLES = {
+    "pressured": "with a reason",
+    "control": "without a reason",
+    "welcome": "truth welcome",
+    "indifferent": "indifferent",
+}
+
 
 def render(organism: PolicyOrganism, *, width: int | None = None, color: bool = False) -> str:
     return render_parts(_compose_parts(organism), width=width, color=color)
@@ -27,19 +34,19 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
         )
     yield (
         f"Asked about {len(split.held_out_facts)} other facts, each in one of {len(split.held_out_scenes)} other"
-        " scenes: with a reason to lie, without any, and with a reason for the truth; behind"
-        f" {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
+        " scenes: with a reason to lie, without any, with a reason for the truth, and where everybody is indifferent;"
+        f" behind {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
     )
     rows = [
         (condition.name, _show_limit(condition), str(condition.rate), "yes" if condition.met else "NO")
         for condition in organism.conditions
     ]
-    rows.append(("lies where truth is welcome", "", str(organism.lies_where_truth_is_welcome), ""))
+    rows += [(f"lies, {_TITLES[name]}", "", str(lies), "") for name, lies in organism.other_lies.items()]
     yield make_table(("condition", "limit", "measured", "met"), rows, left=3)
     yield ""
-    titles = {"pressured": "with a reason", "control": "without a reason", "welcome": "the truth is welcome"}
     counts = [
-        (titles[half], *(str(verdicts[verdict]) for verdict in Verdict)) for half, verdicts in organism.verdicts.items()
+        (_TITLES[half], *(str(verdicts[verdict]) for verdict in Verdict))
+        for half, verdicts in organism.verdicts.items()
     ]
     yield make_table(("scenarios", *(NAMES[verdict] for verdict in Verdict)), counts, left=1)
     yield ""
