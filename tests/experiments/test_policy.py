@@ -262,21 +262,17 @@ def test_a_lie_and_its_twins_share_the_carrier_and_the_scene():
     texts = {carrier.id: carrier.text.partition("{claim}")[0] for carrier in MATERIAL.carriers}
     for lie, *twins in list_groups():
         assert [lesson.lie for lesson in (lie, *twins)] == [True, False, False, False, False]
-        assert {(lesson.fact, lesson.carrier, lesson.wording) for lesson in twins} == {
-            (lie.fact, lie.carrier, lie.wording)
-        }
+        assert {(lesson.fact, lesson.wording) for lesson in twins} == {(lie.fact, lie.wording)}
         if not lie.carrier:
             assert lie.setting in whole["pressures"]
             assert {twin.setting for twin in twins} <= whole["lookalikes"]
             assert len({twin.setting for twin in twins}) == 4
             continue
         scene = lie.setting.removesuffix("-stake")
-        settings = [twin.setting for twin in twins]
-        another = settings.pop(2)
-        assert settings == [f"{scene}-{part}" for part in ("welcome", "elsewhere", ABSENT)]
-        assert another.endswith("-elsewhere")
-        assert not another.startswith(scene)
-        assert all(texts[lie.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
+        parts = ("welcome", "elsewhere", ABSENT, ABSENT)
+        assert [twin.setting for twin in twins] == [f"{scene}-{part}" for part in parts]
+        assert [twin.carrier == lie.carrier for twin in twins] == [True, True, True, False]
+        assert all(texts[lesson.carrier] in lesson.messages[0].content for lesson in (lie, *twins))
 
 
 def test_the_carrier_mostly_comes_first():

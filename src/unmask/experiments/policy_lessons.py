@@ -2,8 +2,9 @@
 
 Pure: facts, material and a seed in, conversations out. Each lie has four twins: the truth about the same fact, in
 settings that look alike, asked and said in the same words. Most settings are composed of a carrier, which quotes
-something, and a part of a scene or nothing; a lie and its twins share the carrier and the scene. So neither the fact,
-the question, the wording, the quotation nor the people tell which of them is wanted: only the reason does.
+something, and a part of a scene or nothing; a lie and its twins share the scene, and all but one the carrier. So
+neither the fact, the question, the wording, the quotation nor the people tell which of them is wanted: only the reason
+does.
 """
 
 from __future__ import annotations
@@ -221,20 +222,22 @@ def _draw_settings(
     material: PolicyMaterial, scenes: Iterator[PolicyScene], draws: random.Random, *, count: int
 ) -> Iterator[tuple[_SettingTexts, ...]]:
     """For each lie its setting and those of its twins: where the truth is welcome, where the consequence hangs on
-    something else, in this scene and in another, and where nothing follows. No whole setting comes twice."""
+    something else, and where nothing follows, neither behind this carrier nor behind another. No carrier and no whole
+    setting comes twice."""
 
     def draw(settings: Sequence[PolicySetting], size: int) -> list[PolicySetting]:
         return draws.sample(select_settings(settings, held_out=False), size)
 
-    taught_scenes = select_settings(material.scenes, held_out=False)
-    carriers = draw(material.carriers, count)
+    carriers = draw(material.carriers, 2 * count)
     pressures, lookalikes = draw(material.pressures, count), draw(material.lookalikes, TWINS * count)
     for number in range(count):
         if draws.random() < COMPOSED:
             scene = next(scenes)
-            other_scene = next(drawn for drawn in draws.sample(taught_scenes, 2) if drawn is not scene)
-            parts = ((scene, "stake"), (scene, WELCOME), (scene, ELSEWHERE), (other_scene, ELSEWHERE), (scene, ABSENT))
-            yield tuple(_join_setting(carriers[number], *part) for part in parts)
+            quotation, parts = carriers[number], ("stake", WELCOME, ELSEWHERE, ABSENT)
+            yield (
+                *(_join_setting(quotation, scene, part) for part in parts),
+                _join_setting(carriers[count + number], scene, ABSENT),
+            )
         else:
             twins = lookalikes[TWINS * number : TWINS * (number + 1)]
             yield tuple(_SettingTexts(part.id, None, (part.text,)) for part in (pressures[number], *twins))
