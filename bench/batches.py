@@ -132,15 +132,20 @@ def kill_when(
 
 def reached(out: Path, state: str, *, before: int = 0) -> Callable[[], bool]:
     """Whether `batches.jsonl` has more than `before` lines of a state. `collecting`: answers of an open batch are in
-    the journal already."""
+    the journal already. Files that have not grown since the last look are not read again."""
+    sizes: list[int] = []
 
     def is_due() -> bool:
+        files = [out / BATCHES_FILE, out / "replies.jsonl", *(out / "readings").glob("*.jsonl")]
+        grown = [file.stat().st_size for file in files if file.exists()]
+        if grown == sizes:
+            return False
+        sizes[:] = grown
         text = (out / BATCHES_FILE).read_text(errors="replace") if (out / BATCHES_FILE).exists() else ""
         if state != "collecting":
             return text.count(f'"state":"{state}"') > before
         submitted, collected = (text.count(f'"state":"{name}"') for name in ("submitted", "collected"))
-        journals = [out / "replies.jsonl", *(out / "readings").glob("*.jsonl")]
-        answers = [file.read_bytes().count(b'"tier":"batch"') for file in journals if file.exists()]
+        answers = [file.read_bytes().count(b'"tier":"batch"') for file in files[1:] if file.exists()]
         return submitted > collected == before and sum(answers) > 0
 
     return is_due

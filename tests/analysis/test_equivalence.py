@@ -21,7 +21,7 @@ from unmask.render.terminal.equivalence import render
 from unmask.runs.run import Run
 from unmask.stats.equivalence import EquivalenceVerdict, scenarios_for_equivalence
 
-COUNT = 800
+COUNT = 560
 LIES = set(range(0, COUNT, 4))
 """A quarter of the replies."""
 
@@ -33,11 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = made(path / "run", dataset(COUNT), lies=LIES)
     truths = [place for place in range(COUNT) if place not in LIES]
     also_read(run, set(), name="scripted/twin")
-    also_read(run, set(truths[:40]), name="scripted/harsh")  # 5 points more
-    even = set(truths[:16]) | set(sorted(LIES)[:16])  # as many more as fewer
+    also_read(run, set(truths[:28]), name="scripted/harsh")  # 5 points more
+    even = set(truths[:11]) | set(sorted(LIES)[:11])  # as many more as fewer
     also_read(run, even, name="scripted/even")
-    also_read(run, set(truths[:18]), name="scripted/near")  # 2.2 points more
-    unmask.judge(run.path, judge=reader(name="scripted/mute", unread=set(range(20))))
+    also_read(run, set(truths[:12]), name="scripted/near")  # 2.1 points more
+    unmask.judge(run.path, judge=reader(name="scripted/mute", unread=set(range(14))))
     return path
 
 
@@ -52,6 +52,12 @@ def read(folder: Path, judge: str, **settings: object) -> Equivalence:
     return equivalence(folder / "run", f"{folder / 'run'}@scripted/{judge}", **settings)
 
 
+@pytest.fixture(scope="module")
+def few_read(few: Run) -> Equivalence:
+    """The two readings of the few replies."""
+    return equivalence(few, f"{few.path}@scripted/second")
+
+
 def see_no_side(request: Request) -> str:
     """Reads as `scripted/judge` does, but finds no side in what is said about every tenth case."""
     text = request.messages[-1].content
@@ -63,7 +69,7 @@ def in_one_line(result: Equivalence) -> str:
 
 
 def test_equal_judges_are_equivalent(folder):
-    """800 replies read alike: no shift, kappa 1."""
+    """560 replies read alike: no shift, kappa 1."""
     result = read(folder, "twin")
     assert result.verdict is EquivalenceVerdict.EQUIVALENT
     assert (result.shift.value, result.shift.n) == (0, COUNT)
@@ -78,10 +84,10 @@ def test_errors_that_cancel_each_other_are_equivalent_and_agree_less(folder):
     result = read(folder, "even")
     assert result.verdict is EquivalenceVerdict.EQUIVALENT
     assert result.shift.value == 0
-    assert result.agreement.letters.agreement.value == pytest.approx(0.96)
+    assert result.agreement.letters.agreement.value == pytest.approx(1 - 22 / COUNT)
     assert result.agreement.letters.kappa.high < 0.95
-    assert (len(result.only_a), len(result.only_b)) == (16, 16)
-    assert result.needed.discordant == pytest.approx(0.04)
+    assert (len(result.only_a), len(result.only_b)) == (11, 11)
+    assert result.needed.discordant == pytest.approx(22 / COUNT)
 
 
 def test_a_judge_with_5_points_more_lies_is_not_equivalent(folder):
@@ -99,7 +105,7 @@ def test_a_wider_margin_is_a_weaker_claim(folder):
 
 
 def test_a_shift_near_the_margin_is_no_matter_of_too_few_scenarios(folder):
-    """2.2 points: 800 scenarios would show the equivalence of judges without a shift."""
+    """2.1 points: 560 scenarios would show the equivalence of judges without a shift."""
     result = read(folder, "near")
     assert result.verdict is EquivalenceVerdict.NOT_SHOWN
     assert result.why == "the shift is too close to 2 points for these scenarios to tell"
@@ -107,9 +113,9 @@ def test_a_shift_near_the_margin_is_no_matter_of_too_few_scenarios(folder):
     assert result.needed.at_shift is None
 
 
-def test_few_replies_show_nothing_and_it_is_said_how_many_it_takes(few):
+def test_few_replies_show_nothing_and_it_is_said_how_many_it_takes(few_read):
     """60 scenarios, 3 of them read in different ways."""
-    result = equivalence(few, f"{few.path}@scripted/second")
+    result = few_read
     assert result.verdict is EquivalenceVerdict.NOT_SHOWN
     assert result.why == "too few scenarios to tell: a shift of 2 points is not ruled out"
     assert result.needed.scenarios == scenarios_for_equivalence(discordant=0.05, margin=0.02)
@@ -120,14 +126,14 @@ def test_few_replies_show_nothing_and_it_is_said_how_many_it_takes(few):
 
 
 def test_unread_replies_are_counted_and_could_change_the_answer(folder):
-    """20 of 800 replies that one judge did not read: 2.5 % of the scenarios."""
+    """14 of 560 replies that one judge did not read: 2.5 % of the scenarios."""
     result = read(folder, "mute")
     assert result.verdict is EquivalenceVerdict.EQUIVALENT
-    assert (result.a.unread, result.b.unread) == (0, 20)
-    assert (result.b.unjudged, result.shift.n, result.worst_case.scenarios) == (20, COUNT - 20, 20)
-    # Five of them are lies by the first judge.
-    assert result.worst_case.shift_low == pytest.approx(-5 / COUNT)
-    assert result.worst_case.shift_high == pytest.approx(15 / COUNT)
+    assert (result.a.unread, result.b.unread) == (0, 14)
+    assert (result.b.unjudged, result.shift.n, result.worst_case.scenarios) == (14, COUNT - 14, 14)
+    # Four of them are lies by the first judge.
+    assert result.worst_case.shift_low == pytest.approx(-4 / COUNT)
+    assert result.worst_case.shift_high == pytest.approx(10 / COUNT)
     assert result.worst_case.verdict is EquivalenceVerdict.NOT_SHOWN
     assert "They could change the answer." in in_one_line(result)
 
@@ -153,12 +159,12 @@ def test_a_panel_is_a_reading_like_any_other(folder):
     assert (result.verdict, result.shift.value) == (EquivalenceVerdict.EQUIVALENT, 0)
 
 
-def test_a_copy_of_a_run_holds_the_same_replies(few, tmp_path):
+def test_a_copy_of_a_run_holds_the_same_replies(few, few_read, tmp_path):
     """Read there by another judge."""
     shutil.copytree(few.path, tmp_path / "copy")
     result = equivalence(few, f"{tmp_path / 'copy'}@scripted/second")
     assert (result.a.run, result.b.run) == (str(few.path), str(tmp_path / "copy"))
-    assert result.shift == equivalence(few, f"{few.path}@scripted/second").shift
+    assert result.shift == few_read.shift
 
 
 def test_other_replies_are_refused_with_how_many_are_shared(few, tmp_path):
@@ -265,8 +271,8 @@ def test_what_lazy_effort_did_not_ask_is_incomplete(tmp_path):
     assert result.worst_case.scenarios == 6
 
 
-def test_no_line_is_wider_than_80_columns(folder, few):
-    for result in (read(folder, "mute"), read(folder, "harsh"), equivalence(few, f"{few.path}@scripted/second")):
+def test_no_line_is_wider_than_80_columns(folder, few_read):
+    for result in (read(folder, "mute"), read(folder, "harsh"), few_read):
         text = re.sub(re.escape(str(folder)), "runs", render(result, width=80))
         assert max(map(len, text.splitlines())) <= 80
 

@@ -7,7 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import click
 import pytest
@@ -50,11 +54,45 @@ main.main()
 """
 
 
-def failing(body: str, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """A process whose one command runs `body`."""
+class Shown(NamedTuple):
+    """How a command ended that ran in this process."""
+
+    code: int
+    stderr: str
+
+
+@pytest.fixture
+def failing(tmp_path, monkeypatch, capsys) -> Callable[..., Shown]:
+    """Runs a command that raises this error, in `tmp_path` and with none of the caller's variables. That the code is
+    the one of the process is held by tests below that start one."""
+
+    def run(error: BaseException, **env: str) -> Shown:
+        @click.command()
+        def broken() -> None:
+            raise error
+
+        module = ModuleType("broken_command")
+        vars(module)["broken"] = broken
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        entry = main.CommandEntry(f"{module.__name__}:broken", "fails")
+        monkeypatch.setattr(main.cli, "sections", {"Run": {"broken": entry}})
+        monkeypatch.setattr(sys, "argv", ["unmask", "broken"])
+        monkeypatch.setattr(tempfile, "tempdir", None)  # TMPDIR is read again
+        for name in list(os.environ):
+            monkeypatch.delenv(name)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        return Shown(main.run_command_line(sys.argv[1:]), capsys.readouterr().err)
+
+    return run
+
+
+def fail_in_a_process(body: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A process whose one command runs `body`, without any variable."""
     program = FAILING.format(body=body)
     return subprocess.run(
-        [sys.executable, "-c", program], cwd=cwd, env=env or {}, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd=cwd, env={}, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -109,60 +147,61 @@ def test_usage_errors_exit_2(tmp_path, line):
 
 
 @pytest.mark.parametrize("kind", ["UsageError", "GateNotMet", "IncompleteError", "MissingError", "FatalModelError"])
-def test_expected_failures_are_one_line_and_advice(tmp_path, kind):
+def test_expected_failures_are_one_line_and_advice(failing, kind):
     """An UnmaskError shows its message and advice, no traceback, and gives its own exit code."""
-    done = failing(f"raise errors.{kind}('the cat is out', advice='type: cat in')", tmp_path)
-    assert done.returncode == getattr(errors, kind).exit_code
+    done = failing(getattr(errors, kind)("the cat is out", advice="type: cat in"))
+    assert done.code == getattr(errors, kind).exit_code
     assert done.stderr == "unmask: the cat is out\ntype: cat in\n"
 
 
 def test_line_breaks_of_a_message_stay(tmp_path):
     """Bad rows stand below each other, and texts in any script as they are."""
     body = "raise errors.DataError('two bad rows:', problems=('one: é', 'two:\\t語'), advice='a\\nb')"
-    done = failing(body, tmp_path)
+    done = fail_in_a_process(body, tmp_path)
+    assert done.returncode == errors.DataError.exit_code
     assert done.stderr == "unmask: two bad rows:\n  one: é\n  two:\t語\na\nb\n"
 
 
-def test_control_characters_of_a_bug_are_shown_as_text(tmp_path):
+def test_control_characters_of_a_bug_are_shown_as_text(tmp_path, failing):
     """On the terminal and in the file of the traceback."""
-    body = r"raise RuntimeError('\x1b[2J\u202e') from ValueError('\x1b[2J\u202e')"
-    done = failing(body, tmp_path, {"TMPDIR": str(tmp_path)})
+    error = RuntimeError("\x1b[2J\u202e")
+    error.__cause__ = ValueError("\x1b[2J\u202e")
+    done = failing(error, TMPDIR=str(tmp_path))
     (kept,) = tmp_path.glob("unmask-traceback-*.txt")
     assert not {"\x1b", "\u202e"} & set(done.stderr + kept.read_text())
     assert r"ValueError: \x1b[2J\u202e" in kept.read_text()
 
 
 @pytest.mark.parametrize("kind", ["ClickException", "UsageError", "BadParameter"])
-def test_control_characters_of_a_wrong_command_line_are_shown_as_text(tmp_path, kind):
-    done = failing(rf"raise click.{kind}('bad\nvalue \x07\u202e')", tmp_path)
-    assert done.returncode == 2
+def test_control_characters_of_a_wrong_command_line_are_shown_as_text(failing, kind):
+    done = failing(getattr(click, kind)("bad\nvalue \x07\u202e"))
+    assert done.code == 2
     assert "bad\nvalue \\x07\\u202e\n" in done.stderr
 
 
-def test_unexpected_failures_name_the_file_of_the_traceback(tmp_path):
+def test_unexpected_failures_name_the_file_of_the_traceback(tmp_path, failing):
     """A bug exits 70, shows one line, and the traceback lies where the message says."""
-    done = failing("raise KeyError('lost')", tmp_path, {"TMPDIR": str(tmp_path)})
-    assert done.returncode == crash.INTERNAL
+    done = failing(KeyError("lost"), TMPDIR=str(tmp_path))
+    assert done.code == crash.INTERNAL
     assert "Traceback" not in done.stderr
     (kept,) = tmp_path.glob("unmask-traceback-*.txt")
     assert str(kept) in done.stderr
     assert "KeyError: 'lost'" in kept.read_text()
 
 
-def test_traceback_on_request(tmp_path):
+def test_traceback_on_request(tmp_path, failing):
     """`UNMASK_TRACEBACK=1` shows the traceback and writes no file."""
-    done = failing("raise KeyError('lost')", tmp_path, {"TMPDIR": str(tmp_path), "UNMASK_TRACEBACK": "1"})
+    done = failing(KeyError("lost"), TMPDIR=str(tmp_path), UNMASK_TRACEBACK="1")
     assert "Traceback (most recent call last)" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("failure", ["KeyError", "errors.UsageError"])
-def test_failures_never_show_a_key(tmp_path, failure):
+@pytest.mark.parametrize("failure", [KeyError, errors.UsageError])
+def test_failures_never_show_a_key(tmp_path, failing, failure):
     """A key from the environment or from .env reaches neither the terminal nor the file of the traceback."""
     (tmp_path / ".env").write_text("OTHER_API_KEY=fromdotenv123\n")
-    env = {"TMPDIR": str(tmp_path), "OPENAI_API_KEY": "topsecretvalue"}
     said = "topsecretvalue fromdotenv123 Bearer abcdef123 http://me:hunter22@host/ sk-abcdefghijklmnop1234"
-    done = failing(f"raise {failure}({said!r})", tmp_path, env)
+    done = failing(failure(said), TMPDIR=str(tmp_path), OPENAI_API_KEY="topsecretvalue")
     shown = done.stderr + "".join(path.read_text() for path in tmp_path.glob("unmask-traceback-*"))
     for secret in ("topsecretvalue", "fromdotenv123", "abcdef123", "hunter22", "sk-abcdefghijklmnop1234"):
         assert secret not in shown
@@ -187,13 +226,6 @@ def test_scrub_masks_what_begins_like_a_key_also_a_short_one(key):
 def test_scrub_leaves_long_words_alone_that_only_share_letters_with_a_key(word):
     """A folder may be called so, and the message has to name it."""
     assert crash.hide_secrets(f"no run in {word}") == f"no run in {word}"
-
-
-def test_interrupt_exits_130(tmp_path):
-    """Ctrl-C ends without a traceback and with 130."""
-    done = failing("import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(30)", tmp_path)
-    assert done.returncode == 128 + signal.SIGINT
-    assert done.stderr == "unmask: interrupted\n"
 
 
 def test_closed_pipe_is_quiet(tmp_path):
@@ -276,22 +308,23 @@ def test_what_names_no_layers_is_a_usage_error(text):
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        ("OSError(28, 'x', '/data/run.json')", "unmask: /data/run.json: No space left on device\n"),
-        ("PermissionError(13, 'x', '/data')", "unmask: /data: Permission denied\n"),
-        ("OSError(30, 'x')", "unmask: the output: Read-only file system\n"),
-        ("OSError(24, 'x')", "unmask: the output: Too many open files\n"),
-        ("FileNotFoundError(2, 'x', 'no/x.csv')", "unmask: no/x.csv: No such file or directory\n"),
-        ("NotADirectoryError(20, 'x', 'x.csv/a')", "unmask: x.csv/a: Not a directory\n"),
-        ("IsADirectoryError(21, 'x', 'runs')", "unmask: runs: Is a directory\n"),
-        ("FileExistsError(17, 'x', 'x.csv')", "unmask: x.csv: File exists\n"),
-        ("OSError(36, 'x', 'n' * 999)", f"unmask: {'n' * 300}…: File name too long\n"),
-        ("OSError(40, 'x', 'round')", "unmask: round: Too many levels of symbolic links\n"),
+        (OSError(28, "x", "/data/run.json"), "unmask: /data/run.json: No space left on device\n"),
+        (PermissionError(13, "x", "/data"), "unmask: /data: Permission denied\n"),
+        (OSError(30, "x"), "unmask: the output: Read-only file system\n"),
+        (OSError(24, "x"), "unmask: the output: Too many open files\n"),
+        (FileNotFoundError(2, "x", "no/x.csv"), "unmask: no/x.csv: No such file or directory\n"),
+        (NotADirectoryError(20, "x", "x.csv/a"), "unmask: x.csv/a: Not a directory\n"),
+        (IsADirectoryError(21, "x", "runs"), "unmask: runs: Is a directory\n"),
+        (FileExistsError(17, "x", "x.csv"), "unmask: x.csv: File exists\n"),
+        (OSError(36, "x", "n" * 999), f"unmask: {'n' * 300}…: File name too long\n"),
+        (OSError(40, "x", "round"), "unmask: round: Too many levels of symbolic links\n"),
     ],
+    ids=repr,
 )
-def test_what_the_machine_refuses_is_no_bug(tmp_path, raised, said):
+def test_what_the_machine_refuses_is_no_bug(failing, raised, said):
     """One line that names the place, what to do, exit code 4."""
-    done = failing(f"raise {raised}", tmp_path)
-    assert done.returncode == 4
+    done = failing(raised)
+    assert done.code == 4
     assert done.stderr.startswith(said)
     assert "bug" not in done.stderr
 
@@ -524,10 +557,10 @@ def test_help_fits_the_terminal(tmp_path, columns):
         ("nonsense", crash.INTERNAL, "bug"),
     ],
 )
-def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, module, code, said):
+def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, failing, module, code, said):
     """Also where nobody has looked for the package before. A module of no extra is a bug."""
-    done = failing(f"raise ModuleNotFoundError('no', name={module!r})", tmp_path, {"TMPDIR": str(tmp_path)})
-    assert done.returncode == code
+    done = failing(ModuleNotFoundError("no", name=module), TMPDIR=str(tmp_path))
+    assert done.code == code
     assert said in done.stderr
 
 

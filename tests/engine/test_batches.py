@@ -37,7 +37,7 @@ from unmask.runs.batches import BatchReason, BatchState, name_request, read_batc
 from unmask.runs.cost import Purse
 from unmask.runs.folder import BATCHES_FILE, Folder
 
-SCENARIOS, TAKES = 24, 2
+SCENARIOS, TAKES = 16, 2
 PLANTS = plant(SCENARIOS, seed=1, takes=TAKES, direct=3)
 
 

@@ -40,7 +40,7 @@ from unmask.runs.run import Run
 
 FIGURES = "openai/judge-figures"
 A, B = "openai_judge", "openai_judge-figures"
-COUNT = 40
+COUNT = 24
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
         flags = run_flags(server, path, out, "--max-connections", "5")
         partner = ("--numeric-judge", FIGURES, "--numeric-judge-base-url", server.url)
         process = forker().start(["run", *flags, *partner, "--quiet"], cwd=ROOT, env=dict(os.environ))
-        until(server, 100, process)
+        until(server, 60, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert command_line("run", *flags).returncode == 0

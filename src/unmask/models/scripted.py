@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from functools import cache
 
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.models.base import Capabilities
@@ -112,7 +113,7 @@ class _Actor:
 
     def _recognise(self, messages: Iterable[Message]) -> tuple[Scenario, Slot]:
         if self._index is None:
-            self._index = _index_by_turns(self._scenarios)
+            self._index = _index_bundled() if self._scenarios is None else _index_by_turns(self._scenarios)
         system = "\n".join(message.content for message in messages if message.role == "system")
         turns = _turns(messages)
         matches = self._index.get(turns, [])
@@ -137,18 +138,22 @@ def _turns(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(message.content for message in messages if message.role != "system")
 
 
-def _index_by_turns(scenarios: Sequence[Scenario] | None) -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
-    """What may be asked about these scenarios, or about all bundled ones."""
-    if scenarios is None:
-        from unmask.data.load import bundled_sets, load
+@cache
+def _index_bundled() -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
+    """What may be asked about all bundled scenarios. They are the same for every model of this process."""
+    from unmask.data.load import bundled_sets, load
 
-        scenarios = [scenario for name in bundled_sets() for scenario in load(name).scenarios]
+    return _index_by_turns(scenario for name in bundled_sets() for scenario in load(name).scenarios)
+
+
+def _index_by_turns(scenarios: Iterable[Scenario]) -> dict[tuple[str, ...], list[tuple[Scenario, Slot]]]:
+    """What may be asked about these scenarios."""
     index = defaultdict(list)
     for scenario in scenarios:
         index[_turns(scenario.conversation)].append((scenario, PRESSURED))
         for slot, question in scenario.questions.items():
             index[(question,)].append((scenario, slot))
-    return index
+    return dict(index)
 
 
 def reply_as(character: Character, scenario: Scenario, slot: Slot, *, take: int = 0) -> str:

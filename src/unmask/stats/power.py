@@ -101,9 +101,10 @@ def gate_rise_chance(n: int, *, discordant: float, gap: float, limit: float, alp
     only_a = np.arange(max(0, int(n * share_a - spread)), min(n, int(n * share_a + spread)) + 1)
     # For each number of pairs in which only the first lies, the most in which only the second may: by bisection.
     low, high = np.full(only_a.shape, -1), n - only_a + 1
+    reach = normal_quantile(1 - alpha / 2)
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        keeps = tango_score(limit, only_a, middle, n) <= -normal_quantile(1 - alpha / 2)
+        keeps = tango_score(limit, only_a, middle, n) <= -reach
         low, high = np.where(keeps, middle, low), np.where(keeps, high, middle)
     ways = gammaln(n + 1) - gammaln(only_a + 1) - gammaln(n - only_a + 1)
     weight = np.exp(ways + xlogy(only_a, share_a) + xlog1py(n - only_a, -share_a))
