@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.render.made_runs import binary, hostile_run, judge, small_run, subject, write
 from tests.viewer.shown_runs import Viewer, serving
@@ -43,12 +42,6 @@ def viewer(tmp_path_factory) -> Iterator[Viewer]:
     run(data=write([binary("apart")], folder / "apart.jsonl"), out=folder / "apart", **models)
     with serving(folder) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
 
 
 def address(viewer: Viewer, *names: str, scenario: str | None = None, query: str = "") -> str:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
@@ -36,12 +35,6 @@ FILES = {
     "/label/here/{run}",
 }
 """Routes that answer with no page of their own: parts, files to save, streams, and what only takes labels."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.render.made_runs import hostile_run, judge, small_run
 from tests.viewer.shown_runs import Viewer, serving
@@ -47,12 +46,6 @@ def folder(tmp_path_factory) -> Path:
 def viewer(folder) -> Iterator[Viewer]:
     with serving(folder) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
 
 
 def ids(page: Page) -> list[str]:
