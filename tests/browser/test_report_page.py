@@ -404,6 +404,7 @@ def test_keys_lead_from_scenario_to_scenario(browser, pages):
             met += unfolded(page)
         assert met == [everything[0], everything[1], everything[2], everything[1]]
         page.goto(pages.small.as_uri() + "#")
+        expect(page.locator(".list > details[open]")).to_have_count(0)
         met = []
         for key in ("n", "n", "n", "n", "N"):
             page.keyboard.press(key)
