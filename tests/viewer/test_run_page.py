@@ -181,7 +181,7 @@ def test_hostile_texts_stay_text_and_axe_finds_nothing(viewer, browser):
         with viewer.page(browser, f"/run/{viewer.key('hostile')}?q=script", color_scheme=theme) as page:
             assert page.evaluate("window.pwned") is None
             assert page.complaints == []
-            assert name_violations(page) == []
+            assert name_violations(page, rules=theme == "light") == []  # no other rule knows colours
             assert "javascript:alert(1)" not in [page.get_attribute("a.row", "href")]
     with viewer.page(browser, f"/run/{viewer.key('small')}", viewport={"width": 400, "height": 800}) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 400
