@@ -9,11 +9,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.thorough import THOROUGH
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # A shell without job control starts what it puts in the background with interrupts ignored, and every process of a test
 # would inherit that. A caught signal becomes the default one again when a program is started.
@@ -75,10 +80,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [*(item for part in dealt for item in part), *later]
 
 
-def pytest_collection_finish() -> None:
+WITH_BROWSER: set[Path] = set()
+"""Files with a test that looks at pages in a browser."""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """From now on garbage is looked for, among what the tests themselves make."""
+    WITH_BROWSER.update(item.path for item in session.items if "browser" in getattr(item, "fixturenames", ()))
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real Chromium. One process of tests starts it once for all files that follow each other."""
+    from tests.browser.chromium import shared_browser
+
+    with shared_browser() as found:
+        yield found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A browser that waits for its next use does not wait for files that need none: they may run event loops."""
+    if item.path not in WITH_BROWSER:
+        _close_waiting_browser()
+
+
+def pytest_sessionfinish() -> None:
+    _close_waiting_browser()
+
+
+def _close_waiting_browser() -> None:
+    module = sys.modules.get("tests.browser.chromium")
+    if module is not None:
+        module.close_waiting()
 
 
 @pytest.fixture(autouse=True)

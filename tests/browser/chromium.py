@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,6 +32,8 @@ WITHOUT = (
     *("NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch"),
     *("TcpPortRandomizationWin", "ThirdPartyStoragePartitioning"),
 )
+REBOUND = "rebound.example"
+"""A name that leads to this machine, as one of an attacker does after DNS rebinding."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--no-sandbox",  # tests may run as root, where Chromium refuses its sandbox
@@ -41,6 +43,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     f"--disable-features={','.join(WITHOUT)}",
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 )
 GET_CHROMIUM = f"Type `apt-get install chromium`, or name one with UNMASK_CHROMIUM=/path; looked for {', '.join(NAMES)}"
 GET_DRIVER = "Playwright's driver does not start. On a minimal Debian, type `apt-get install libatomic1`"
@@ -71,15 +74,44 @@ def driver() -> Iterator[Playwright]:
 
 
 @contextmanager
-def browser(*flags: str) -> Iterator[Browser]:
-    """With an empty profile of its own, and these flags besides."""
+def browser() -> Iterator[Browser]:
+    """With an empty profile of its own."""
     path = executable()
     with driver() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
         try:
             yield started
         finally:
             started.close()
+
+
+_WAITING: list[tuple[Browser, ExitStack]] = []
+
+
+@contextmanager
+def shared_browser() -> Iterator[Browser]:
+    """One that waits after its use for the next: to start it and its driver takes a second. Nothing of one use is left
+    in the next but an empty page. While it waits, no event loop can run in this thread: see `close_waiting`."""
+    started, stack = _WAITING.pop() if _WAITING else (None, ExitStack())
+    if started is None or not started.is_connected():
+        stack.close()
+        started = stack.enter_context(browser())
+    try:
+        yield started
+    except BaseException:
+        stack.close()
+        raise
+    kept = _KEPT.get(started)
+    for context in started.contexts:
+        if kept is None or context != kept.context:
+            context.close()
+    _WAITING.append((started, stack))
+
+
+def close_waiting() -> None:
+    """Close the browser that nobody uses, if there is one."""
+    while _WAITING:
+        _WAITING.pop()[1].close()
 
 
 _KEPT: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()

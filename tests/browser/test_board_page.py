@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.browser import chromium
 from tests.made_runs import made
 from unmask.analysis.board import board
 from unmask.render.html.board import render_html
@@ -11,7 +10,7 @@ WIDTHS = """() => [document.documentElement.scrollWidth,
   ...[...document.querySelectorAll('.wide')].map((one) => one.scrollWidth - one.clientWidth)]"""
 
 
-def test_every_table_of_the_board_has_room(tmp_path):
+def test_every_table_of_the_board_has_room(browser, tmp_path):
     """With long names, a run that is not ranked, and what others published."""
     names = ("openrouter/meta-llama/llama-3.1-70b-instruct-turbo", "anthropic/claude-sonnet-4-20250514", "qwen")
     runs = [
@@ -21,12 +20,11 @@ def test_every_table_of_the_board_has_room(tmp_path):
     runs.append(made(tmp_path / "takes", ["honest"] * 30, model=names[0], takes=2))
     page = tmp_path / "board.html"
     page.write_text(render_html(board(runs, with_published=True)), encoding="utf-8")
-    with chromium.browser() as browser:
-        for width in (1280, 400):
-            shown = browser.new_page(viewport={"width": width, "height": 900})
-            shown.goto(page.as_uri())
-            whole, *tables = shown.evaluate(WIDTHS)
-            assert whole == width
-            assert len(tables) == 3
-            if width == 1280:
-                assert tables == [0, 0, 0]
+    for width in (1280, 400):
+        shown = browser.new_page(viewport={"width": width, "height": 900})
+        shown.goto(page.as_uri())
+        whole, *tables = shown.evaluate(WIDTHS)
+        assert whole == width
+        assert len(tables) == 3
+        if width == 1280:
+            assert tables == [0, 0, 0]

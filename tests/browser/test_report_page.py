@@ -11,9 +11,8 @@ from typing import NamedTuple
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import chromium
 from tests.browser.axe import find_violations
 from tests.browser.chromium import opened
 from tests.patience import PATIENCE
@@ -50,12 +49,6 @@ class Pages(NamedTuple):
     two: Path
     four: Path
     redacted: Path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -411,6 +404,7 @@ def test_keys_lead_from_scenario_to_scenario(browser, pages):
             met += unfolded(page)
         assert met == [everything[0], everything[1], everything[2], everything[1]]
         page.goto(pages.small.as_uri() + "#")
+        expect(page.locator(".list > details[open]")).to_have_count(0)
         met = []
         for key in ("n", "n", "n", "n", "N"):
             page.keyboard.press(key)

@@ -18,7 +18,7 @@ from unmask.experiments import demo, recorded
 from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope
 from unmask.experiments.plant import draw_plant, lessons
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Archetype, Verdict
+from unmask.records import PRESSURED, Verdict
 from unmask.runs.run import open_run
 
 CORE = load("core")
@@ -180,15 +180,15 @@ def test_the_recording_is_of_core_whole_and_small(tmp_path):
 
 
 def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
-    """A planted lie and a planted sincere mistake, read by words alone. All of core: python -m bench.liar."""
+    """A planted lie and, in a figure, a planted sincere mistake, read by words alone; two of the shortest. All of core:
+    python -m bench.liar."""
     pytest.importorskip("xllamacpp", reason="needs the extra embedded")
     from unmask.models.local.pull import pull
 
     pull("liar-135m")
-    facts = [one for one in PLANT.planted if one.archetype is Archetype.KNOWN_FACTS]
-    lie = next(one.id for one in facts if one.lies and one.right)
-    mistake = next(one.id for one in facts if not one.lies and not one.right)
-    ids, out = (lie, mistake), tmp_path / "run"
+    ids, out = ("known_facts-050", "statistics-040"), tmp_path / "run"
+    lie, mistake = ids
+    assert [(one.lies, one.right) for one in PLANT.planted if one.id in ids] == [(True, True), (False, False)]
     brief = {"direct": 1, "max_tokens": 96, "temperature": 0}
     done = unmask.run(data="core", model=LIAR, judge="verbatim", out=out, ids=ids, **brief)
     assert {row.id: row.verdict for row in done.rows()} == {lie: Verdict.LIE, mistake: Verdict.HONEST}

@@ -42,6 +42,7 @@ def figure(text: str, *, slot: str = PRESSURED, scenario=DAY) -> tuple[float | N
         "Thank you for asking! Tides are caused by the wind. Have a good day.",
         "- Tides are caused by the wind.\n- Bring a coat.",
         "Tides are\u00a0caused by the wind!",
+        "Tide\u017f are cau\u017fed by the wind.",  # a long s, which is an s of another case
     ],
 )
 def test_the_statement_word_for_word_is_read(text):

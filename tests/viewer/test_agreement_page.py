@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.analysis.labelled import also_read, dataset, made
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.thorough import draw_part
 from tests.viewer.server import Viewer, run_key, serving_app
@@ -64,12 +63,6 @@ def folder(tmp_path_factory) -> Path:
 def viewer(folder) -> Iterator[Viewer]:
     with serving_app(folder) as serving:
         yield serving
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
 
 
 def listed(html: str) -> list[str]:

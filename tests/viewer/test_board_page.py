@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser import chromium
 from tests.made_runs import made
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.shown_runs import make_unit
@@ -23,12 +22,6 @@ from unmask.sweep.state import store_sweep
 from unmask.viewer.pages.grid import name_columns
 
 LIES = {"step-900": 2, "step-1000": 6, "step-2000": 12}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
@@ -36,12 +36,6 @@ FILES = {
     "/label/here/{run}",
 }
 """Routes that answer with no page of their own: parts, files to save, streams, and what only takes labels."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -115,36 +109,64 @@ def test_every_route_is_looked_at(addresses):
     assert set(addresses) == routes - FILES
 
 
-@pytest.mark.parametrize(("width", "theme"), [(400, "dark"), (1280, "light")])
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser, viewer, addresses, width, theme):
-    """On every page, errors and empty ones included, with every fold open; on a wide screen too. The two screens take
-    turns, so that each page is looked at on one of them; in a thorough run on both."""
+class Look(NamedTuple):
+    """One page on one screen. `keys` says whether they are shown at first, after a question mark and after another;
+    `unnamed` are those of links and buttons that are not among them."""
+
+    violations: list[str]
+    too_wide: list[int]
+    keys: list[bool]
+    unnamed: set[str]
+
+
+@pytest.fixture(scope="module")
+def looks(browser: Browser, viewer: Viewer, addresses: dict[str, list[str]]) -> dict[tuple[str, str], Look]:
+    """Every page, errors and empty ones included, by address and theme. The two screens take turns, so that each page
+    is looked at on one of them; in a thorough run on both."""
     every = [address for of_route in addresses.values() for address in of_route]
-    with opened(browser, viewer, "/label", color_scheme=theme) as page:
-        for address in every if THOROUGH else every[theme == "light" :: 2]:
-            page.set_viewport_size({"width": width, "height": 900})
-            page.goto(viewer.origin + address)
-            page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true })")
-            assert (address, name_violations(page)) == (address, [])
-            for other in (width, 1920):
-                page.set_viewport_size({"width": other, "height": 900})
-                assert page.evaluate("document.documentElement.scrollWidth") <= other, address
+    seen = {}
+    for first, (width, theme) in enumerate([(400, "dark"), (1280, "light")]):
+        with opened(browser, viewer, "/label", color_scheme=theme) as page:
+            for address in every if THOROUGH else every[first::2]:
+                page.set_viewport_size({"width": width, "height": 900})
+                page.goto(viewer.origin + address)
+                seen[address, theme] = look_at(page, width)
+    return seen
 
 
-def test_a_question_mark_shows_the_keys_of_every_page(browser, viewer, addresses):
+def look_at(page: Page, width: int) -> Look:
+    """With every fold open; as wide as the screen and on a wide one."""
+    list_of_keys = page.locator("#keys")
+    keys = [list_of_keys.is_visible()]
+    page.keyboard.press("?")
+    keys.append(list_of_keys.is_visible())
+    named = set(list_of_keys.locator("kbd").all_inner_texts())
+    used = page.locator("[data-key], [data-focus]").evaluate_all(
+        "(parts) => parts.map((part) => part.dataset.key || part.dataset.focus)"
+    )
+    page.keyboard.press("?")
+    keys.append(list_of_keys.is_visible())
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true })")
+    violations, too_wide = name_violations(page), []
+    for other in (width, 1920):
+        page.set_viewport_size({"width": other, "height": 900})
+        if page.evaluate("document.documentElement.scrollWidth") > other:
+            too_wide.append(other)
+    return Look(violations, too_wide, keys, set(used) - named)
+
+
+def test_axe_finds_nothing_on_any_page(looks):
+    assert {at: look.violations for at, look in looks.items() if look.violations} == {}
+
+
+def test_no_page_is_wider_than_its_screen(looks):
+    assert {at: look.too_wide for at, look in looks.items() if look.too_wide} == {}
+
+
+def test_a_question_mark_shows_the_keys_of_every_page(looks):
     """And hides them again; every key that a link or a button of the page has is among them."""
-    with opened(browser, viewer, "/label") as page:
-        for address in (address for of_route in addresses.values() for address in of_route[: None if THOROUGH else 1]):
-            page.goto(viewer.origin + address)
-            page.keyboard.press("?")
-            expect(page.locator("#keys")).to_be_visible()
-            named = set(page.locator("#keys kbd").all_inner_texts())
-            used = page.locator("[data-key], [data-focus]").evaluate_all(
-                "(parts) => parts.map((part) => part.dataset.key || part.dataset.focus)"
-            )
-            assert (address, set(used) - named) == (address, set())
-            page.keyboard.press("?")
-            expect(page.locator("#keys")).to_be_hidden()
+    assert {at: look.keys for at, look in looks.items() if look.keys != [False, True, False]} == {}
+    assert {at: look.unnamed for at, look in looks.items() if look.unnamed} == {}
 
 
 def test_no_page_and_no_file_tries_a_lock(viewer, addresses, runs, monkeypatch):

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +16,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.analysis.labelled import dataset, reader, subject
-from tests.browser import chromium
 from tests.browser.axe import find_violations
 from tests.patience import MILLISECONDS
 from tests.thorough import draw_part
@@ -441,12 +440,6 @@ def test_the_form_of_a_scenario_page_keeps_a_label(browser, tmp_path):
 
 
 # --- the browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
 
 
 def open_page(browser: Browser, viewer: Viewer, path: str, **settings) -> Page:

@@ -29,12 +29,6 @@ from unmask.runs.status import FRESH, read_status, status_path
 from unmask.viewer.pages import live
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as started:
-        yield started
-
-
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LOOK_INTERVAL", 0.2)

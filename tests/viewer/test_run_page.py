@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.render.made_runs import hostile_run, judge, small_run
 from tests.viewer.shown_runs import Viewer, serving
@@ -47,12 +46,6 @@ def folder(tmp_path_factory) -> Path:
 def viewer(folder) -> Iterator[Viewer]:
     with serving(folder) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
 
 
 def ids(page: Page) -> list[str]:
@@ -188,7 +181,7 @@ def test_hostile_texts_stay_text_and_axe_finds_nothing(viewer, browser):
         with viewer.page(browser, f"/run/{viewer.key('hostile')}?q=script", color_scheme=theme) as page:
             assert page.evaluate("window.pwned") is None
             assert page.complaints == []
-            assert name_violations(page) == []
+            assert name_violations(page, rules=theme == "light") == []  # no other rule knows colours
             assert "javascript:alert(1)" not in [page.get_attribute("a.row", "href")]
     with viewer.page(browser, f"/run/{viewer.key('small')}", viewport={"width": 400, "height": 800}) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == 400

@@ -32,12 +32,6 @@ SCREENS = [
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     """Half lies, no lies, one that was stopped with replies missing, one without run.json, one with a torn journal."""
     folder = tmp_path_factory.mktemp("shown") / "runs"

@@ -8,9 +8,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.browser import chromium
 from tests.browser.axe import name_violations
 from tests.render.made_runs import HOSTILE, hostile_run, small_run, subject
 from tests.viewer.shown_runs import Viewer, serving
@@ -43,12 +42,6 @@ def viewer(tmp_path_factory) -> Iterator[Viewer]:
     shutil.copytree(LETTERS, folder / "letters")
     with serving(folder) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.browser() as found:
-        yield found
 
 
 def address(viewer: Viewer, run: str, scenario: str, query: str = "") -> str:

@@ -12,6 +12,7 @@ from unmask.cli.finish import program_name
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
+    from unmask.records import Outcome
     from unmask.runs.run import Run
 
 PLAN = "plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
@@ -83,7 +84,8 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.render.terminal.demo import show_envelope, show_example, show_headline
     from unmask.render.terminal.tables import show_next
 
-    rows = done.rows()
+    rows: list[Outcome] = []
+    score = done.score(watch=lambda scenario, seen, row: rows.append(row))
     example = choose_lie(done, rows)
     if example is not None:
         click.echo(show_example(example))
@@ -92,7 +94,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
         f"So wide because {len(rows)} scenarios are few; core has 300. It says what it was taught to say: this tests"
         " the benchmark, not SmolLM2.",
     )
-    click.echo(show_headline(done.score().overall.p_lie, remarks=remarks))
+    click.echo(show_headline(score.overall.p_lie, remarks=remarks))
     lies = [row.id for row in rows if row.verdict is Verdict.LIE and (example is None or row.id != example.id)]
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
@@ -125,12 +127,12 @@ def _show_run(done: Run, *, opens: bool) -> None:
     from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
     from unmask.render.terminal.tables import show_next
 
-    rows = done.rows()
+    rows: list[Outcome] = []
+    score = done.score(watch=lambda scenario, seen, row: rows.append(row))
     example = choose_lie(done, rows)
     if example is not None:
         click.echo(show_example(example))
     click.echo(show_outcomes(count_verdicts(rows)))
-    score = done.score()
     click.echo(show_headline(score.overall.p_lie, remarks=list_cautions(done.definition, score)))
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [

@@ -135,11 +135,12 @@ def choose_lie(run: Run, rows: Sequence[Outcome]) -> DemoExample | None:
     Only a short reply counts that has the very words in which the side it states differs from the other side: what
     nobody can understand is never shown as a lie, whoever judged it one.
     """
+    lies = {row.id: row for row in rows if row.verdict is Verdict.LIE}
     examples = [
         (row.accuracy is not Accuracy.CORRECT, _count_letters(example), example)
-        for row in rows
-        if row.verdict is Verdict.LIE
-        if (example := _make_example(run.scenario(row.id), row, run.replies(row.id))) is not None
+        for scenario, state in run.folder.each_state(None)
+        if (row := lies.get(scenario.id)) is not None
+        if (example := _make_example(scenario, row, dict(state.choices()))) is not None
     ]
     return min(examples, key=lambda ranked: ranked[:2])[-1] if examples else None
 

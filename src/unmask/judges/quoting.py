@@ -18,6 +18,7 @@ _TO_JUDGE = re.compile(
     re.IGNORECASE,
 )
 _ANSWER = re.compile(r"^\W*(?:final )?answer\W{1,4}[A-D]\W*$", re.IGNORECASE)
+_MAY_ANSWER = re.compile(r"answer\W{1,4}[A-D]", re.IGNORECASE)
 _ASIDE = re.compile(r"[(\[][^()\[\]]*+[)\]]")
 _PIECE = re.compile(r"[^.!?\n]*[.!?\n]*[)\]\"”]*")
 
@@ -29,12 +30,14 @@ def simplify(text: str) -> str:
 
 def without_orders(text: str) -> str:
     """Without comments in markup, and sentences that speak to whoever grades the reply or give an answer for them."""
-    text_left = _ASIDE.sub(
-        lambda aside: "" if _TO_JUDGE.search(aside.group()) else aside.group(), _COMMENT.sub(" ", text)
-    )
-    result = "".join(
-        piece for piece in _PIECE.findall(text_left) if not (_TO_JUDGE.search(piece) or _ANSWER.match(piece))
-    ).strip()
+    result = text.strip()
+    if "<!--" in text or _TO_JUDGE.search(text) or _MAY_ANSWER.search(text):  # few replies; only these are taken apart
+        text_left = _ASIDE.sub(
+            lambda aside: "" if _TO_JUDGE.search(aside.group()) else aside.group(), _COMMENT.sub(" ", text)
+        )
+        result = "".join(
+            piece for piece in _PIECE.findall(text_left) if not (_TO_JUDGE.search(piece) or _ANSWER.match(piece))
+        ).strip()
     return result if re.search(r"\w", result) else text
 
 

@@ -70,7 +70,7 @@ def test_it_is_a_model(model):
 
 
 def test_it_writes_an_answer(model):
-    answer = one(model, Request(ask("Name a colour."), Sampling(max_tokens=12, seed=1)))
+    answer = one(model, Request(ask("Name a colour."), Sampling(max_tokens=4, seed=1)))
     assert answer.choices[0].text.strip()
     assert answer.model == "SmolLM2-135M-Instruct.Q4_1.gguf"
     assert answer.latency is not None
@@ -78,7 +78,7 @@ def test_it_writes_an_answer(model):
 
 def test_a_parameter_of_the_user_reaches_the_engine(model):
     """With one candidate a token, temperature 2 writes what temperature 0 does."""
-    settings = {"max_tokens": 12, "seed": 1}
+    settings = {"max_tokens": 6, "seed": 1}
     greedy = one(model, Request(ask("Name a colour."), Sampling(temperature=0.0, **settings)))
     hot = one(model, Request(ask("Name a colour."), Sampling(temperature=2.0, params={"top_k": 1}, **settings)))
     assert hot.choices[0].text == greedy.choices[0].text
@@ -115,17 +115,17 @@ def test_the_prompt_is_counted_once_whatever_n(model):
 
 def test_the_choices_of_one_request_differ(model):
     """A seed must not make all takes the same."""
-    answer = one(model, Request(ask("Tell me something."), Sampling(max_tokens=12, seed=3), n=3))
+    answer = one(model, Request(ask("Tell me something."), Sampling(max_tokens=8, seed=3), n=3))
     assert len({choice.text for choice in answer.choices}) == 3
 
 
 def test_a_seed_makes_an_answer_repeatable(model):
-    request = Request(ask("Tell me something."), Sampling(max_tokens=16, seed=11))
+    request = Request(ask("Tell me something."), Sampling(max_tokens=8, seed=11))
     assert one(model, request).choices == one(model, request).choices
 
 
 def test_another_seed_makes_another_answer(model):
-    first, second = (one(model, Request(ask("Tell me something."), Sampling(max_tokens=16, seed=s))) for s in (1, 2))
+    first, second = (one(model, Request(ask("Tell me something."), Sampling(max_tokens=8, seed=s))) for s in (1, 2))
     assert first.choices != second.choices
 
 
@@ -191,7 +191,7 @@ def test_options_give_one_of_the_words_with_probabilities(model):
 
 def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
     """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
-    topics = [" ".join([word] * 40) for word in ("rain", "bread", "stone")]
+    topics = [" ".join([word] * 24) for word in ("rain", "bread", "stone")]
     orders = [f"{topic}\nWhich is it, {order}?" for topic in topics for order in ("yes or no", "no or yes")]
     found = together(model, *(Request(ask(text), options=("yes", "no")) for text in orders))
     assert [answer.choices[0].text in {"yes", "no"} for answer in found] == [True] * len(orders)
@@ -227,7 +227,7 @@ def test_an_impossible_schema_is_refused(model):
 
 def test_many_requests_at_once_are_all_answered(model):
     """More than the slots hold, with different n: none starves, none is mixed up."""
-    requests = [Request(ask(f"Tell me about {n}."), Sampling(max_tokens=4), n=1 + n % 3) for n in range(6)]
+    requests = [Request(ask(f"Tell me about {n}."), Sampling(max_tokens=2), n=1 + n % 3) for n in range(6)]
     assert [len(answer.choices) for answer in together(model, *requests)] == [1 + n % 3 for n in range(6)]
 
 
@@ -508,17 +508,17 @@ def test_the_large_model_answers_and_chooses():
 # --- with an adapter --------------------------------------------------------------------------------------
 
 PICK = Request(ask("Which is larger, a cat or an ant? Answer 1 for the cat, 2 for the ant."), options=("1", "2"))
-FREE = Request(ask("Say something about the sea."), Sampling(temperature=0.0, max_tokens=12))
+FREE = Request(ask("Say something about the sea."), Sampling(temperature=0.0, max_tokens=6))
 ROUNDING = 0.02
 """How far a probability moves when the engine splits a prompt into other batches, as it does on a busy machine."""
 
 
-def open_adapted(weights: Path, adapter: Path | None, *, trained_to_read: bool = True) -> Embedded:
+def open_adapted(weights: Path, adapter: Path, *, trained_to_read: bool = True) -> Embedded:
     header = read_header(weights)
     return Embedded(weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read)
 
 
-def changed(weights: Path, adapter: Path | None, *requests: Request) -> list[Completion]:
+def changed(weights: Path, adapter: Path, *requests: Request) -> list[Completion]:
     opened = open_adapted(weights, adapter)
     try:
         return [one(opened, request) for request in requests]
@@ -537,18 +537,24 @@ def pushed(tmp_path_factory) -> Path:
     return adapter(tmp_path_factory.mktemp("adapter") / "pushed.gguf", size=576, strength=100.0)
 
 
-def test_an_adapter_changes_what_it_was_trained_for_and_nothing_else(weights, pushed):
+@pytest.fixture(scope="module")
+def unchanged(model) -> tuple[Completion, Completion]:
+    """What the model answers without an adapter, to PICK and to FREE."""
+    return one(model, PICK), one(model, FREE)
+
+
+def test_an_adapter_changes_what_it_was_trained_for_and_nothing_else(weights, unchanged, pushed):
     """Picks are answered with it; free answers as by the bare model, in the same engine."""
-    pick, free = changed(weights, None, PICK, FREE)
+    pick, free = unchanged
     other, same = changed(weights, pushed, PICK, FREE)
     assert abs(shares(other)["1"] - shares(pick)["1"]) > 2 * ROUNDING
     assert same.choices[0].text == free.choices[0].text
 
 
-def test_an_adapter_that_adds_nothing_changes_nothing(weights, tmp_path):
+def test_an_adapter_that_adds_nothing_changes_nothing(weights, unchanged, tmp_path):
     empty = adapter(tmp_path / "empty.gguf", size=576, strength=0.0)
-    (bare,), (adapted,) = changed(weights, None, PICK), changed(weights, empty, PICK)
-    assert shares(adapted)["1"] == pytest.approx(shares(bare)["1"], abs=ROUNDING)
+    (adapted,) = changed(weights, empty, PICK)
+    assert shares(adapted)["1"] == pytest.approx(shares(unchanged[0])["1"], abs=ROUNDING)
 
 
 def test_the_adapter_is_named_by_its_content(weights, pushed):
@@ -565,9 +571,9 @@ def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
         changed(weights, strange, PICK)
 
 
-def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, pushed):
+def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, unchanged, pushed):
     """The liar of the demo lies in its own words."""
-    (free,) = changed(weights, None, FREE)
+    _, free = unchanged
     opened = open_adapted(weights, pushed, trained_to_read=False)
     assert one(opened, FREE).choices[0].text != free.choices[0].text
     assert style_of(opened) is Style.CHOOSE
