@@ -77,8 +77,8 @@ def test_so_many_settings_are_taught_and_so_many_held_out():
     """Whole settings are all taught; of what settings are composed of, and of roles, some are held out."""
     assert count_held_out(MATERIAL.pressures) == (80, 0)
     assert count_held_out(MATERIAL.lookalikes) == (110, 0)
-    assert count_held_out(MATERIAL.roles) == (42, 6)
-    assert count_held_out(MATERIAL.carriers) == (60, 15)
+    assert count_held_out(MATERIAL.roles) == (112, 6)
+    assert count_held_out(MATERIAL.carriers) == (190, 15)
     assert count_held_out(MATERIAL.scenes) == (180, 40)
 
 
