@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import UsageError
-from unmask.models.prices import Price, find_price
+from unmask.models.prices import Price, bills_cache_writes, find_price
 from unmask.models.providers import PROVIDERS
 from unmask.records import Usage
 
@@ -95,3 +96,20 @@ def test_what_is_no_price_is_refused(text):
     with pytest.raises(UsageError) as caught:
         Price.parse(text)
     assert "2.5/10" in (caught.value.advice or "")
+
+
+def list_models_that_bill_writes():
+    for provider in get_snapshot().providers:
+        for model in provider.models:
+            name = {"openai": f"openai/{model.id}", "openrouter": f"openrouter/{model.id}"}.get(provider.id, "")
+            price = find_price(name) if name.startswith(("openai/", "openrouter/openai/")) else None
+            if price is not None and price.written is not None:
+                yield name
+
+
+def test_every_model_of_openai_that_bills_cache_writes_is_known_to_do_so():
+    """They are told from the others by their names before the table is looked at."""
+    names = list(list_models_that_bill_writes())
+    assert len(names) > 5
+    assert not [name for name in names if not bills_cache_writes(name)]
+    assert not bills_cache_writes("openai/mock")
