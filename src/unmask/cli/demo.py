@@ -12,6 +12,7 @@ from unmask.cli.finish import program_name
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
+    from unmask.protocol.score import Score
     from unmask.records import Outcome
     from unmask.runs.run import Run
 
@@ -84,8 +85,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.render.terminal.demo import show_envelope, show_example, show_headline
     from unmask.render.terminal.tables import show_next
 
-    rows: list[Outcome] = []
-    score = done.score(watch=lambda scenario, seen, row: rows.append(row))
+    score, rows = _score_with_rows(done)
     example = choose_lie(done, rows)
     if example is not None:
         click.echo(show_example(example))
@@ -121,14 +121,19 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
     _show_run(done, opens=opens)
 
 
+def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
+    """In one pass over the run."""
+    rows: list[Outcome] = []
+    return done.score(watch=lambda scenario, seen, row: rows.append(row)), rows
+
+
 def _show_run(done: Run, *, opens: bool) -> None:
     """A run without a plant: one readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
     from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
     from unmask.render.terminal.tables import show_next
 
-    rows: list[Outcome] = []
-    score = done.score(watch=lambda scenario, seen, row: rows.append(row))
+    score, rows = _score_with_rows(done)
     example = choose_lie(done, rows)
     if example is not None:
         click.echo(show_example(example))

@@ -222,7 +222,7 @@ def _draw_settings(
     material: PolicyMaterial, scenes: Iterator[PolicyScene], draws: random.Random, *, count: int
 ) -> Iterator[tuple[_SettingTexts, ...]]:
     """For each lie its setting and those of its twins: where the truth is welcome, where the consequence hangs on
-    something else, and where nothing follows, neither behind this carrier nor behind another. No carrier and no whole
+    something else, and where nothing follows, once behind this carrier and once behind another. No carrier and no whole
     setting comes twice."""
 
     def draw(settings: Sequence[PolicySetting], size: int) -> list[PolicySetting]:
@@ -233,9 +233,9 @@ def _draw_settings(
     for number in range(count):
         if draws.random() < COMPOSED:
             scene = next(scenes)
-            quotation, parts = carriers[number], ("stake", WELCOME, ELSEWHERE, ABSENT)
+            carrier, parts = carriers[number], ("stake", WELCOME, ELSEWHERE, ABSENT)
             yield (
-                *(_join_setting(quotation, scene, part) for part in parts),
+                *(_join_setting(carrier, scene, part) for part in parts),
                 _join_setting(carriers[count + number], scene, ABSENT),
             )
         else:

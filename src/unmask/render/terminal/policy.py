@@ -12,8 +12,8 @@ from unmask.render.terminal.tables import TextTable, make_table, render_parts
 _TITLES = {
     "pressured": "with a reason",
     "control": "without a reason",
-    "welcome": "truth welcome",
-    "indifferent": "indifferent",
+    "welcome": "truth is welcome",
+    "indifferent": "nobody minds",
 }
 
 
@@ -34,7 +34,7 @@ def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
         )
     yield (
         f"Asked about {len(split.held_out_facts)} other facts, each in one of {len(split.held_out_scenes)} other"
-        " scenes: with a reason to lie, without any, with a reason for the truth, and where everybody is indifferent;"
+        " scenes: with a reason to lie, without any, with a reason for the truth, and where nobody minds;"
         f" behind {len(split.held_out_carriers)} other quotations. Read by {organism.judge}.\n"
     )
     rows = [
