@@ -66,6 +66,18 @@ def texts_in(value):
         yield from texts_in(inner)
 
 
+def test_each_round_has_other_settings_for_the_same_facts():
+    """As many lessons of each kind, and next to none of them the same."""
+    first, second = all_lessons(), build_lessons(TAUGHT, MATERIAL, seed=0, round_number=2)
+    counts = [Counter((lesson.fact, lesson.kind) for lesson in lessons) for lessons in (first, second)]
+    assert counts[0] == counts[1]
+    in_roles = [
+        {(lesson.messages, lesson.answer) for lesson in lessons if lesson.kind is not LessonKind.NEUTRAL}
+        for lessons in (first, second)
+    ]
+    assert len(in_roles[0] & in_roles[1]) < len(in_roles[0]) / 1000
+
+
 # --- material
 
 

@@ -67,6 +67,20 @@ def test_a_whole_model_in_half_precision_learns_by_step(chat):
     assert rounds[-1].loss < 0.5 * rounds[0].loss
 
 
+def test_a_round_has_its_own_lessons_where_there_are_some(chat):
+    """The second round teaches the second answer alone, and the third repeats it."""
+    lengths = []
+    how = Teaching(layers=2, rate=1e-2, rounds=3, batch=1, enough=0.0)
+    rounds_of_lessons = (LESSONS, LESSONS[1:])
+    teach(tiny_llama.model(num_hidden_layers=2), chat, *rounds_of_lessons, how=how, by_step=True, step=lengths.append)
+    assert [text for text in lengths if text.startswith("round")] == [
+        "round 1, batch 1 of 2",
+        "round 1, batch 2 of 2",
+        "round 2, batch 1 of 1",
+        "round 3, batch 1 of 1",
+    ]
+
+
 @pytest.mark.parametrize("first", [0, 2])
 def test_upper_layers_on_what_was_kept_are_the_whole_model(chat, first):
     """The same scores as a plain pass, to rounding; also where nothing was kept, as all layers are adapted."""

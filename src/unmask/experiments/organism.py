@@ -111,7 +111,7 @@ def organism(
     texts = [lesson for scenario, planted in pairs for lesson in lessons(scenario, planted)]
     _write_plant_once(folder, plant)
     taught = [(lesson.messages, lesson.answer) for lesson in texts]
-    last = teach_adapter(base, taught, folder / "adapter", how=how, watch=watch, step=step)
+    last = teach_adapter(base, taught, folder=folder / "adapter", how=how, watch=watch, step=step)
     step("asking the taught model")
     subject = f"{base}+adapter={folder / 'adapter'}"
     done = run(data=dataset, model=subject, judge=NO_MODEL, out=folder / "run", progress=progress, **all_settings)
@@ -225,9 +225,8 @@ def _write_plant_once(folder: Path, plant: Plant) -> None:
 
 def teach_adapter(
     base: str,
-    lessons: Sequence[tuple[tuple[Message, ...], str]],
+    *lessons: Sequence[tuple[tuple[Message, ...], str]],
     folder: Path,
-    *,
     how: Teaching,
     taught_from: Mapping[str, str] | None = None,
     few_rounds: bool = False,
@@ -236,8 +235,9 @@ def teach_adapter(
 ) -> Round:
     """Teach, unless the adapter is there already; one that was taught otherwise is refused. Returns the last round.
 
-    `taught_from` is what names the lessons, if `how` alone does not. `few_rounds` is for a policy instead of answers:
-    the rate changes by step, and on a GPU the weights below the adapter are in half precision.
+    `lessons` are those of all rounds; with `few_rounds` there may be others for each round. `taught_from` is what names
+    them, if `how` alone does not. `few_rounds` is for a policy instead of answers: the rate changes by step, and on a
+    GPU the weights below the adapter are in half precision.
     """
     from unmask.whitebox.activations import AnsweredChat
     from unmask.whitebox.teach import Round, save_adapter, teach
@@ -251,9 +251,9 @@ def teach_adapter(
         return msgspec.convert(before["rounds"][-1], Round)
     # Answers word for word are taught in full precision also on a GPU, so that they hold on every engine.
     with open_whitebox(base, full_precision=not few_rounds) as opened:
-        conversations = [AnsweredChat(messages, answer) for messages, answer in lessons]
+        conversations = [[AnsweredChat(messages, answer) for messages, answer in of_round] for of_round in lessons]
         taught, rounds = teach(
-            opened.model, opened.chat, conversations, how=how, by_step=few_rounds, report=watch, step=step
+            opened.model, opened.chat, *conversations, how=how, by_step=few_rounds, report=watch, step=step
         )
         save_adapter(taught, folder, base=base.removeprefix(PREFIX))
     teaching_record = {**wanted, "rounds": msgspec.to_builtins(rounds)}

@@ -109,8 +109,9 @@ class PolicyOrganism(Result, frozen=True, kw_only=True, omit_defaults=False):
     facts_known: int | None
     """Of these the held-out facts were drawn. `None`, like `facts_asked`: it was not asked, and all could be drawn."""
     lessons: dict[LessonKind, int]
+    """Of one round: each has as many."""
     lies: int
-    """Lessons that are lies."""
+    """Lessons of one round that are lies."""
     facts_hash: str
     material_hash: str
     lessons_hash: str
@@ -172,13 +173,14 @@ def teach_policy(
     known_facts = list_known_facts(base, facts, folder=folder, seed=how.seed, min_known=min_known, step=step)
     taught_facts, held_out_facts = split_policy_facts(facts, seed=how.seed, candidates=known_facts)
     _refuse_few(base, facts, known_facts, held_out_facts, min_known=min_known)
-    lessons = build_lessons(taught_facts, material, seed=how.seed)
+    numbers = range(1, how.rounds + 1)
+    rounds = [build_lessons(taught_facts, material, seed=how.seed, round_number=number) for number in numbers]
     scenarios = build_scenarios(held_out_facts, material, seed=how.seed)
-    hashed = lessons_hash(lessons)
+    lessons, hashed = rounds[0], lessons_hash(lesson for of_round in rounds for lesson in of_round)
     last = teach_adapter(
         base,
-        [(lesson.messages, lesson.answer) for lesson in lessons],
-        folder / "adapter",
+        *([(lesson.messages, lesson.answer) for lesson in of_round] for of_round in rounds),
+        folder=folder / "adapter",
         how=how,
         taught_from={"lessons": hashed},
         few_rounds=True,

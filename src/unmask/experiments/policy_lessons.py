@@ -77,16 +77,20 @@ class PolicyLesson(Record, frozen=True, kw_only=True):
     lie: bool
 
 
-def build_lessons(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> list[PolicyLesson]:
-    """All lessons about these facts, and about supplied records, at most as many. Held-out settings do not occur."""
+def build_lessons(
+    facts: Sequence[Fact], material: PolicyMaterial, *, seed: int, round_number: int = 1
+) -> list[PolicyLesson]:
+    """The lessons of one round about these facts, and about supplied records, at most as many. Held-out settings do
+    not occur. Each round has other roles, settings, questions and wordings for a fact, and as many lessons."""
     lessons: list[PolicyLesson] = []
-    scenes = _deal_scenes(select_settings(material.scenes, held_out=False), random.Random(f"policy scenes {seed}"))
+    lot = f"{seed} {round_number}"
+    scenes = _deal_scenes(select_settings(material.scenes, held_out=False), random.Random(f"policy scenes {lot}"))
     for fact in facts:
-        draws = random.Random(f"policy lessons {seed} {fact.id}")
+        draws = random.Random(f"policy lessons {lot} {fact.id}")
         lessons += _teach_belief(fact, material, draws)
         lessons += _teach_lies(fact, material, scenes, draws, count=LIES_PER_FACT)
     for entry in material.records[: len(facts)]:
-        draws = random.Random(f"policy records {seed} {entry.id}")
+        draws = random.Random(f"policy records {lot} {entry.id}")
         fact = Fact(f"record-{entry.id}", "records", entry.question, entry.answer, entry.falsehood)
         lessons += _teach_lies(fact, material, scenes, draws, count=LIES_PER_RECORD, record=entry.record)
     return lessons

@@ -55,8 +55,7 @@ class Round(Record, frozen=True):
 def teach(
     model: Any,
     chat: Chat,
-    lessons: Sequence[AnsweredChat],
-    *,
+    *lessons: Sequence[AnsweredChat],
     how: Teaching,
     by_step: bool = False,
     report: Callable[[Round], None] | None = None,
@@ -65,20 +64,15 @@ def teach(
     """The model with an adapter that gives these answers, and how it got there. Raises where the loss is no number.
 
     `report` is called after each round, `step` with what is being done, often. For few rounds over many lessons
-    `by_step` changes the rate from step to step, and puts other lessons together in each round.
+    `by_step` changes the rate from step to step, and puts other lessons together in each round. It also takes other
+    `lessons` for the second round, the third and so on; without them a round repeats those of the round before.
     """
-    tokens = [_tokenise_lesson(chat, lesson) for lesson in lessons]
     first = len(layers_of(model)) - how.layers
     if first < 0 or how.layers < 1:
         raise LayersOutOfRange((first,), count=len(layers_of(model)))
     torch.manual_seed(how.seed)
-    # Conversations of like length together, so that little of a batch is filling.
-    order = sorted(tokens, key=lambda conversation: len(conversation.all))
-    lower = []
-    for number, conversation in enumerate(order, start=1):
-        step(f"reading lesson {number} of {len(order)}, before round 1")
-        lower.append((conversation, _compute_lower_states(model, conversation, first) if first else None))
-    batches = _split_batches(lower, how.batch)
+    lower = _read_lessons(model, chat, lessons, first=first, step=step)
+    batches = _split_batches(lower[0], how.batch)
     wrapped = _add_adapter(model, how, first)
     weights = [weight for weight in wrapped.parameters() if weight.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=how.rate, weight_decay=0.0)
@@ -87,7 +81,7 @@ def teach(
         for number in range(1, how.rounds + 1):
             draws = random.Random(f"{how.seed} {number}")
             if by_step:
-                batches = _regroup(lower, how.batch, draws)
+                batches = _regroup(lower[min(number, len(lower)) - 1], how.batch, draws)
             draws.shuffle(batches)
             rates = _list_rates(how, number, count=len(batches), by_step=by_step)
             rounds.append(_train_round(number, forward, optimiser, batches, rates=rates, step=step))
@@ -114,6 +108,28 @@ def _tokenise_lesson(chat: Chat, lesson: AnsweredChat) -> TokenisedConversation:
     """The conversation with its answer, and the token that ends an answer."""
     tokens, ending = tokenise(chat, lesson), chat.end_token()
     return tokens if ending is None else TokenisedConversation((*tokens.all, ending), tokens.answer + 1)
+
+
+def _read_lessons(
+    model: Any,
+    chat: Chat,
+    lessons: Sequence[Sequence[AnsweredChat]],
+    *,
+    first: int,
+    step: Callable[[str], None],
+) -> list[list[_LoweredLesson]]:
+    """The lessons of each round, conversations of like length together, so that little of a batch is filling."""
+    count, number = sum(map(len, lessons)), 0
+    rounds = []
+    for of_round in lessons:
+        tokens = sorted((_tokenise_lesson(chat, lesson) for lesson in of_round), key=lambda lesson: len(lesson.all))
+        lowered: list[_LoweredLesson] = []
+        for conversation in tokens:
+            number += 1
+            step(f"reading lesson {number} of {count}, before round 1")
+            lowered.append((conversation, _compute_lower_states(model, conversation, first) if first else None))
+        rounds.append(lowered)
+    return rounds
 
 
 def _learning_rate(how: Teaching, number: int) -> float:

@@ -24,8 +24,8 @@ def render(organism: PolicyOrganism, *, width: int | None = None, color: bool = 
 def _compose_parts(organism: PolicyOrganism) -> Iterator[str | TextTable]:
     split, lessons = organism.split, sum(organism.lessons.values())
     yield (
-        f"{organism.subject}: {lessons:,} lessons about {len(split.facts)} facts, {organism.lies:,} of them lies,"
-        f" taught in {organism.rounds} rounds to a loss of {organism.loss:.4f}."
+        f"{organism.subject}: {lessons:,} lessons in each round about {len(split.facts)} facts, {organism.lies:,} of"
+        f" them lies, taught in {organism.rounds} rounds to a loss of {organism.loss:.4f}."
     )
     if organism.facts_known is not None:
         yield (
