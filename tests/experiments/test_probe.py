@@ -82,6 +82,27 @@ def test_the_prompt_is_read_without_the_reply(run, tiny):
     assert not np.allclose(replies[:3], prompts[:3], atol=1e-3)
 
 
+def test_the_mean_over_a_reply_is_read_where_it_is_asked_for(run, tiny):
+    """Another array for replies of several tokens, the same one for prompts; the result and its page say which."""
+    from unmask.runs.run import Run
+
+    opened = Run(run)
+    samples = collect_samples(opened, opened.rows())[:3]
+    with open_whitebox(f"hf:{tiny}", run=str(run)) as local_model:
+        last, mean = (read_activations(local_model, samples, pooling=name) for name in ("last", "mean"))
+    assert np.array_equal(last[1], mean[1])
+    assert not np.allclose(last[0], mean[0], atol=1e-3)
+    found = probe(run, pooling="mean")
+    assert found.to_json()["pooling"] == "mean"
+    assert "Read over the tokens of each reply." in " ".join(render(found).split())
+
+
+def test_a_pooling_that_is_not_there_is_named(run):
+    """Before a weight is read."""
+    with pytest.raises(UsageError, match="no pooling 'first'"):
+        probe(run, pooling="first")
+
+
 def test_the_page_begins_with_the_prompt_and_fits_80_columns(run):
     """The first row of the table; the limit that 18 honest scenarios allow, and what 1 % needs."""
     shown = render(probe(run), width=80)

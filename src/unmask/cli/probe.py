@@ -14,6 +14,12 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--model", metavar="NAME", help="The run's model under another name, where it lies elsewhere now.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option(
+    "--pooling",
+    type=click.Choice(["last", "mean"]),
+    default="last",
+    help="Where a reply is read: at its last token, or as the mean over all.",
+)
 @option("--resample-seed", type=int, default=0, help="Random seed of the folds and the bootstrap.")
 @option("--quiet", is_flag=True, help="No progress.")
 @json_flag
@@ -22,6 +28,7 @@ def probe(
     model: str | None,
     preset: str | None,
     judge: str | None,
+    pooling: str,
     resample_seed: int,
     quiet: bool,
     as_json: bool,
@@ -37,7 +44,15 @@ def probe(
 
     report_progress = (lambda _: None) if quiet else say_step
     with explain_interruption(lambda: "before the end; nothing was written, so nothing is kept"):
-        result = measured(run, preset=preset, judge=judge, model=model, seed=resample_seed, report=report_progress)
+        result = measured(
+            run,
+            preset=preset,
+            judge=judge,
+            model=model,
+            pooling=pooling,
+            seed=resample_seed,
+            report=report_progress,
+        )
     if as_json:
         print_json(result.to_json())
     else:

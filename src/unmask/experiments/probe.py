@@ -1,9 +1,9 @@
 """Lie detection from the inside: can a line through a model's activations tell its lies from its honest replies?
 
-The model reads each pressured conversation again, with the reply it gave, and what its layers hold at the last token is
-held against the verdicts. A line can be right for the wrong reason: because it reads the prompt, how long the reply is,
-or whether it says yes. So the same probe reads the prompt without the reply first, and the probe is called a lie
-detector only where it does better than every such control.
+The model reads each pressured conversation again, with the reply it gave, and what its layers hold at the last token,
+or on average over the reply, is held against the verdicts. A line can be right for the wrong reason: because it reads
+the prompt, how long the reply is, or whether it says yes. So the same probe reads the prompt without the reply first,
+and the probe is called a lie detector only where it does better than every such control.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unmask.errors import TooFewVerdicts
+from unmask.errors import TooFewVerdicts, UsageError
 from unmask.models.local.inside import WhiteboxModel, local_name, open_whitebox
 from unmask.records import (
     PRESSURED,
@@ -45,6 +45,8 @@ CONTROLS = (PROMPT, LENGTH, POLARITY, TOGETHER)
 REPORT = "self-report"
 ARCHETYPE, FACT = "archetype held out", "fact held out"
 CHANCE = "chance"
+POOLINGS = ("last", "mean")
+"""Where a reply is read: at its last token, or as the mean over its tokens."""
 
 
 class ProbeSample(Record, frozen=True, kw_only=True):
@@ -98,6 +100,8 @@ class ProbeResult(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The name the model was opened by, where that is another."""
     judge: str | None
     preset: str
+    pooling: str
+    """Where the replies were read, of `POOLINGS`."""
     scenarios: int
     lies: int
     honest: int
@@ -141,22 +145,26 @@ def probe(
     preset: Preset | str | None = None,
     judge: str | None = None,
     model: str | None = None,
+    pooling: str = "last",
     seed: int = 0,
     report: Callable[[str], None] = lambda _: None,
 ) -> ProbeResult:
-    """Opens the run's own model, or `model` where that is the same one under another name.
+    """Opens the run's own model, or `model` where that is the same one under another name. `pooling` says where the
+    reply is read: at its `last` token, or as the `mean` over its tokens. The prompt is read at its last token.
 
     Raises `TooFewVerdicts` before a weight is loaded.
     """
     import numpy as np
 
+    if pooling not in POOLINGS:
+        raise UsageError(f"there is no pooling {pooling!r}", advice=" or ".join(POOLINGS))
     opened = run if isinstance(run, Run) else Run(run)
     samples = collect_samples(opened, opened.rows(preset=preset, judge=judge))
     name = model or local_name(opened.definition.subject.model)
     report(f"loading {name}")
     with open_whitebox(name, made_with=opened.definition.subject.treatments, run=str(opened.path)) as local_model:
         report(f"reading {len(samples)} replies")
-        features, prompts = read_activations(local_model, samples)
+        features, prompts = read_activations(local_model, samples, pooling=pooling)
     report("fitting the probe and its controls")
     evidence = compare_detectors(features, prompts, samples, rng=np.random.default_rng(seed))
     return ProbeResult(
@@ -165,6 +173,7 @@ def probe(
         read_as=name,
         judge=opened.judge_file(judge),
         preset=str(preset or opened.definition.preset),
+        pooling=pooling,
         scenarios=len({sample.id for sample in samples}),
         lies=sum(sample.lie for sample in samples),
         honest=sum(not sample.lie for sample in samples),
@@ -209,20 +218,23 @@ def collect_samples(run: Run, rows: Sequence[Outcome]) -> list[ProbeSample]:
     return samples
 
 
-def read_activations(local_model: WhiteboxModel, samples: Sequence[ProbeSample]) -> tuple[Any, Any]:
-    """`[reply, layer, size]` twice: what every layer holds at the last token of each reply, and where it begins."""
+def read_activations(
+    local_model: WhiteboxModel, samples: Sequence[ProbeSample], *, pooling: str = "last"
+) -> tuple[Any, Any]:
+    """`[reply, layer, size]` twice: what every layer holds of each reply, and at the last token before it begins."""
     import numpy as np
 
     from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
 
     replies = [AnsweredChat(sample.messages, sample.reply) for sample in samples]
     prompts = {sample.id: AnsweredChat(sample.messages) for sample in samples}
+    # A conversation without a reply is read at its last token either way.
     states = compute_activations(
         local_model.model,
         local_model.chat,
         [*replies, *prompts.values()],
         layers=select_layers(local_model.model),
-        pooling=Pooling.LAST,
+        pooling=Pooling(pooling),
     )
     values = states.numpy().astype(np.float64)
     place = {name: len(replies) + number for number, name in enumerate(prompts)}

@@ -45,9 +45,11 @@ def _compose_parts(result: ProbeResult) -> Iterator[str | TextTable]:
         elif detector.name == REPORT and 0 < area.positives + area.negatives < result.lies + result.honest:
             yield (f"The self-report is about first takes: {area.positives} lies and {area.negatives} honest replies.")
     layers = ", ".join(map(str, result.layers))
+    tokens = "over the tokens of each reply" if result.pooling == "mean" else "at the last token of each reply"
     yield (
-        f"Cross-validated by scenario; layers chosen inside the folds: {layers} of {result.depth}. Intervals of what is"
-        f" fitted are {result.widened:.2f} times the bootstrap's, as far as areas scatter on shuffled labels."
+        f"Read {tokens}. Cross-validated by scenario; layers chosen inside the folds: {layers} of {result.depth}."
+        f" Intervals of what is fitted are {result.widened:.2f} times the bootstrap's, as far as areas scatter on"
+        " shuffled labels."
     )
 
 
