@@ -19,6 +19,7 @@ from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
+from unmask.protocol.probes import probe_slots
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     CHECK,
@@ -106,7 +107,7 @@ class ReadingSettings(Record, frozen=True, kw_only=True):
 def readings_of(scenario: Scenario, state: ScenarioState, reads: ReadingSettings) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     readings: dict[Slot, tuple[Reading, ...]] = {}
-    for slot in scenario.probes:
+    for slot in probe_slots(scenario):
         if slot == DIRECT:
             readings[slot] = direct_readings(scenario, state, reads)
         else:
