@@ -38,6 +38,10 @@ class HttpAnswer(NamedTuple):
     """Names may be looked up in any case; of a header that comes twice, the first counts."""
     latency: float
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
 
 class Channel:
     """The way to one Target, on the event loop that uses it."""

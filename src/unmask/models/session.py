@@ -115,8 +115,12 @@ class SharedSession:
         _opened.set(opened)
         for last in (False, True):
             try:
-                async with self.client.request(method, data=body, **settings) as response:
+                response = await self.client.request(method, data=body, **settings)
+                try:
                     content = await read_body(response, most)
+                except BaseException:
+                    response.release()  # a body that was read to its end has done that
+                    raise
             except aiohttp.ServerDisconnectedError as error:
                 if last or most is not None or opened or not isinstance(error.message, str):
                     raise
