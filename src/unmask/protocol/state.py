@@ -80,17 +80,19 @@ class ScenarioState:
     def settled_readings(self, how: object) -> dict[tuple[Slot, int], Reading]:
         """Readings of takes that cannot change any more under these settings: more lines only add, so what has been
         read stays read. Other settings start afresh."""
-        self._begin_settings(how)
+        if self._settled_for is not how:
+            self._begin_settings(how)
         return self._settled
 
     def readings_by_rule(self, how: object) -> dict[tuple[Slot, str], Reading | None]:
         """What rules make of texts under these settings, once that cannot change any more: `None` where a judge has to
         look. It often has not answered when the planner looks again."""
-        self._begin_settings(how)
+        if self._settled_for is not how:
+            self._begin_settings(how)
         return self._ruled
 
     def _begin_settings(self, how: object) -> None:
-        if self._settled_for is not how and self._settled_for != how:
+        if self._settled_for != how:
             self._settled_for, self._settled, self._ruled = how, {}, {}
 
     def choices(self) -> Iterator[tuple[tuple[Slot, int], Choice]]:
