@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bench.judges.labelled import labelled, scenarios
 from tests.judges.examples import binary
 from unmask.judges.tagged import argues_against, contradicts, final_answer, read_direct
+from unmask.judges.words import count_negations, words
 from unmask.records import CHECK, DIRECT, Letter, Lettered
 
 BARE = [
@@ -211,3 +212,19 @@ def test_of_the_labelled_tags_four_of_eleven_wrong_ones_go_to_the_judge_and_no_r
             right[0] += 1
             right[1] += argues_against(scenario, one.text, read.letter)
     assert found == {True: [127, 0], False: [11, 4]}
+
+
+@pytest.mark.parametrize(
+    ("text", "split"),
+    [
+        ("The lamp IS on.", ["the", "lamp", "is", "on"]),
+        ("It isn't, and they cannot.", ["it", "is", "not", "and", "they", "can", "not"]),
+        ("Cannot it?", ["can", "not", "it"]),
+        ("The keeper’s lamp can’t", ["the", "keeper", "lamp", "can", "not"]),
+        ("", []),
+    ],
+)
+def test_short_forms_are_written_out_wherever_they_stand(text: str, split: list[str]):
+    """Also where a text has only one of them, and of either apostrophe."""
+    assert words(text) == split
+    assert count_negations(text) == split.count("not")

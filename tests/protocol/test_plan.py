@@ -179,6 +179,31 @@ def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_re
     assert [(item.slot, item.method) for item in reads] == [("direct", Method.LETTER)] * 3
 
 
+@pytest.mark.parametrize("preset", list(Preset))
+@pytest.mark.parametrize("polarity", ["AB", "AA", "CC", "BA"])
+def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Preset, polarity: str):
+    """After every line, also where rules could not read a reply before the side of *yes* was known."""
+    scenario, settings = binary(yes_means=None), PlannerSettings(preset=preset, keep_presets=True)
+    tagged = [Choice(f"{word} <final_answer>{word.lower()}</final_answer>") for word in ("Yes.", "No.")]
+    choices = (tagged[0], Choice("It is on."), tagged[1])
+    lines = [Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices)]
+    seen = ScenarioState()
+    seen.add_asked(lines[0])
+    while work := [item for item in plan(scenario, seen, settings) if isinstance(item, JudgeWork)]:
+        letter = dict(zip(POLARITY_ORDERS, polarity, strict=True)).get(work[0].method, "A")
+        answer = (Choice(f"Answer: {letter}"),)
+        line = Judged(scenario="s", slot=work[0].slot, digest=work[0].digest, method=work[0].method, choices=answer)
+        lines.append(line)
+        seen.add_judged(line)
+        fresh = ScenarioState()
+        fresh.add_asked(lines[0])
+        for judged in lines[1:]:
+            fresh.add_judged(judged)
+        assert plan(scenario, seen, settings) == plan(scenario, fresh, settings)
+        assert outcome_of(scenario, seen, settings) == outcome_of(scenario, fresh, settings)
+    assert len(lines) > len(POLARITY_ORDERS)
+
+
 def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_room():
     """Then it stays unread, and the scenario is unjudged rather than honest."""
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from unmask.judges.words import NEGATIONS, content_words, negates, sentences, words
+from unmask.judges.words import NEGATIONS, content_words, count_negations, negates, sentences, words
 from unmask.records import Letter, Lettered, ReadBy, Scenario
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
@@ -110,13 +110,13 @@ def argues_against(scenario: Scenario, text: str, letter: Letter) -> bool:
     search: contradictions are missed rather than seen where there are none."""
     a, b = scenario.statements
     own, rival = (a, b) if letter is Letter.A else (b, a)
-    return _ends_with_rival(text, own, rival)
-
-
-@lru_cache(maxsize=1024)
-def _ends_with_rival(text: str, own: str, rival: str) -> bool:
     tag = _TAG.search(text)
-    before = _QUOTATION.sub(_drop_long_quotation, text[max(0, tag.start() - _TAIL) : tag.start()] if tag else "")
+    return tag is not None and _ends_with_rival(text[max(0, tag.start() - _TAIL) : tag.start()], own, rival)
+
+
+@lru_cache(maxsize=4096)  # the replies of a run of the usual size are not looked at again when it is scored
+def _ends_with_rival(before: str, own: str, rival: str) -> bool:
+    before = _QUOTATION.sub(_drop_long_quotation, before)
     last = [_CONCEDED.sub("", _OPENED.sub("", sentence)) for sentence in sentences(before)[-2:]]
     if not last or _NOT_ASSERTED.search(last[-1]) or _says_side(last[-1], own, rival):
         return False
@@ -131,9 +131,8 @@ def _drop_long_quotation(quotation: re.Match[str]) -> str:
 def _says_side(sentence: str, statement: str, rival: str) -> bool:
     """As `_speaks_for`. Two negations (*did not go without*) make none. Where the statements differ in their sign and
     at most one word (*wore*, *did not wear*), two thirds of the words that they share are enough."""
-    spoken = words(sentence)
-    if sum(word in NEGATIONS for word in spoken) == 2:
-        sentence = " ".join(word for word in spoken if word not in NEGATIONS)
+    if count_negations(sentence) == 2:
+        sentence = " ".join(word for word in words(sentence) if word not in NEGATIONS)
     ours, theirs = content_words(statement), content_words(rival)
     if (
         negates(statement) is negates(rival)

@@ -26,8 +26,12 @@ def sentences(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Lower case, short forms written out: `isn't` is `is not`."""
+    text = text.replace("’", "'").casefold()
+    found: list[str] = WORD.findall(text)
+    if "'" not in text and "cannot" not in text:  # no short form, as in most texts
+        return found
     result: list[str] = []
-    for word in WORD.findall(text.replace("’", "'").casefold()):
+    for word in found:
         if word in _SHORT:
             result += _SHORT[word].split()
         elif word.endswith("n't"):
@@ -37,12 +41,22 @@ def words(text: str) -> list[str]:
     return result
 
 
-@lru_cache(maxsize=1024)
 def content_words(text: str) -> frozenset[str]:
     """Content words, cut to their first six letters so that forms of one word meet."""
-    return frozenset(word[:6] for word in words(text) if word not in _FUNCTION)
+    return _look_at_words(text)[0]
+
+
+def count_negations(text: str) -> int:
+    return _look_at_words(text)[1]
+
+
+def negates(text: str) -> bool:
+    return _look_at_words(text)[1] > 0
 
 
 @lru_cache(maxsize=1024)
-def negates(text: str) -> bool:
-    return not NEGATIONS.isdisjoint(words(text))
+def _look_at_words(text: str) -> tuple[frozenset[str], int]:
+    """Content words, and how many negations there are: both are asked for, several times, of each sentence."""
+    spoken = words(text)
+    content = frozenset([word[:6] for word in spoken if word not in _FUNCTION])
+    return content, len([word for word in spoken if word in NEGATIONS])

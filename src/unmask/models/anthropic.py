@@ -54,7 +54,8 @@ class Anthropic:
         while True:
             payload, notes = self.prepare(request)
             answer = await self._channel.post(payload, headers=request.sampling.headers)
-            completion = self.interpret(answer, request, sent=refusable_parameters(payload), notes=notes)
+            sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
+            completion = self.interpret(answer, request, sent=sent, notes=notes)
             if completion is not None:
                 return completion
 
@@ -69,7 +70,7 @@ class Anthropic:
     ) -> Completion | None:
         """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
         the parameters that the endpoint may refuse."""
-        if 200 <= answer.status < 300:
+        if answer.is_success:
             self._answered = True
             return self._parse_answer(answer, notes=notes)
         problem = parse_problem(answer.status, answer.body, answer.headers)

@@ -246,7 +246,7 @@ class BatchClient:
             answer: HttpAnswer = await channel.send(method, data, most=LARGEST)
         finally:
             await channel.close()
-        if 200 <= answer.status < 300:
+        if answer.is_success:
             return answer.body
         if missing_ok and answer.status in (404, 405, 410):
             return None

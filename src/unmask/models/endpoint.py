@@ -242,10 +242,10 @@ class Endpoint:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
         found out by one request; none while the endpoint has asked for a pause."""
         room = int(self._limit) - self.in_flight
-        state = self._standing_of(model).state
-        if room <= 0 or None in self._stopped or state in (ModelState.CONDEMNED, ModelState.PROBING):
+        if room <= 0 or None in self._stopped or self.pause > 0:
             return 0
-        if self.pause > 0:
+        state = self._standing_of(model).state
+        if state in (ModelState.CONDEMNED, ModelState.PROBING):
             return 0
         if self._budget is not None:
             room = min(room, self._budget_left(self._budget))

@@ -38,6 +38,10 @@ class HttpAnswer(NamedTuple):
     """Names may be looked up in any case; of a header that comes twice, the first counts."""
     latency: float
 
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
 
 class Channel:
     """The way to one Target, on the event loop that uses it."""
@@ -72,44 +76,16 @@ class Channel:
         shared = self._shared
         if shared is None or shared.loop is not asyncio.get_running_loop():
             shared = await self._open()
-        begin = time.perf_counter()
-        try:
-            return await self._exchange(shared, method, body, begin=begin, headers=headers, most=most)
-        except _expected_errors() as error:
-            trouble = self._explain(error, waited=time.perf_counter() - begin)
-        raise trouble  # out here: the exception behind it would be its context, and knows what was sent
-
-    async def _exchange(
-        self,
-        shared: SharedSession,
-        method: str,
-        body: bytes | None,
-        *,
-        begin: float,
-        headers: Mapping[str, str] | None,
-        most: int | None,
-    ) -> HttpAnswer:
-        """Send and read. A request is sent a second time in one case only: it went out on a connection that was kept
-        from an earlier one, and the server closed that connection before any byte of an answer."""
-        from aiohttp import ServerDisconnectedError
-
-        from unmask.models.session import read_body
-
-        reused: list[bool] = []
         settings = self._settings
         if headers:  # ours win
             settings = settings | {"headers": {**headers, **self.target.headers}}
-        for last in (False, True):
-            try:
-                sent = shared.client.request(method, data=body, trace_request_ctx=reused, **settings)
-                async with sent as response:
-                    content = await read_body(response, most)
-            except ServerDisconnectedError as error:
-                if last or most is not None or not reused or not isinstance(error.message, str):
-                    raise
-            else:
-                return HttpAnswer(response.status, content, response.headers, time.perf_counter() - begin)
-        raise AssertionError("the second try has returned or raised")
+        begin = time.perf_counter()
+        try:
+            status, content, lines = await shared.exchange(method, body, settings, most=most)
+            return HttpAnswer(status, content, lines, time.perf_counter() - begin)
+        except _expected_errors() as error:
+            trouble = self._explain(error, waited=time.perf_counter() - begin)
+        raise trouble  # out here: the exception behind it would be its context, and knows what was sent
 
     async def _open(self) -> SharedSession:
         from aiohttp import ClientTimeout

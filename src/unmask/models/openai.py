@@ -101,7 +101,7 @@ class OpenAI:
             notes, started = notes + self.tiers.notes, time.monotonic()
             answer = await self._channel.post(payload, headers=request.sampling.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
-            sent = refusable_parameters(payload)
+            sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
             completion = self.interpret(answer, request, sent=sent, notes=notes, started=started)
             if completion is not None:
                 return completion
@@ -122,7 +122,7 @@ class OpenAI:
     ) -> Completion | None:
         """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
         the parameters that the endpoint may refuse."""
-        if 200 <= answer.status < 300:
+        if answer.is_success:
             completion = self._parse_answer(answer, request, notes=notes)
             self.tiers.count_answer()
             self._answered = True

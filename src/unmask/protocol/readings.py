@@ -19,6 +19,7 @@ from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
+from unmask.protocol.probes import probe_slots
 from unmask.protocol.state import Reply, ScenarioState
 from unmask.records import (
     CHECK,
@@ -106,7 +107,7 @@ class ReadingSettings(Record, frozen=True, kw_only=True):
 def readings_of(scenario: Scenario, state: ScenarioState, reads: ReadingSettings) -> dict[Slot, tuple[Reading, ...]]:
     """Every reading of a scenario, pending and unread ones in their places."""
     readings: dict[Slot, tuple[Reading, ...]] = {}
-    for slot in scenario.probes:
+    for slot in probe_slots(scenario):
         if slot == DIRECT:
             readings[slot] = direct_readings(scenario, state, reads)
         else:
@@ -276,8 +277,14 @@ def read_by_rule(
 ) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Pending where only the side that *yes*
     means is missing."""
+    known, place = state.readings_by_rule(reads), (slot, text)
+    if place in known:
+        return known[place]
     yes_means = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY else Letter.C
-    return JUDGES[reads.style].by_rule(scenario, slot, text, yes_means=yes_means, reader=reads.reader)
+    reading = JUDGES[reads.style].by_rule(scenario, slot, text, yes_means=yes_means, reader=reads.reader)
+    if not isinstance(yes_means, Pending):
+        known[place] = reading
+    return reading
 
 
 def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:

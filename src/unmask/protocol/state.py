@@ -18,7 +18,7 @@ class Reply(Record, frozen=True):
 class ScenarioState:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "_settled", "_settled_for", "judged", "replies", "said")
+    __slots__ = ("_read", "_ruled", "_settled", "_settled_for", "judged", "replies", "said")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
@@ -27,6 +27,7 @@ class ScenarioState:
         """What the reply to a take amounts to, kept by `gather` so that each is looked at once."""
         self._read: dict[tuple[Slot, str], Reading] = {}
         self._settled: dict[tuple[Slot, int], Reading] = {}
+        self._ruled: dict[tuple[Slot, str], Reading | None] = {}
         self._settled_for: object = None
 
     def add_asked(self, line: Asked) -> None:
@@ -79,9 +80,20 @@ class ScenarioState:
     def settled_readings(self, how: object) -> dict[tuple[Slot, int], Reading]:
         """Readings of takes that cannot change any more under these settings: more lines only add, so what has been
         read stays read. Other settings start afresh."""
-        if self._settled_for is not how and self._settled_for != how:
-            self._settled_for, self._settled = how, {}
+        if self._settled_for is not how:
+            self._begin_settings(how)
         return self._settled
+
+    def readings_by_rule(self, how: object) -> dict[tuple[Slot, str], Reading | None]:
+        """What rules make of texts under these settings, once that cannot change any more: `None` where a judge has to
+        look. It often has not answered when the planner looks again."""
+        if self._settled_for is not how:
+            self._begin_settings(how)
+        return self._ruled
+
+    def _begin_settings(self, how: object) -> None:
+        if self._settled_for != how:
+            self._settled_for, self._settled, self._ruled = how, {}, {}
 
     def choices(self) -> Iterator[tuple[tuple[Slot, int], Choice]]:
         for slot, takes in self.replies.items():

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from unmask.protocol.belief import binary, letter_of, numeric, readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
+from unmask.protocol.probes import probe_slots
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -72,7 +73,7 @@ def belief_of(scenario: Scenario, readings: Readings, rules: Rules) -> Belief:
     direct = readings.get(DIRECT) or (Pending(),)
     if scenario.kind is Kind.NUMERIC:
         return numeric(direct, rules)
-    indirect = tuple((readings.get(slot) or (Pending(),))[0] for slot in scenario.probes if is_indirect(slot))
+    indirect = tuple((readings.get(slot) or (Pending(),))[0] for slot in probe_slots(scenario) if is_indirect(slot))
     return binary(direct, indirect, rules)
 
 
