@@ -7,7 +7,6 @@ import sys
 import sysconfig
 from contextlib import chdir
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
@@ -48,15 +47,14 @@ print(prompts_hash())
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder into which a freshly built wheel is unpacked: it holds no more than Python files and data. The call
-    is the one with which pip has a wheel built; pip itself would take most of the time."""
+    """The folder into which pip has installed a freshly built wheel. The call that builds it is the one pip makes."""
     from hatchling.build import build_wheel
 
     folder = tmp_path_factory.mktemp("wheel")
     with chdir(ROOT):
         wheel = build_wheel(str(folder))
-    with ZipFile(folder / wheel) as packed:
-        packed.extractall(folder / "installed")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*install, folder / "installed", folder / wheel], check=True)
     return folder / "installed"
 
 
