@@ -74,9 +74,17 @@ def name_of(path: Path) -> str:
     return path.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__").removesuffix("__init__")
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All of a tree. Walking through it takes longer than what most tests look for in it."""
+    return tuple(ast.walk(tree))
+
+
 def imports(tree: ast.AST) -> Iterator[str]:
     """Full dotted names of everything imported anywhere in a module, also inside functions and for typing only."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)
@@ -172,7 +180,7 @@ def test_functions_stay_short():
     long = [
         f"{module}: {node.name}"
         for module, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
@@ -194,19 +202,28 @@ DOCUMENTED = {"os._exit"}
 """Names with an underscore that the documentation of Python describes."""
 
 
+def dotted_name(node: ast.expr) -> str | None:
+    """`a.b.c` for what is written so, `None` for an attribute of anything but a name."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(words)]) if isinstance(node, ast.Name) else None
+
+
 def private_names(tree: ast.AST) -> set[str]:
     """Private names of the standard library that a module imports or reaches through an import."""
     used, meaning = set(imports(tree)), {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
                 meaning[alias.asname or alias.name.split(".")[0]] = above + (
                     alias.name if above or alias.asname else alias.name.split(".")[0]
                 )
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.fullmatch(r"\w+(\.\w+)+", ast.unparse(node)):
-            root, _, rest = ast.unparse(node).partition(".")
+    for node in nodes(tree):
+        if isinstance(node, ast.Attribute) and (name := dotted_name(node)):
+            root, _, rest = name.partition(".")
             used.add(f"{meaning.get(root, '')}.{rest}")
     private = {name for name in used if re.search(r"(^|\.)_(?!_)", name)} - DOCUMENTED
     return {name for name in private if name.split(".")[0] in sys.stdlib_module_names}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -46,13 +47,14 @@ print(prompts_hash())
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder into which pip has installed a freshly built wheel."""
+    """The folder into which pip has installed a freshly built wheel. The call that builds it is the one pip makes."""
+    from hatchling.build import build_wheel
+
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*build, "--wheel-dir", folder, ROOT], check=True)
-    (wheel,) = folder.glob("*.whl")
+    with chdir(ROOT):
+        wheel = build_wheel(str(folder))
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
-    subprocess.run([*install, folder / "installed", wheel], check=True)
+    subprocess.run([*install, folder / "installed", folder / wheel], check=True)
     return folder / "installed"
 
 

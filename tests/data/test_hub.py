@@ -1,6 +1,6 @@
 """`cais/MASK` from a hub, over real HTTP on loopback.
 
-Each test runs a Python of its own: the hub client reads its settings when it is imported.
+Each test has a process of its own that has not imported the hub client, which reads its settings when it is imported.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.forked import forker
 from tests.data.hub_server import Hub, serving
 from tests.data.made import as_rows, many, write_parquet
 from unmask.data.dataset import LoadOptions
@@ -27,6 +27,7 @@ MAIN = "a" * 40
 SETS = many(**dict.fromkeys(Archetype, 2))
 PROGRAM = """
 import json, sys
+assert "huggingface_hub" not in sys.modules
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.errors import UnmaskError
@@ -56,13 +57,12 @@ def hub(files: dict[str, bytes]) -> Hub:
 
 
 def fetch(tmp_path: Path, address: str, *, source: str = "cais/MASK", revision: str = "", token: str = "") -> Any:
-    """What a fresh process gets from the hub at this address."""
+    """What a process that has not met a hub before gets from the one at this address."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("HF_") and "PROXY" not in name.upper()
     }
     env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": token, "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", PROGRAM, source, revision]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = forker().run(["-c", PROGRAM, source, revision], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

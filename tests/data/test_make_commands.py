@@ -13,6 +13,7 @@ from tests.data.complete import binary
 from tests.data.test_commands import run
 from tests.data.test_template import filled
 from unmask.cli.data import data
+from unmask.data import seal
 from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.errors import DataError, MissingError, UsageError
@@ -121,6 +122,13 @@ def test_a_form_that_is_not_there_is_missing(tmp_path: Path):
         run("new", "--from", str(tmp_path / "nowhere.toml"))
 
 
+@pytest.fixture
+def cheap_seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guess takes no time; `test_seal` says what it has to cost."""
+    monkeypatch.setattr(seal, "COST", 2**4)
+
+
+@pytest.mark.usefixtures("cheap_seal")
 def test_seal_and_open_give_the_same_file_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Byte for byte, with the passphrase from the variable."""
     plain, sealed, back = tmp_path / "a.jsonl", tmp_path / "a.sealed", tmp_path / "b.jsonl"
@@ -132,6 +140,7 @@ def test_seal_and_open_give_the_same_file_back(tmp_path: Path, monkeypatch: pyte
     assert "1 scenarios" in run("check", str(sealed))
 
 
+@pytest.mark.usefixtures("cheap_seal")
 def test_a_wrong_passphrase_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Not even an empty one."""
     plain, sealed, back = tmp_path / "a.jsonl", tmp_path / "a.sealed", tmp_path / "b.jsonl"

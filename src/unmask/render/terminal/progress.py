@@ -270,8 +270,11 @@ def break_silence(name: str) -> Iterator[None]:
                     print(f"{step} … {time.monotonic() - started:.0f} s so far", file=sys.stderr, flush=True)
                 note_output()
 
-    threading.Thread(target=watch, name="silence", daemon=True).start()
+    watcher = threading.Thread(target=watch, name="silence", daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         ended.set()
+        # Python aborts if it ends while a thread is inside `print`. A terminal that takes no text may hold it forever.
+        watcher.join(1.0)
