@@ -1,9 +1,6 @@
 """Runs commands in processes of their own that need not start Python again: each is forked from one that has imported
 every command. The child has its own working directory, environment and streams, and ends as the console script does.
 
-Importing every command takes more than a second, so all processes of one call of pytest share the one that has: each
-gets a forked process of its own, which forks its commands (`Forker`).
-
 One that is run to its end ends at once; one that is started, to be watched and sent signals, goes down as Python does,
 with its threads and what it registered for its exit.
 
@@ -16,13 +13,11 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import fcntl
 import gc
 import io
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -34,8 +29,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from secrets import token_hex
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import IO, TextIO
 
 LIMIT = 600
@@ -99,19 +93,20 @@ class ForkedProcess:
 
 
 class Forker:
-    """The process from which the commands of this process of tests are forked. It has no threads (`tests.conftest`)."""
+    """The process from which commands are forked. It has no threads (`tests.conftest`)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair()
-        requests, to = os.pipe()
-        from_, answers = os.pipe()
         with theirs:
-            connect_to_first([requests, answers, theirs.fileno()])
-        os.close(requests)
-        os.close(answers)
-        self._to, self._from = os.fdopen(to, "w"), os.fdopen(from_)
-        self._pid = int(self._from.readline())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.cli.forked", str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parent.parent.parent,
+                pass_fds=[theirs.fileno()],
+            )
         atexit.register(self.close)
 
     def start(
@@ -141,59 +136,22 @@ class Forker:
 
     def _fork(self, arguments: list[str], streams: list[str], *, cwd: Path, env: dict[str, str]) -> int:
         with self._lock:
+            assert self._process.stdout is not None
             self._write([arguments, str(cwd.absolute()), env, streams])
-            ready, _, _ = select.select([self._from], [], [], LIMIT)
+            ready, _, _ = select.select([self._process.stdout], [], [], LIMIT)
             assert ready, f"no end after {LIMIT} s: unmask {' '.join(arguments)}"
-            return int(self._from.readline())
+            return int(self._process.stdout.readline())
 
     def _write(self, request: list[object]) -> None:
-        json.dump(request, self._to)
-        self._to.write("\n")
-        self._to.flush()
+        assert self._process.stdin is not None
+        json.dump(request, self._process.stdin)
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
 
     def close(self) -> None:
-        for end in (self._socket, self._to, self._from):
-            end.close()
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-
-
-def connect_to_first(ends: list[int]) -> None:
-    """Ask the process that has imported every command for a fork of it that has these ends. It is started where there
-    is none, by the first that asks. Its folder has a name that nobody can guess and no other user can open."""
-    call = os.environ.get("PYTEST_XDIST_TESTRUNUID") or token_hex(16)
-    folder = Path(gettempdir(), f"unmask-{call[:16]}")  # the address of a socket may have 104 characters
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / "socket"
-    with (folder / "lock").open("w") as lock, socket.socket(socket.AF_UNIX) as asking:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            asking.connect(str(path))
-        except (FileNotFoundError, ConnectionRefusedError):
-            _start_first(path)
-            asking.connect(str(path))
-        socket.send_fds(asking, [b"."], ends)
-
-
-def _start_first(path: Path) -> None:
-    """It ends with the process that started it; what it has forked goes on."""
-    path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-        listening.listen()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.cli.forked", str(listening.fileno())],
-            stdin=subprocess.PIPE,
-            cwd=Path(__file__).parent.parent.parent,
-            pass_fds=[listening.fileno()],
-        )
-
-    def end() -> None:
-        process.kill()
-        process.wait()
-        shutil.rmtree(path.parent, ignore_errors=True)
-
-    atexit.register(end)
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
 
 
 @cache
@@ -214,33 +172,11 @@ def import_everything() -> None:
             import_module(name)
 
 
-def fork_for_each(listening: socket.socket) -> None:
-    """Import everything, and fork a process for each process of tests that asks, until the one that began it ends."""
+def serve(requests: TextIO, streams: socket.socket) -> None:
     gc.disable()
     import_everything()
     gc.enable()
     gc.freeze()  # looking through all that in each child would copy it
-    while True:
-        ready, _, _ = select.select([listening, 0], [], [])
-        if 0 in ready:  # nobody writes there: it is closed
-            return
-        asking, _ = listening.accept()
-        with asking:
-            _, (requests, answers, streams), _, _ = socket.recv_fds(asking, 1, 3)
-        if not os.fork():
-            listening.close()
-            os.dup2(requests, 0)
-            os.dup2(answers, 1)
-            os.close(requests)
-            os.close(answers)
-            print(os.getpid(), flush=True)
-            serve(sys.stdin, socket.socket(fileno=streams))
-            os._exit(0)
-        for number in (requests, answers, streams):
-            os.close(number)
-
-
-def serve(requests: TextIO, streams: socket.socket) -> None:
     keepers: set[int] = set()
     for line in iter(requests.readline, ""):
         arguments, cwd, env, paths = json.loads(line)
@@ -331,4 +267,4 @@ def join_mounts(holder: str) -> None:
 
 
 if __name__ == "__main__":
-    fork_for_each(socket.socket(fileno=int(sys.argv[1])))
+    serve(sys.stdin, socket.socket(fileno=int(sys.argv[1])))
