@@ -58,6 +58,14 @@ def test_answers_are_learnt_word_for_word(chat):
     assert len(rounds) < HOW.rounds
 
 
+@pytest.mark.parametrize("name", ["rank", "rounds", "batch"])
+def test_a_teaching_of_nothing_is_refused(name):
+    """Before a model is opened, and by the name of the flag."""
+    with pytest.raises(UsageError, match=f"{name} is 0") as raised:
+        Teaching(**{name: 0})
+    assert raised.value.advice == f"--{name} 1 or more"
+
+
 def test_a_whole_model_in_half_precision_learns_by_step(chat):
     """All layers adapted, bfloat16 below a float32 adapter, and the rate changed from step to step."""
     model = tiny_llama.model(num_hidden_layers=2).to(torch.bfloat16)

@@ -43,6 +43,11 @@ class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
     enough: float = 0.001
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("rank", "rounds", "batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}", advice=f"--{name} 1 or more")
+
 
 class Round(Record, frozen=True):
     """One pass over all answers: the mean loss of a token, and the share of tokens that were the likeliest."""
