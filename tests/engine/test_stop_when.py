@@ -236,7 +236,7 @@ def test_a_run_killed_again_and_again_stops_after_the_same_scenarios(tmp_path: P
         total = sum(served.stats()["answered"].values())
         served.reset()
         out = tmp_path / "killed"
-        for point in (total // 4, total // 2):
+        for point in (total // 5, total // 3):
             process = forker().start(
                 ["run", *run_flags(served, path, out, *flags, "--quiet")], cwd=ROOT, env=dict(os.environ)
             )

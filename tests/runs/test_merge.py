@@ -253,8 +253,8 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Pa
         data, folder = tmp_path / "parts" / "p.jsonl", tmp_path / "parts" / "run"
         paths = [folder / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
-        process = start_run(*flags)
-        until(served, 40, process)
+        process = start_run(*flags, "--max-connections", "1")  # slow enough to be killed in the middle
+        until(served, 20, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert Run(paths[1]).score().undecided

@@ -27,11 +27,11 @@ def sentences(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Lower case, short forms written out: `isn't` is `is not`."""
     text = text.replace("’", "'").casefold()
-    found: list[str] = WORD.findall(text)
+    as_written: list[str] = WORD.findall(text)
     if "'" not in text and "cannot" not in text:  # no short form, as in most texts
-        return found
+        return as_written
     result: list[str] = []
-    for word in found:
+    for word in as_written:
         if word in _SHORT:
             result += _SHORT[word].split()
         elif word.endswith("n't"):

@@ -277,13 +277,13 @@ def read_by_rule(
 ) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Pending where only the side that *yes*
     means is missing."""
-    known, place = state.readings_by_rule(reads), (slot, text)
-    if place in known:
-        return known[place]
+    settled, place = state.readings_by_rule(reads), (slot, text)
+    if place in settled:
+        return settled[place]
     yes_means = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY else Letter.C
     reading = JUDGES[reads.style].by_rule(scenario, slot, text, yes_means=yes_means, reader=reads.reader)
     if not isinstance(yes_means, Pending):
-        known[place] = reading
+        settled[place] = reading
     return reading
 
 
