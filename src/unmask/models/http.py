@@ -81,7 +81,7 @@ class Channel:
             settings = settings | {"headers": {**headers, **self.target.headers}}
         begin = time.perf_counter()
         try:
-            status, content, lines = await shared.exchange(method, body, settings, most=most)
+            status, content, lines = await shared.send_and_read(method, body, settings, most=most)
             return HttpAnswer(status, content, lines, time.perf_counter() - begin)
         except _expected_errors() as error:
             trouble = self._explain(error, waited=time.perf_counter() - begin)

@@ -105,7 +105,7 @@ class SharedSession:
         )
         self._tls: ssl.SSLContext | None = None
 
-    async def exchange(
+    async def send_and_read(
         self, method: str, body: bytes | None, settings: dict[str, Any], *, most: int | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send and read: status, body and headers. A request is sent a second time in one case only: it went out on a
