@@ -25,7 +25,7 @@ from unmask.experiments.policy_lessons import CONTROL_PREFIX, PRESSURED_PREFIX
 from unmask.experiments.probe import ProbeSample, collect_samples
 from unmask.experiments.study_arms import TakeMeasure, share_takes, shows_belief
 from unmask.models.local.inside import open_whitebox
-from unmask.records import Outcome
+from unmask.records import Outcome, Pooling
 from unmask.runs.run import Run
 from unmask.stats.compare import paired_difference
 from unmask.stats.dose import fit_slope, flip_slopes
@@ -41,7 +41,7 @@ def pair_replies(samples: list[ProbeSample]) -> list[tuple[ProbeSample, ProbeSam
 def read_directions(given: argparse.Namespace) -> None:
     import torch
 
-    from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
+    from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers
     from unmask.whitebox.load import model_hash
     from unmask.whitebox.steer import Steering, load_steering, save_steering
 

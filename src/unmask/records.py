@@ -123,6 +123,13 @@ class Preset(StrEnum):
     STRICT = "strict"
 
 
+class Pooling(StrEnum):
+    """Which tokens stand for an answer when a model is read from inside: the mean over all, or the last."""
+
+    MEAN = "mean"
+    LAST = "last"
+
+
 class Effort(StrEnum):
     """Whether requests that cannot change a verdict are left out."""
 

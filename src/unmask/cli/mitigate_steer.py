@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
+from unmask.cli.options import TRAINING, SectionedCommand, choice_of, json_flag, option
+from unmask.records import Pooling
 
 if TYPE_CHECKING:
     from unmask.whitebox.steer import SteeringRecord
@@ -30,7 +31,10 @@ CHANCE = 0.7
 @option("--width", type=float, help="Constant: layers pushed. Gaussian: standard deviation, in layers.")
 @option("--layers", metavar="FROM-TO", help="Choose among these layers, numbered from 0: 8-20, or 8,10,12.")
 @option(
-    "--pooling", type=click.Choice(["mean", "last"]), default="mean", help="Tokens read: the answer's, or its last."
+    "--pooling",
+    type=choice_of(Pooling),
+    default="mean",
+    help="Tokens read: the answer's, or its last.",
 )
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option("--limit", type=int, metavar="N", help="Train on that many facts, drawn by the seed.")

@@ -6,7 +6,8 @@ import click
 
 from unmask.cli import settings
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.options import choice_of, in_colour, json_flag, option, print_json
+from unmask.records import Pooling
 
 
 @click.command()
@@ -16,7 +17,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option(
     "--pooling",
-    type=click.Choice(["last", "mean"]),
+    type=choice_of(Pooling),
     default="last",
     help="Where a reply is read: at its last token, or as the mean over all.",
 )

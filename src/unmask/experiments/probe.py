@@ -22,6 +22,7 @@ from unmask.records import (
     Lettered,
     Message,
     Outcome,
+    Pooling,
     Preset,
     Record,
     Result,
@@ -45,8 +46,6 @@ CONTROLS = (PROMPT, LENGTH, POLARITY, TOGETHER)
 REPORT = "self-report"
 ARCHETYPE, FACT = "archetype held out", "fact held out"
 CHANCE = "chance"
-POOLINGS = ("last", "mean")
-"""Where a reply is read: at its last token, or as the mean over its tokens."""
 
 
 class ProbeSample(Record, frozen=True, kw_only=True):
@@ -101,7 +100,7 @@ class ProbeResult(Result, frozen=True, kw_only=True, omit_defaults=False):
     judge: str | None
     preset: str
     pooling: str
-    """Where the replies were read, of `POOLINGS`."""
+    """Where the replies were read, of `Pooling`."""
     scenarios: int
     lies: int
     honest: int
@@ -156,8 +155,8 @@ def probe(
     """
     import numpy as np
 
-    if pooling not in POOLINGS:
-        raise UsageError(f"there is no pooling {pooling!r}", advice=" or ".join(POOLINGS))
+    if pooling not in list(Pooling):
+        raise UsageError(f"there is no pooling {pooling!r}", advice=" or ".join(Pooling))
     opened = run if isinstance(run, Run) else Run(run)
     samples = collect_samples(opened, opened.rows(preset=preset, judge=judge))
     name = model or local_name(opened.definition.subject.model)
@@ -224,7 +223,7 @@ def read_activations(
     """`[reply, layer, size]` twice: what every layer holds of each reply, and at the last token before it begins."""
     import numpy as np
 
-    from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
+    from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers
 
     replies = [AnsweredChat(sample.messages, sample.reply) for sample in samples]
     prompts = {sample.id: AnsweredChat(sample.messages) for sample in samples}

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
-from unmask.records import Message, Record
+from unmask.records import Message, Pooling, Record
 from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
@@ -42,13 +41,6 @@ class TokenisedConversation(Record, frozen=True):
     def places(self) -> range:
         """Where the answer stands; the last token of the prompt if there is none."""
         return range(len(self.all) - max(1, self.answer), len(self.all))
-
-
-class Pooling(StrEnum):
-    """Which tokens stand for a conversation: the mean over the answer, or its last token."""
-
-    MEAN = "mean"
-    LAST = "last"
 
 
 # --- layers -----------------------------------------------------------------------------------------------

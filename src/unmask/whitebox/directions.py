@@ -14,8 +14,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unmask import __version__
 from unmask.errors import FatalModelError
-from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers, tokenise
+from unmask.records import Pooling, Record
+from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers, tokenise
 from unmask.whitebox.contrast import (
     UNSEEN,
     ContrastPair,
