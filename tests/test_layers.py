@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parent.parent / "src" / "unmask"
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "unmask"
 
 ROOMS = (
     *("errors", "records", "text", "files"),
@@ -173,6 +174,14 @@ def test_importing_loads_nothing_heavy(module, tmp_path):
     program = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & HEAVY
+
+
+def test_llama_cpp_is_imported_in_one_place():
+    """Its wheel cannot be imported on a bare Debian unless OpenMP is loaded first, in tests and benches too."""
+    pattern = re.compile(r"(?:import|from)\s+xllamacpp|\(\s*[\"']xllamacpp")
+    files = [path for folder in ("src", "tests", "bench", "studies", "tools") for path in (ROOT / folder).rglob("*.py")]
+    found = {path.relative_to(ROOT).as_posix() for path in files if pattern.search(path.read_text(encoding="utf-8"))}
+    assert found == {"src/unmask/models/local/llamacpp.py"}
 
 
 def test_functions_stay_short():

@@ -182,7 +182,6 @@ def test_the_recording_is_of_core_whole_and_small(tmp_path):
 def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
     """A planted lie and, in a figure, a planted sincere mistake, read by words alone; two of the shortest. All of core:
     python -m bench.liar."""
-    pytest.importorskip("xllamacpp", reason="needs the extra embedded")
     from unmask.models.local.pull import pull
 
     pull("liar-135m")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 
@@ -85,18 +86,19 @@ print(before == dict(os.environ))
 
 
 BUNDLED = """
-from unmask.models.local.openmp import load_bundled_openmp
-print(load_bundled_openmp())
-import xllamacpp
+from unmask.models.local.llamacpp import engine
+engine()
 print(*sorted({line.split("/", 1)[1].strip() for line in open("/proc/self/maps") if "libgomp" in line}), sep="\\n")
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have OpenMP in the wheel of llama.cpp")
-def test_where_the_system_has_no_openmp_that_of_a_wheel_serves():
-    """llama.cpp takes the runtime that was loaded before, and looks for no other."""
-    done = subprocess.run([sys.executable, "-c", BUNDLED], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["True", "memfd:libgomp (deleted)"]
+def test_where_the_system_has_no_openmp_that_of_a_wheel_serves(tmp_path):
+    """The loader finds an empty file first, which it cannot load either."""
+    (tmp_path / "libgomp.so.1").touch()
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", BUNDLED], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines() == ["memfd:libgomp (deleted)"]
 
 
 def test_without_the_wheel_there_is_no_bundled_openmp(monkeypatch):

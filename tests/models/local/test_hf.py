@@ -581,7 +581,6 @@ def real_weights():
 @pytest.mark.large
 def test_the_same_adapter_means_the_same_to_transformers_and_to_llama_cpp(tmp_path, opened):
     """The real 135M file with an adapter that pushes hard; the probabilities of options are near one another."""
-    pytest.importorskip("xllamacpp", reason="needs the extra embedded")
     from tests.models.local.made_adapter import adapter as made_adapter
     from unmask.models.local.embedded import Embedded, default_setup
 
