@@ -6,10 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from unmask.stats.agree import Pair, RatedItem, krippendorff_alpha, measure_agreement
+from unmask.stats.rate import Z95
 
 LETTERS = ("A", "B", "C", "D")
 letters = st.sampled_from(LETTERS)
@@ -135,6 +136,24 @@ def test_intervals_hold_their_value(found):
     result = measure_agreement(pairs(found), classes=LETTERS)
     for one in (result.agreement, result.kappa, result.ac1, result.alpha):
         assert one.value is None or one.low - 1e-9 <= one.value <= one.high + 1e-9
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(letters, st.sampled_from((1.0, 300 / 17, 283 / 15, 283 / 8))), min_size=2, max_size=40))
+# A little below 1 and a little above it.
+@example(list(zip("ABCD" * 4, [300 / 17] * 3 + [24.3] * 13, strict=True)))
+@example(list(zip("ABCD" * 4, [300 / 17] * 5 + [24.3] * 11, strict=True)))
+def test_where_everybody_agrees_the_agreement_is_one_whatever_the_weights(labels):
+    """Sums of weights are rounded, so the share can come out as 0.9999999999999999. The lower bound is Wilson's."""
+    result = measure_agreement(
+        pairs([(letter, letter) for letter, _ in labels], [weight for _, weight in labels]), classes=LETTERS
+    )
+    total, squares = sum(weight for _, weight in labels), sum(weight**2 for _, weight in labels)
+    even = total**2 / squares
+    assert (result.agreement.value, result.agreement.high) == (1, 1)
+    assert result.agreement.low == pytest.approx(even / (even + Z95**2))
+    if len({letter for letter, _ in labels}) > 1:
+        assert [(one.value, one.high) for one in (result.kappa, result.ac1, result.alpha)] == [(1, 1)] * 3
 
 
 def test_no_item_is_no_number():

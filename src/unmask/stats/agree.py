@@ -177,10 +177,13 @@ def _count_items(items: Sequence[Pair] | Sequence[RatedItem], number: float) -> 
 
 
 def _observed_agreement(tables: Floats) -> Floats:
+    """The weighted share of items read alike. Where every item is, or none, it is exactly 1 or 0: sums of weights are
+    rounded, and a share of 0.9999999999999999 would count as a disagreement."""
     import numpy as np
 
     shares: Floats = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
-    return shares
+    whole = np.round(shares)
+    return np.where(np.abs(shares - whole) < 1e-12, whole, shares)
 
 
 def _chance_agreement(tables: Floats, name: str, count: float) -> Floats:
@@ -264,7 +267,7 @@ def _coefficient_with_interval(tables: Floats, items: _Items, name: str) -> Coef
         without = _coefficient_values(total_table - tables, name, items.number * (1 - 1 / count))
         variance = _jackknife_variance(value, without, tables, items.weights) + _unseen_variance(tables, items, name)
         spread = sqrt(variance * count / (count - 1))
-    if shared > 1 - 1e-12 or spread < 1e-9:
+    if shared == 1 or spread < 1e-9:
         low, high = (
             (bound - chance) / (1 - chance) for bound in wilson_interval(shared * items.effective, items.effective)
         )
