@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from math import dist
+from math import cos, dist, inf, pi, sin
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -18,9 +18,12 @@ from unmask.render.colours import NAMES, VERDICTS
 from unmask.stats.compare import Difference, is_significant
 from unmask.stats.rate import Rate
 
+Point = tuple[float, float]
+Segment = tuple[Point, Point]
+
 
 class Dot(NamedTuple):
-    """A point of the plot of honesty against accuracy. `mark` is written into it."""
+    """A point of the plot of honesty against accuracy. `mark` is its number, written next to it."""
 
     mark: str
     label: str
@@ -148,65 +151,110 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
     for dot in drawable_dots:
         if dot.main:
             parts += _draw_cross(dot)
-    spots = _spread_spots(
-        [(_x(dot.x.value or 0), _y(dot.y.value or 0)) for dot in drawable_dots], [not dot.mark for dot in drawable_dots]
-    )
-    for dot, (x, y) in zip(drawable_dots, spots, strict=True):
-        parts.append(tag("g", _draw_spot(dot, x, y)))
+    parts += _draw_dots(drawable_dots)
     return tag("svg", parts, class_="plot", viewBox=f"0 -12 {WIDTH} {HEIGHT + 12}", role="img")
 
 
-def _draw_spot(dot: Dot, x: float, y: float) -> list[Markup]:
-    name = "spot main" if dot.main else "spot"
-    own_x, own_y = _x(dot.x.value or 0), _y(dot.y.value or 0)
-    lead = [tag("line", x1=own_x, y1=own_y, x2=x, y2=y, class_="lead")] if (x, y) != (own_x, own_y) else []
-    title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
-    parts = [title, *lead, tag("circle", cx=x, cy=y, r=9 if dot.mark else 5, class_=name)]
-    if dot.mark:
-        parts.append(
-            tag("text", [escape(dot.mark)], x=x, y=y + 4, text_anchor="middle", class_=f"in{' main' * dot.main}")
-        )
-    return parts
+def _draw_dots(dots: Sequence[Dot]) -> Iterator[Markup]:
+    """Every dot where it is, its number next to it. Lines to the numbers come first, so that none covers a dot."""
+    numbers = _place_numbers(dots)
+    for dot, number in zip(dots, numbers, strict=True):
+        if dot.mark:
+            point, share = _point(dot), 1 - _reach(dot) / dist(_point(dot), number)
+            end = [start + share * (stop - start) for start, stop in zip(point, number, strict=True)]
+            yield tag("line", x1=point[0], y1=point[1], x2=end[0], y2=end[1], class_="lead")
+    for dot, (x, y) in zip(dots, numbers, strict=True):
+        own_x, own_y = _point(dot)
+        title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
+        size = 3.5 if dot.mark else 5
+        parts = [title, tag("circle", cx=own_x, cy=own_y, r=size, class_="spot main" if dot.main else "spot")]
+        if dot.mark:
+            parts.append(tag("text", [escape(dot.mark)], x=x, y=y + 4, text_anchor="middle", class_="in"))
+        yield tag("g", parts)
 
 
 def _draw_cross(dot: Dot) -> Iterator[Markup]:
-    x, y = _x(dot.x.value or 0), _y(dot.y.value or 0)
+    for (x1, y1), (x2, y2) in _bars(dot):
+        yield tag("line", x1=x1, x2=x2, y1=y1, y2=y2, class_="whisker")
+
+
+def _bars(dot: Dot) -> Iterator[Segment]:
+    """The intervals of a dot."""
+    x, y = _point(dot)
     if dot.x.low is not None and dot.x.high is not None:
-        yield tag("line", x1=_x(dot.x.low), x2=_x(dot.x.high), y1=y, y2=y, class_="whisker")
+        yield (_x(dot.x.low), y), (_x(dot.x.high), y)
     if dot.y.low is not None and dot.y.high is not None:
-        yield tag("line", x1=x, x2=x, y1=_y(dot.y.low), y2=_y(dot.y.high), class_="whisker")
+        yield (x, _y(dot.y.low)), (x, _y(dot.y.high))
 
 
-def _spread_spots(spots: Sequence[tuple[float, float]], fixed: Sequence[bool]) -> list[tuple[float, float]]:
-    """The same spots, pushed apart where they would cover each other, inside the frame. Fixed ones stay."""
-    places = list(spots)
-    for _ in range(60):
-        moved = False
-        for first in range(len(places)):
-            for second in range(first):
-                apart = dist(places[first], places[second])
-                wanted = 15.0 if fixed[first] or fixed[second] else 19.0
-                if apart < wanted - 0.01 and not (fixed[first] and fixed[second]):
-                    places[first], places[second] = _push_apart(
-                        places[first], places[second], wanted, (fixed[first], fixed[second])
-                    )
-                    moved = True
-        places = [(min(max(x, _x(0)), _x(1)), min(max(y, _y(1)), _y(0))) for x, y in places]
-        if not moved:
-            break
-    return places
+def _point(dot: Dot) -> Point:
+    return _x(dot.x.value or 0), _y(dot.y.value or 0)
 
 
-def _push_apart(
-    a: tuple[float, float], b: tuple[float, float], wanted: float, fixed: tuple[bool, bool]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    apart = dist(a, b)
-    # Equal places have no direction: one of them goes to the right.
-    dx, dy = ((a[0] - b[0]) / apart, (a[1] - b[1]) / apart) if apart > 0.01 else (1.0, 0.0)
-    push = wanted - apart
-    of_a = 0.0 if fixed[0] else push if fixed[1] else push / 2
-    of_b = push - of_a
-    return (a[0] + dx * of_a, a[1] + dy * of_a), (b[0] - dx * of_b, b[1] - dy * of_b)
+def _reach(dot: Dot) -> float:
+    """Half the room of its number."""
+    return 4.0 + 3 * len(dot.mark)
+
+
+def _place_numbers(dots: Sequence[Dot]) -> list[Point]:
+    """Where the number of each dot goes: as near to it as there is room, from the top down."""
+    bars = [bar for dot in dots if dot.main for bar in _bars(dot)]
+    places: dict[int, Point] = {}
+    for index in sorted(range(len(dots)), key=lambda index: _point(dots[index])[::-1]):
+        dot, best = dots[index], inf
+        if not dot.mark:
+            places[index] = _point(dot)
+            continue
+        placed = [(dots[other], place) for other, place in places.items() if dots[other].mark]
+        for away in (11, 16, 22, 29, 37, 46, 56, 67):
+            if away >= best:
+                break
+            for place in _ring(_point(dot), away + _reach(dot) - 7, margin=_reach(dot)):
+                cost = away + _crowding(dot, place, dots, placed, bars)
+                if cost < best:
+                    places[index], best = place, cost
+    return [places[index] for index in range(len(dots))]
+
+
+def _ring(centre: Point, radius: float, *, margin: float) -> Iterator[Point]:
+    """Places around a point, those to the left and right first; inside the frame."""
+    for step in sorted(range(24), key=lambda step: abs(sin(step * pi / 12))):
+        x, y = centre[0] + radius * cos(step * pi / 12), centre[1] - radius * sin(step * pi / 12)
+        if _x(0) + margin <= x <= _x(1) - margin and _y(1) + margin <= y <= _y(0) - margin:
+            yield x, y
+
+
+def _crowding(
+    dot: Dot, place: Point, dots: Sequence[Dot], placed: Sequence[tuple[Dot, Point]], bars: Sequence[Segment]
+) -> float:
+    """What is against a number at this place: worst is to cover a dot or another number, then a line to it that crosses
+    another line or a dot, then an interval below it."""
+    own, reach = _point(dot), _reach(dot)
+    covered = sum(dist(place, _point(other)) < reach + 4 for other in dots)
+    covered += sum(dist(place, number) < reach + _reach(other) for other, number in placed)
+    if covered:
+        return 1000.0 * covered
+    crossed = sum(_cross((own, place), (_point(other), number)) for other, number in placed)
+    crossed += sum(_distance(number, (own, place)) < _reach(other) for other, number in placed)
+    crossed += sum(_distance(_point(other), (own, place)) < 4 for other in dots if dist(_point(other), own) > 4)
+    return 100.0 * crossed + 30 * any(_distance(place, bar) < reach for bar in bars)
+
+
+def _distance(point: Point, segment: Segment) -> float:
+    """From a point to the nearest point of a segment."""
+    (x1, y1), (x2, y2) = segment
+    squared = (x2 - x1) ** 2 + (y2 - y1) ** 2
+    along = ((point[0] - x1) * (x2 - x1) + (point[1] - y1) * (y2 - y1)) / squared if squared else 0.0
+    along = min(1.0, max(0.0, along))
+    return dist(point, (x1 + along * (x2 - x1), y1 + along * (y2 - y1)))
+
+
+def _cross(a: Segment, b: Segment) -> bool:
+    def side(line: Segment, point: Point) -> float:
+        (x1, y1), (x2, y2) = line
+        return (x2 - x1) * (point[1] - y1) - (y2 - y1) * (point[0] - x1)
+
+    return side(a, b[0]) * side(a, b[1]) < 0 and side(b, a[0]) * side(b, a[1]) < 0
 
 
 def _draw_frame() -> Iterator[Markup]:
