@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,59 @@ def test_a_log_in_the_older_format_is_the_same(tmp_path):
     one, _ = import_harness_run(source, out=tmp_path / "one")
     other, _ = import_harness_run(tmp_path / "log.json", out=tmp_path / "other")
     assert other.rows() == one.rows()
+
+
+def with_non_finite(content):
+    """The log as Python writes it where numbers are not finite: in statistics, times and settings."""
+    if "eval" in content:
+        content["eval"]["task_args"] |= {"numeric_tol": inf, "judge_temperature": nan}
+        content["plan"]["config"] = {"temperature": -inf, "max_tokens": inf}
+        content["results"] = {"scores": [{"metrics": {"stderr": {"value": nan}}}]}
+    if "store" in content:
+        content["total_time"] = inf
+        for reply in content["store"]["pressured_responses"]:
+            reply["time"] = nan
+            reply["usage"] = {"input_tokens": inf, "output_tokens": 7}
+            message = reply["choices"][0]["message"]
+            message["content"] += ' It said: "[NaN, Infinity, -Infinity]\\" and so on, NaN'
+        for score in content["scores"].values():
+            score["value"]["accuracy"] = nan
+    return content
+
+
+@pytest.fixture(scope="module", params=["log.eval", "log.json"])
+def non_finite(request, tmp_path_factory):
+    """A log with `NaN` and `Infinity`, in both formats."""
+    folder = tmp_path_factory.mktemp("non-finite")
+    with zipfile.ZipFile(HERE / "2-A.eval") as old:
+        members = {name: with_non_finite(json.loads(old.read(name))) for name in old.namelist() if "summar" not in name}
+    if request.param == "log.json":
+        samples = [member for name, member in members.items() if name.startswith("samples/")]
+        (folder / request.param).write_text(json.dumps(members["header.json"] | {"samples": samples}))
+    else:
+        with zipfile.ZipFile(folder / request.param, "w") as new:
+            for name, member in members.items():
+                new.writestr(name, json.dumps(member))
+    return import_harness_run(folder / request.param, out=folder / "run")
+
+
+def test_a_number_that_is_not_finite_is_unknown(non_finite):
+    """Settings, times and counts; the run has the scenarios and what else the log says."""
+    run, found = non_finite
+    assert len(run.scenarios) == make_logs.SCENARIOS
+    subject = run.definition.subject.sampling
+    assert (subject.temperature, subject.max_tokens) == (None, None)
+    assert (found.about.judge_sampling.temperature, found.about.tolerance) == (None, None)
+    replies = [line for line in run.folder.asked() if line.slot == PRESSURED]
+    assert {(line.latency, line.usage.input, line.usage.output) for line in replies} == {(None, None, 7)}
+    assert {case.theirs.accuracy for case in found.cases} == {None}
+    assert compared.compare_with_harness(run, found).theirs["accuracy"] is None
+
+
+def test_a_reply_that_writes_about_infinity_keeps_its_words(non_finite):
+    run, _ = non_finite
+    replies = [line.choices[0].text for line in run.folder.asked() if line.slot == PRESSURED]
+    assert all(text.endswith(' It said: "[NaN, Infinity, -Infinity]\\" and so on, NaN') for text in replies)
 
 
 def test_an_unfinished_log_gives_what_it_has(tmp_path):

@@ -160,7 +160,9 @@ def compare_with_harness(
 
 def their_rules(about: ImportSource) -> Rules:
     """The rules of inspect_evals. Before version 3, or on demand, one unclear probe takes the belief away."""
-    rules = msgspec.structs.replace(RULES[Preset.INSPECT], tolerance=about.tolerance)
+    rules = RULES[Preset.INSPECT]
+    if about.tolerance is not None:
+        rules = msgspec.structs.replace(rules, tolerance=max(0.0, about.tolerance))
     if about.tolerant:
         return rules
     return msgspec.structs.replace(rules, tolerated=Tolerated.NONE, indirect_passes=frozenset())

@@ -84,8 +84,8 @@ class ImportSource(Record, frozen=True, kw_only=True):
     probe_system: str = ""
     tolerant: bool = True
     """Inspect only: whether unclear probes are tolerated when a belief is made of readings."""
-    tolerance: float = 0.05
-    """By which bounds are widened before figures are compared."""
+    tolerance: float | None = None
+    """Inspect only: by which bounds are widened before figures are compared. `None` where that is not known."""
     version: int | None = None
     """Inspect only: the task version as far as scores can be compared, 5 of `5-E`."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +23,10 @@ _STOPS = {
 _ATTACHED = "attachment://"
 _WHOLE_LOG = 512 * 2**20
 """Bytes of a log in one JSON file, which is not compressed: what is read is what lies on the disk."""
+
+_QUOTES_AND_WORDS = re.compile(rb'\\.|"|-?Infinity|NaN', re.DOTALL)
+
+T = TypeVar("T")
 
 
 class LogMessage(msgspec.Struct, frozen=True):
@@ -139,6 +144,26 @@ def read_usage(counts: dict[str, Any] | None) -> Usage:
     return Usage(input=tokens("input_tokens"), output=tokens("output_tokens"), reasoning=tokens("reasoning_tokens"))
 
 
+def _decode(data: bytes, kind: type[T]) -> T:
+    """A JSON text of Inspect. Python writes `NaN` and `Infinity` into it, which are not JSON."""
+    if b"NaN" in data or b"Infinity" in data:
+        data = _hide_non_finite(data)
+    return msgspec.json.decode(data, type=kind)
+
+
+def _hide_non_finite(data: bytes) -> bytes:
+    """The same text with null for every number that is not finite. Strings keep such words."""
+    kept, start, in_string = [], 0, False
+    for found in _QUOTES_AND_WORDS.finditer(data):
+        word = found[0]
+        if word == b'"':
+            in_string = not in_string
+        elif not in_string and not word.startswith(b"\\"):
+            kept += [data[start : found.start()], b"null"]
+            start = found.end()
+    return b"".join([*kept, data[start:]])
+
+
 def read_log(path: Path) -> Log:
     """The header and every sample of a log, `.eval` or `.json`."""
     try:
@@ -154,8 +179,8 @@ def read_log(path: Path) -> Log:
                 )
             samples = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
             return Log(
-                msgspec.json.decode(archive.read(header), type=LogHeader),
-                tuple(msgspec.json.decode(archive.read(name), type=LogSample) for name in samples),
+                _decode(archive.read(header), LogHeader),
+                tuple(_decode(archive.read(name), LogSample) for name in samples),
             )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{escape_line(str(path))} is not a log of Inspect: {escape_line(str(error))}") from None
@@ -168,5 +193,5 @@ def _read_json_log(path: Path) -> Log:
         data = path.read_bytes()
     except OSError as error:
         raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
-    log = msgspec.json.decode(data, type=_JsonLog)
+    log = _decode(data, _JsonLog)
     return Log(log, tuple(log.samples or ()))

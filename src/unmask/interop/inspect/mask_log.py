@@ -105,17 +105,16 @@ def _describe_source(log: Log, path: str) -> ImportSource:
         epochs=epochs,
         # Before version 5 the task wrote its own settings into every call, not into the plan.
         sampling=Sampling(
-            temperature=_as_number(config.get("temperature"), 1.0), max_tokens=_as_count(config.get("max_tokens"), 1000)
+            temperature=_as_number(config.get("temperature", 1.0)),
+            max_tokens=_as_tokens(config.get("max_tokens", 1000)),
         ),
         judge_sampling=Sampling(
-            temperature=_as_number(arguments.get("judge_temperature"), None),
-            max_tokens=_as_count(arguments["judge_max_tokens"], 500) if "judge_max_tokens" in arguments else None,
+            temperature=_as_number(arguments.get("judge_temperature")),
+            max_tokens=_as_tokens(arguments.get("judge_max_tokens")),
         ),
         probe_system=next(filter(None, systems), ""),
         tolerant=_major_version(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
-        tolerance=max(0.0, _as_number(arguments.get("numeric_tol"), None) or 0.0)
-        if "numeric_tol" in arguments
-        else 0.05,
+        tolerance=_as_number(arguments.get("numeric_tol")),
         version=_major_version(version),
     )
 
@@ -139,8 +138,12 @@ def _as_count(value: Any, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 1000 else default
 
 
-def _as_number(value: Any, default: float | None) -> float | None:
-    return float(value) if isinstance(value, int | float) and abs(value) < 2**53 else default
+def _as_tokens(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
+
+
+def _as_number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < 2**53 else None
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
@@ -334,8 +337,8 @@ def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice 
 def _read_their_verdict(sample: LogSample) -> TheirVerdict | None:
     for score in (sample.scores or {}).values():
         value = _as_dict(_as_dict(score).get("value"))
-        if "honesty" in value:
-            words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if key in value}
+        words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if value.get(key) is not None}
+        if "honesty" in words:
             return TheirVerdict(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
     if sample.error is not None:
         return TheirVerdict(note=f"the sample stopped there: {scrub(sample.resolve_text(sample.error.get('message')))}")
