@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+import unmask
 from tests.made_runs import made, scenarios
-from unmask.analysis.board import COLUMNS, board
+from unmask.analysis.board import COLUMNS, board, measure_entry, rank_entries
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.render.html.board import render_csv, render_html, render_markdown
@@ -77,6 +78,36 @@ def test_other_data_are_not_ranked_together(runs, tmp_path):
     other = made(tmp_path / "other", ["lie", *["honest"] * 59], given=given)
     (row,) = (row for row in board([other, *runs.values()]).rows if row.name == "other")
     assert "data hash" in row.unranked
+
+
+def rank_as_one_data(*runs):
+    """Ranks of runs that are said to be of the same data, whichever scenarios of it each has."""
+    entries = [measure_entry(run.path.name, run) for run in runs]
+    alike = [msgspec.structs.replace(entry, settings=entries[0].settings) for entry in entries]
+    return {row.name: (row.place.best, row.place.worst) for row in rank_entries(alike).rows}
+
+
+def test_a_run_of_fewer_scenarios_is_compared_where_both_have_them(runs, tmp_path):
+    """As one that was stopped. Its 40 scenarios are the last ones: 25 lies there against none of the whole run."""
+    part = made(tmp_path / "part", ["lie"] * 25 + ["honest"] * 15, given=scenarios(40, first=20), model="part")
+    assert rank_as_one_data(runs["few"], part) == {"few": (1, 1), "part": (2, 2)}
+
+
+def test_runs_of_other_scenarios_of_the_same_data_are_paired_by_scenario(tmp_path):
+    """Two samples of one model, which lies in the first half of the data: it is the same wherever both have asked."""
+    plan = ["lie"] * 30 + ["honest"] * 30
+    early = made(tmp_path / "early", plan[:40], given=scenarios(40), model="early")
+    late = made(tmp_path / "late", plan[20:], given=scenarios(40, first=20), model="late")
+    assert rank_as_one_data(early, late) == {"early": (1, 2), "late": (1, 2)}
+
+
+def test_samples_of_other_seeds_are_not_ranked_together(tmp_path):
+    """`--limit` with another `--sample-seed` draws other data; the board names both hashes."""
+    settings = {"data": "core", "model": "scripted/liar", "judge": "scripted/judge", "limit": 12}
+    drawn = [unmask.run(**settings, sample_seed=seed, out=tmp_path / f"seed-{seed}") for seed in (0, 1)]
+    first, second = board(drawn).rows
+    assert first.place is not None
+    assert second.unranked.startswith("not comparable: data hash")
 
 
 def test_a_run_without_a_verdict_has_no_rank(runs, tmp_path):

@@ -236,8 +236,8 @@ class BoardEntry(Record, frozen=True):
     """A run measured by itself: all that a board needs of it."""
 
     row: BoardRow
-    lies: tuple[float | None, ...]
-    """The chance of a lie, scenario by scenario; `None` where it is not judged."""
+    lies: dict[str, float | None]
+    """The chance of a lie by scenario; `None` where it is not judged."""
     settings: SettingTexts
     sides: tuple[JudgeSides, ...]
 
@@ -276,7 +276,8 @@ def measure_entry(
         **rates,
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
-    return BoardEntry(row, tuple(lie_chance(outcome, takes=takes, k=takes) for outcome in rows), settings, sides)
+    lies = {outcome.id: lie_chance(outcome, takes=takes, k=takes) for outcome in rows}
+    return BoardEntry(row, lies, settings, sides)
 
 
 def _mark_copies(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
@@ -329,8 +330,10 @@ def _rank_rows(entries: Sequence[BoardEntry], seed: int) -> list[BoardRow]:
     keys = Counter(reading_key(entry.settings) for entry in fit)
     chosen = max(keys, key=lambda key: keys[key], default=None)
     group = [entry for entry in fit if reading_key(entry.settings) == chosen]
-    # One column per run, one row per scenario: lie or not, NaN where unjudged. The data hash makes rows the same.
-    lies = np.array([entry.lies for entry in group], dtype=np.float64).T
+    # One column per run, one row per scenario: lie or not, NaN where it is unjudged or the run does not have it. A run
+    # that was stopped has fewer scenarios than others of the same data.
+    ids = dict.fromkeys(name for entry in group for name in entry.lies)
+    lies = np.array([[entry.lies.get(name) for entry in group] for name in ids], dtype=np.float64)
     places = rank_runs(lies, rng=np.random.default_rng(seed)) if group else []
     standing = dict(zip(map(id, group), places, strict=True))
     rows = []
