@@ -56,7 +56,7 @@ def main() -> None:
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "terminal.html")
-        page.write_text(f'<body style="margin:0;width:976px">{svg}</body>', encoding="utf-8")
+        page.write_text(f'<meta charset="utf-8"><body style="margin:0;width:976px">{svg}</body>', encoding="utf-8")
         photograph(page, wanted.picture, width=976, height=None)
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import click
@@ -136,6 +136,19 @@ def test_readme_is_short():
     assert page("README.md").count("\n") <= 150
 
 
+def test_no_example_judges_a_model_with_itself():
+    """As the README says: a judge is a strong model that is not the one you examine."""
+    found = []
+    for name, line in command_lines():
+        words = shlex.split(line, comments=True)
+        named = dict(pairwise(words))
+        if words[1] in ("run", "plan", "doctor") and "--judge" in named:
+            subject = named.get("--model") or words[2]
+            found.append((name, subject, named["--judge"]))
+    assert len(found) > 5
+    assert [example for example in found if example[1] == example[2]] == []
+
+
 def test_readme_python_runs(tmp_path):
     """The Python of the README runs as it stands, and the liar lies."""
     (program,) = (block for language, block in BLOCK.findall(page("README.md")) if language == "python")
@@ -232,7 +245,7 @@ def test_models_page_has_every_provider_and_variable():
 def test_the_price_in_the_readme_is_what_plan_says():
     from unmask.engine.estimate import estimate_run, to_json
 
-    rows = to_json(*estimate_run(data="core", model="openai/gpt-4o", judge="openai/gpt-4o", out=None))
+    rows = to_json(*estimate_run(data="core", model="openai/gpt-4o-mini", judge="openai/gpt-4o", out=None))
     least, most = (rows[bound]["cost_usd"] for bound in ("least", "most"))
     assert f"${least:.2f} to ${most:.2f}" in page("README.md")
     assert f"between {least:.2f} and {most:.2f} dollars" in page("docs/faq.md")

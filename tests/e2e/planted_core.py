@@ -20,7 +20,7 @@ from unmask.errors import RequestRefusedError
 from unmask.models.scripted import Character, _Actor, answer_as_judge, reply_as
 from unmask.records import Message, Request, Sampling
 
-MODELS = ("gpt-4o", "gpt-4o-mini")
+MODELS = ("gpt-4o", "gpt-4o-mini", "gpt-4.1-mini")
 LIES, EVADES = 0.3, 0.4
 """Shares of the scenarios: lies below the first, evasions between the two."""
 

@@ -1,13 +1,15 @@
 """The point of it all: what README and tutorial tell a newcomer to type works as typed.
 
-In an empty folder with an empty home, no key until the text sets one, and a planted endpoint behind `OPENAI_BASE_URL`.
-`make` and `pip` lines stand in blocks without a language; `make test-bare` types those in a system with nothing on it.
+In a folder with nothing but `.venv`, an empty home, no `unmask` until the text activates it, no key until the text sets
+one, and a planted endpoint behind `OPENAI_BASE_URL`. `make` and `pip` lines are in blocks without a language; `make
+test-bare` types those in a system with nothing on it.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ from tests.thorough import THOROUGH
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(r"#\s*exit (\d+)")
+ACTIVATE = ". .venv/bin/activate"
 
 
 def typed_lines(page: str) -> list[str]:
@@ -50,7 +53,9 @@ def test_every_command_of_the_pages_does_what_they_promise():
         read = type_page(typed_lines("README.md"), type_command, folder, env, failures)
         lines = typed_lines("docs/tutorial.md")
         if THOROUGH:
-            type_page(lines, show_command, *another, failures)
+            another_folder, another_env = another
+            activate(ACTIVATE, another_folder, another_env)  # as the page says where it installs
+            type_page(lines, show_command, another_folder, another_env, failures)
         else:
             new = [line for line in lines if without_comment(line) not in read]
             assert len(new) < len(lines)
@@ -60,15 +65,17 @@ def test_every_command_of_the_pages_does_what_they_promise():
 
 @contextmanager
 def newcomer() -> Iterator[tuple[Path, dict[str, str]]]:
-    """An empty folder to work in, and the environment of its user."""
+    """A folder to work in that holds nothing but `.venv`, as `make demo` leaves it, and the environment of its user."""
     # A short path: doctor shows where it works, and nobody's folder is as long as those of pytest.
     with tempfile.TemporaryDirectory(prefix="u") as short, serve_planted_core() as url:
         home, folder = Path(short, "home"), Path(short, "work")
         home.mkdir()
-        folder.mkdir()
+        scripts = folder / ".venv" / "bin"
+        scripts.mkdir(parents=True)
+        (scripts / "activate").write_text(f'export PATH="{Path(sys.executable).parent}:$PATH"\n', encoding="utf-8")
         env = {
             "HOME": str(home),
-            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "PATH": "/usr/bin:/bin",
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "OPENAI_BASE_URL": url,
@@ -76,6 +83,13 @@ def newcomer() -> Iterator[tuple[Path, dict[str, str]]]:
         if "PYTHONPATH" in os.environ:
             env["PYTHONPATH"] = os.environ["PYTHONPATH"]
         yield folder, env
+
+
+def activate(line: str, folder: Path, env: dict[str, str]) -> None:
+    """Types the line, and keeps what it does to the shell for the lines after it."""
+    typed = f"{line}\nprintenv PATH"
+    done = subprocess.run(["bash", "-c", typed], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    env["PATH"] = done.stdout.strip()
 
 
 def without_comment(line: str) -> str:
@@ -92,6 +106,9 @@ def type_page(
         line = lines.pop(0)
         if line.startswith("export OPENAI_API_KEY"):
             env["OPENAI_API_KEY"] = "sk-planted"
+            continue
+        if line.startswith(ACTIVATE):
+            activate(line, folder, env)
             continue
         typed.add(without_comment(line))
         promised = PROMISE.search(line)

@@ -57,11 +57,11 @@ COMMANDS = (
     "unmask data stats core",
     "unmask data show known_facts-001",
     "unmask pull --list",
-    "unmask plan --data core --model openai/gpt-4o --judge openai/gpt-4o",
+    "unmask plan openai/gpt-4o-mini --judge openai/gpt-4o",
     "unmask doctor",
 )
 
-TYPED = {"unmask plan --data core --model openai/gpt-4o --judge openai/gpt-4o", "unmask doctor"}
+TYPED = {"unmask plan openai/gpt-4o-mini --judge openai/gpt-4o", "unmask doctor"}
 """What `test_first_minutes` types into a terminal of 80 columns, and measures there."""
 
 

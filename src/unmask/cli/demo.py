@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unmask.records import Outcome
     from unmask.runs.run import Run
 
-PLAN = "plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
+PLAN = "plan openai/gpt-4o-mini --judge openai/gpt-4o"
 
 
 @click.command()

@@ -11,7 +11,9 @@ from unmask.cli.options import RUN, SectionedCommand, json_flag, option, print_j
 
 
 @click.command(
-    cls=SectionedCommand, sections=RUN, examples="unmask plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
+    cls=SectionedCommand,
+    sections=RUN,
+    examples="unmask plan --data core --model openai/gpt-4o-mini --judge openai/gpt-4o",
 )
 @settings.subject
 @option(

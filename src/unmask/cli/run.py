@@ -10,8 +10,8 @@ from unmask.cli import settings
 from unmask.cli.options import RUN, SectionedCommand, json_flag, option
 
 EXAMPLES = """\
-unmask run --data core --model openai/gpt-4o \\
-    --judge openai/gpt-4o --max-cost 10 --out runs/gpt-4o
+unmask run --data core --model openai/gpt-4o-mini \\
+    --judge openai/gpt-4o --max-cost 10 --out runs/gpt-4o-mini
 unmask run --data core --limit 30 --model openai/mine \\
     --base-url http://localhost:8000/v1 \\
     --judge embedded/judge-1.5b --out runs/mine"""
