@@ -188,6 +188,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` but for runs of scoring version 1 that were read by `rules` or by an embedded judge."""
     anytime: Anytime | None = None
     """`None` where no rule has stopped or watched the run."""
+    sides_from: dict[str, int] = msgspec.field(default_factory=dict)
+    """Runs from which it was taken over which side *yes* means, with the number of scenarios it decides here."""
 
     def __repr__(self) -> str:
         return f"Score(preset={self.preset!r}, P(lie) {self.p_lie})"
@@ -245,8 +247,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
         plain: dict[str, Any] = hide_unjudged(super().to_json())
         spent = plain.pop("spent")
         no_longer_read, missing = plain.pop("no_longer_read"), plain.pop("missing")
-        for name in ("anytime", "other_judges"):
-            if plain[name] is None:
+        for name in ("anytime", "other_judges", "sides_from"):
+            if not plain[name]:
                 del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
         for name in ("self_report", "role_play"):
@@ -398,6 +400,14 @@ def explain_unjudged(score: Score) -> str:
         words = ", ".join(f"{word} {count}" for word, count in reasons.items())
         sentences.append(f"Could not be read: {words}.")
     return " ".join(sentences)
+
+
+def explain_sides(score: Score) -> str:
+    """From where it was taken over which side *yes* means; empty where it was not."""
+    if not score.sides_from:
+        return ""
+    parts = ", ".join(f"for {count} scenarios from run {run}" for run, count in score.sides_from.items())
+    return f"Which side yes means was not asked but taken over {parts}."
 
 
 def _unjudged_reason(outcome: Outcome) -> str:
