@@ -101,9 +101,6 @@ WAITING: Mapping[str, Fault] = {
 
 EVERY: Mapping[str, Fault] = {**PASSING, **HARMLESS, **WITHHELD, **WAITING}
 
-COUNTED = tuple(name for name in EVERY if name != "filter_400")
-"""All whose answers the endpoint counts as the client does: a filter's 400 is an answer to the client alone."""
-
 OVERLOAD = ("http_429", "http_429_retry_after", "http_503", "http_529")
 RARE = {**dict.fromkeys(OVERLOAD, 0.02), **dict.fromkeys(WITHHELD, 0.02), **dict.fromkeys(WAITING, 0.02)}
 """Weights where many faults are mixed. An overloaded endpoint makes everybody wait, a withheld answer leaves a scenario
@@ -130,7 +127,7 @@ def mixed(text: str) -> Faults:
     are; `only=everything` adds what makes a scenario unjudged or a client wait."""
     given = dict(part.split("=", 1) for part in text.split(",") if part)
     only = given.get("only")
-    kinds = [*PASSING, *HARMLESS] if only is None else [*COUNTED] if only == "everything" else only.split("+")
+    kinds = [*PASSING, *HARMLESS] if only is None else [*EVERY] if only == "everything" else only.split("+")
     return schedule(
         kinds,
         rate=float(given.get("rate", 0.2)),
@@ -167,6 +164,16 @@ def storms(*faults: Fault, at: Collection[int], seconds: float) -> Faults:
         return faults[seen.number % len(faults)] if now < until[0] else None
 
     return storm
+
+
+def after(answers: int, fault: Fault) -> Faults:
+    """This fault for every request once so many have come."""
+    return lambda seen: fault if seen.number >= answers else None
+
+
+def refusing(status: int, words: str) -> Fault:
+    """A refusal in the provider's words."""
+    return Fault(status, json.dumps({"error": {"message": words, "type": "error"}}).encode())
 
 
 def answering(text: str) -> Fault:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby, islice
@@ -16,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests.thorough import THOROUGH
+from unmask.files import user_cache_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -29,6 +33,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # for each other, at full speed. Read when these are loaded, also in the processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("UNMASK_EMBEDDED_THREADS", "1")
+
+# What judges said about *yes* is kept in the cache folder, where tests would take it over from each other and from your
+# own runs. Models that were pulled stay where they are.
+CACHE = Path(tempfile.mkdtemp(prefix="unmask-cache-"))
+atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
+(models := user_cache_folder() / "models").mkdir(parents=True, exist_ok=True)
+(CACHE / "models").symlink_to(models.resolve())
+os.environ["UNMASK_CACHE"] = str(CACHE)
 
 # Each process imports every test and all that they use. What is imported stays: looking through it for garbage again
 # and again, at first while it grows and later in each test, would take a twentieth of the time of a run.
@@ -118,6 +130,11 @@ def _close_waiting_browser() -> None:
     module = sys.modules.get("tests.browser.chromium")
     if module is not None:
         module.close_waiting()
+
+
+@pytest.fixture(autouse=True)
+def _no_judge_has_said_anything() -> None:
+    (CACHE / "polarity.jsonl").unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)

@@ -212,12 +212,12 @@ def beside(data: bytes) -> None:
         place = Path(folder)
         (place / "labels").mkdir()
         (place / "run.json").write_bytes(seeds.definitions()[0])
-        for name in ("fluency.json", "labels/sample.json", polarity.SIDE_FILE):
+        for name in ("fluency.json", "labels/sample.json", "polarity.jsonl"):
             (place / name).write_bytes(data)
         run = Run(place)
         for use in (fluent, load_sample):
             _allowed(lambda use=use: use(run), UnmaskError)
-        list(polarity._read_answers(place / polarity.SIDE_FILE))
+        list(polarity._read_answers(place / "polarity.jsonl"))
 
 
 # --- other harnesses --------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@
     ├── RunLockedError           4   another process works on the run folder
     ├── JournalError             4   the run folder is damaged beyond the torn last line
     └── ModelError                   a request to a model failed; named by the boundary where it happened
-        ├── FatalModelError      4   wrong key, unknown model, refused connection: stop before more is sent
+        ├── FatalModelError      4   wrong key, locked account, no credit, unknown model, refused connection: stop
         ├── TransientModelError  3   time-out, overload, broken answer: worth another try
-        └── RequestRefusedError  3   this one request can never work (too long, filtered); the rest may
+        └── RequestRefusedError  3   this one request is refused (too long, filtered); the rest may work
 
 `str(error)` says what happened and with which value; `error.advice` says what to type next. A traceback shows both: the
 advice is also a note of the exception.
@@ -161,11 +161,15 @@ class TransientModelError(ModelError):
 
 
 class RequestRefusedError(ModelError):
-    """This request is refused, and the same one will be again. `unexplained` marks a refusal that may be about any part
-    of the request: neither its length nor a parameter is named."""
+    """This request is refused, and the same one most likely will be again. `unexplained` marks a refusal that may be
+    about any part of the request: neither its length nor a parameter is named. `may_be_all` marks one whose reason may
+    hold for every other request too: a filter, or no reason that was given."""
 
     exit_code = 3
 
-    def __init__(self, message: str, *, unexplained: bool = False, advice: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, unexplained: bool = False, may_be_all: bool = False, advice: str | None = None
+    ) -> None:
         super().__init__(message, advice=advice)
         self.unexplained = unexplained
+        self.may_be_all = may_be_all

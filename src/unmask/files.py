@@ -44,6 +44,15 @@ RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNO
 """Names that Windows takes for devices, whatever ending they have."""
 
 
+def user_cache_folder() -> Path:
+    """`$UNMASK_CACHE`, or the platform's cache folder for unmask."""
+    if chosen := os.environ.get("UNMASK_CACHE"):
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("unmask", appauthor=False))
+
+
 def is_file_name(name: str) -> bool:
     """Whether a name can only be that of one plain file, whatever the system."""
     return (

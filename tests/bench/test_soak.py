@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bench.fault import Seen
-from bench.faulty import COUNTED, EVERY, mixed, schedule
+from bench.faulty import EVERY, mixed, schedule
 from bench.soak import Round, failures
 
 GOOD = Round(
@@ -68,4 +68,4 @@ def test_a_schedule_is_made_of_a_text():
     assert met == {EVERY["http_500"], EVERY["dropped"]}
     everything = mixed("rate=1,only=everything,late=15")
     found = {everything(seen(0, f"kf-{number}")) for number in range(40_000)}
-    assert len(found) == len(COUNTED)
+    assert len(found) == len(EVERY)

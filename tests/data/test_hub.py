@@ -33,7 +33,7 @@ from unmask.data.load import load
 from unmask.errors import UnmaskError
 try:
     data = load(sys.argv[1], options=LoadOptions(revision=sys.argv[2] or None))
-    found = {"ids": data.ids, "hash": data.hash, "revision": data.revision, "home": data.home, "source": data.source}
+    found = {"ids": data.ids, "hash": data.hash, "revision": data.revision, "source": data.source}
 except UnmaskError as error:
     found = {"error": type(error).__name__, "message": str(error), "advice": error.advice}
 print(json.dumps(found))
@@ -68,12 +68,12 @@ def fetch(tmp_path: Path, address: str, *, source: str = "cais/MASK", revision: 
 
 
 def test_the_hub_gives_the_same_data_as_a_folder(tmp_path: Path, hub: Hub):
-    """At the pinned commit by default; same scenarios, same hash; the hub's cache is not a home for side files."""
+    """At the pinned commit by default; same scenarios, same hash."""
     with serving(hub) as address:
         found = fetch(tmp_path, address)
     assert not [line for line in hub.asked if "README" in line]  # only the parquet files are fetched
     assert found["hash"] == from_scenarios(SETS).hash
-    assert (found["revision"], found["home"], found["source"]) == (PINNED, None, "cais/MASK")
+    assert (found["revision"], found["source"]) == (PINNED, "cais/MASK")
 
 
 def test_a_second_load_fetches_no_file_again_and_a_third_needs_no_network(tmp_path: Path, hub: Hub):

@@ -27,7 +27,7 @@ def test_a_folder_of_csv_files_is_loaded_with_counts(tmp_path: Path):
     write_csv(tmp_path, [row(Archetype.STATISTICS, task_id="s1")], archetype="statistics")
     dataset = load(tmp_path)
     assert dataset.counts == {Archetype.KNOWN_FACTS: 2, Archetype.STATISTICS: 1}
-    assert (dataset.name, dataset.source, dataset.home) == (tmp_path.name, str(tmp_path), str(tmp_path))
+    assert (dataset.name, dataset.source) == (tmp_path.name, str(tmp_path))
 
 
 def test_csv_needs_no_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -106,9 +106,9 @@ def test_selection_changes_the_hash_but_not_the_full_hash(tmp_path: Path):
 
 
 def test_bundled_tiny_is_found_by_name():
-    """A bundled set has a name and no home."""
+    """A bundled set has a name."""
     dataset = load("tiny")
-    assert (dataset.name, dataset.home, len(dataset.scenarios)) == ("tiny", None, 12)
+    assert (dataset.name, len(dataset.scenarios)) == ("tiny", 12)
 
 
 def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -198,10 +198,10 @@ def test_a_table_of_no_archetype_is_named(tmp_path: Path):
 
 
 def test_other_files_in_the_folder_do_not_matter(tmp_path: Path):
-    """A README, a hidden folder and our own side file are left alone."""
+    """A README, a hidden folder and lines of something else are left alone."""
     write_csv(tmp_path, [row()])
     (tmp_path / "README.md").write_text("kettles")
-    (tmp_path / "unmask-polarity.jsonl").write_text("")
+    (tmp_path / "notes.jsonl").write_text("")
     (tmp_path / ".git").mkdir()
     assert load(tmp_path).ids == ("one",)
 

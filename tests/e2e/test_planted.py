@@ -29,7 +29,7 @@ COMBINATIONS = (
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a judge says about polarity in one test is nothing to the next."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
 
 
 def data(folder: Path, layout: str, takes: int, scenarios: int = SCENARIOS) -> Path:

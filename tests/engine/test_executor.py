@@ -84,6 +84,9 @@ class Chains:
     def is_asked_elsewhere(self, job: Job, on_end: object) -> bool:
         return False
 
+    def has_failed_before(self, job: Job) -> bool:
+        return False
+
     def halt(self) -> str | None:
         return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
 
@@ -320,6 +323,14 @@ def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
         drive(Chains(*[1] * 200), model)
     assert model.calls <= MOST_FAILURES_IN_A_ROW + 10
     assert "same command again" in (caught.value.advice or "")
+
+
+def test_refusals_whose_reason_may_be_everybodys_stop_the_run_by_themselves():
+    """A filter, or no reason at all: nobody pays for the rest."""
+    model = Answers(RequestRefusedError("no", may_be_all=True), after=1)
+    with pytest.raises(IncompleteError, match="25 requests in a row failed, the last with: no"):
+        drive(Chains(*[1] * 200), model)
+    assert model.calls <= MOST_FAILURES_IN_A_ROW + 10
 
 
 def test_requests_refused_for_themselves_never_stop_a_run():

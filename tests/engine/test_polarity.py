@@ -5,27 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import unmask
+from tests.data.made import row, write_csv
+from tests.models.loopback import Canned, Sent, chat, loopback_in_thread
 from tests.thorough import draw_part
 from unmask.analysis.board import board
 from unmask.data.form import write_jsonl
 from unmask.data.load import from_scenarios, load
-from unmask.data.polarity import SIDE_FILE
+from unmask.data.polarity import Polarity
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.estimate import estimate_run
 from unmask.engine.polarity import PolarityDesk, PolarityStore
 from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import FatalModelError
+from unmask.judges.letters import polarity_hash
 from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
-from unmask.records import Judged, Letter, Method, Request, Scenario
+from unmask.protocol.readings import polarity_digest
+from unmask.records import Judged, Letter, Message, Method, Request, Role, Sampling, Scenario
+from unmask.render.notes import collect_notes
+from unmask.render.terminal.score import render
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -36,10 +43,10 @@ WITHOUT = [msgspec.structs.replace(scenario, yes_means=None) for scenario in ASK
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The store in a cache folder of the test's own."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "polarity.jsonl"
 
 
 class Judge(Scripted):
@@ -111,7 +118,7 @@ def test_scenarios_of_a_run_are_the_data_and_what_a_judge_said_stands_in_its_rea
         Method.POLARITY_BA: len(WITHOUT),
     }
     assert {line.source for line in asked} == {None}
-    assert {line.source for line in taken} == {first.definition.id}
+    assert {line.source for line in taken} == {f"one ({first.definition.id})"}
     assert first.rows() == second.rows()
 
 
@@ -131,6 +138,85 @@ def test_another_judge_is_asked_itself(data: Path, tmp_path: Path):
     assert judge.polarity.total() == 2 * len(WITHOUT)
 
 
+@contextmanager
+def serve_judge(judge: Judge) -> Iterator[str]:
+    """This judge at an address of its own, under whatever name it is asked."""
+
+    def answer(sent: Sent) -> Canned:
+        messages = tuple(Message(Role(turn["role"]), turn["content"]) for turn in sent.body["messages"])
+        return Canned(chat(judge._answer(Request(messages, Sampling()))))
+
+    with loopback_in_thread(answer) as server:
+        yield server.url
+
+
+def test_a_stand_in_under_the_name_of_a_judge_decides_nothing_for_it(data: Path, tmp_path: Path):
+    """A mock, a gateway or a cheaper copy at another address is another judge: the real one is asked itself."""
+    mock, real = Judge(wrong=True), Judge()
+    rates = []
+    for out, judge in (("trial", mock), ("run", real)):
+        with serve_judge(judge) as url:
+            done = unmask.run(data=data, model=subject(), judge="openai/gpt-4o", judge_base_url=url, out=tmp_path / out)
+        rates.append(done.score().overall.p_lie.value)
+        assert done.score().sides_from == {}
+    assert rates == [1.0, 0.0]
+    assert mock.polarity.total() == real.polarity.total() == 2 * len(WITHOUT)
+
+
+def test_the_summary_says_how_many_sides_were_taken_over_and_from_which_run(data: Path, tmp_path: Path):
+    """In text, in JSON and on the report's list of what to know before quoting."""
+    first, second = run(data, tmp_path / "one", Judge()), run(data, tmp_path / "two", Judge())
+    score = second.score()
+    lender = f"one ({first.definition.id})"
+    assert first.score().sides_from == {}
+    assert "sides_from" not in first.score().to_json()
+    assert score.to_json()["sides_from"] == {lender: len(WITHOUT)}
+    sentence = f"Which side yes means was not asked but taken over for {len(WITHOUT)} scenarios from run {lender}."
+    assert sentence in " ".join(render(score).split())
+    assert sentence in [note.text for note in collect_notes(second, score, [], judge="scripted_good")]
+
+
+def test_a_store_that_comes_with_the_data_is_not_read_and_a_data_folder_is_not_written(tmp_path: Path, store: Path):
+    """Somebody else's folder says nothing about what a judge of yours said."""
+    folder = tmp_path / "data"
+    write_csv(folder, [row(task_id="a"), row(task_id="b", belief_elicit_1="Is it off?")])
+    spec = judge_spec(Judge("scripted/echo"), Options())
+    forged = b"".join(
+        msgspec.json.encode(
+            Polarity(
+                judge=spec.model,
+                endpoint=spec.endpoint or "",
+                prompt=polarity_hash(),
+                key=polarity_digest(scenario),
+                answers=(Letter.B, Letter.B),
+                run="theirs",
+                scenario=scenario.id,
+            )
+        )
+        + b"\n"
+        for scenario in load(folder).scenarios
+    )
+    for name in ("unmask-polarity.jsonl", "polarity.jsonl"):
+        (folder / name).write_bytes(forged)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    asked = Scripted(lambda _: "So.\nAnswer: C", name="scripted/echo")
+    tags = Scripted(lambda _: "<final_answer>yes</final_answer>", name="scripted/tags")
+    done = unmask.run(data=folder, model=tags, judge=asked, out=tmp_path / "run")
+    assert {line.source for line in lines_about_polarity(done.path, "scripted_echo")} == {None}
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert len(store.read_bytes().splitlines()) == 2
+
+
+def test_a_judge_whose_address_is_not_known_is_asked_in_every_run(data: Path, tmp_path: Path, store: Path):
+    """Inspect sends its requests where its own variables point to."""
+    for out in ("one", "two"):
+        judge = Judge()
+        judge.endpoint = "inspect/openai"
+        run(data, tmp_path / out, judge)
+        assert judge.polarity.total() == 2 * len(WITHOUT)
+    assert not store.exists()
+
+
 def test_a_judge_that_names_a_place_and_no_statement_has_no_polarity(data: Path, tmp_path: Path):
     """It is stored as such, and it reads the replies itself."""
     stubborn, again = Judge(stubborn=True), Judge(stubborn=True)
@@ -148,31 +234,30 @@ def test_polarity_is_taken_over_only_where_a_reply_needs_it(data: Path, tmp_path
     assert bool(lines_about_polarity(tmp_path / "two")) is (reader == "auto")
 
 
-def test_outages_fill_no_store(data: Path, tmp_path: Path):
+def test_outages_fill_no_store(data: Path, tmp_path: Path, store: Path):
     """An order that was not answered leaves nothing for later runs, and is asked by the same command again."""
     judge = Judge()
     judge.fails_after = 1
     with pytest.raises(FatalModelError):
         run(data, tmp_path / "one", judge, max_connections=1)
-    assert not Path(f"{data}.polarity.jsonl").exists()
+    assert not store.exists()
     judge.fails_after = None
     run(data, tmp_path / "one", judge)
     assert set(judge.polarity.values()) == {1}
-    assert len(Path(f"{data}.polarity.jsonl").read_bytes().splitlines()) == len(WITHOUT)
+    assert len(store.read_bytes().splitlines()) == len(WITHOUT)
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["asked", "taken over"])
-def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path: Path, stored: bool):
+def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path: Path, store: Path, stored: bool):
     """Whatever lines are there, the same command sends what is missing, and ends with the same numbers."""
     if stored:
         run(data, tmp_path / "before", Judge())
     done = run(data, tmp_path / "run", Judge())
     file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
     whole, rows = file.read_bytes().splitlines(keepends=True), done.rows()
-    side_file = Path(f"{data}.polarity.jsonl")
     for kept in draw_part(range(len(whole)), 8):
         if not stored:
-            side_file.unlink(missing_ok=True)
+            store.unlink(missing_ok=True)
         file.write_bytes(b"".join(whole[:kept]))
         own = sum(b'"source"' not in line for line in whole[kept:])
         judge = Judge()
@@ -180,7 +265,7 @@ def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path:
         assert judge.calls == own
 
 
-def test_old_single_lines_count_in_their_run_and_fill_no_store(data: Path, tmp_path: Path):
+def test_old_single_lines_count_in_their_run_and_fill_no_store(data: Path, tmp_path: Path, store: Path):
     """A run of an earlier version goes on as it was, and nobody else gets what it learnt."""
     assert run(data, tmp_path / "run", Judge()).score().overall.p_lie.value == 0.0
     file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
@@ -193,25 +278,24 @@ def test_old_single_lines_count_in_their_run_and_fill_no_store(data: Path, tmp_p
         if line["method"] == "polarity_ab":
             line |= {"method": "polarity", "choices": [{"text": side[line["scenario"]]}]}
     file.write_text("".join(json.dumps(line) + "\n" for line in old))
-    Path(f"{data}.polarity.jsonl").unlink()
+    store.unlink()
     judge = Judge()
     again = run(data, tmp_path / "run", judge)
     assert not judge.polarity
     assert again.score().overall.p_lie.value == 1.0
-    assert not Path(f"{data}.polarity.jsonl").exists()
+    assert not store.exists()
 
 
-def test_a_second_judge_of_a_run_is_asked_and_remembered(data: Path, tmp_path: Path, cache: Path):
-    """`unmask judge` does not know where the data lies now: it keeps answers in the cache folder."""
+def test_a_second_judge_of_a_run_is_asked_and_remembered(data: Path, tmp_path: Path):
+    """`unmask judge` fills and reads the same store as `unmask run`."""
     for out in ("one", "two"):
         run(data, tmp_path / out, Judge())
     judge = Judge("scripted/second")
     for out in ("one", "two"):
         unmask.judge(tmp_path / out, judge=judge)
     assert set(judge.polarity.values()) == {1}
-    assert (cache / "unmask" / "polarity.jsonl").exists()
     assert {line.source for line in lines_about_polarity(tmp_path / "two", "scripted_second")} == {
-        unmask.open_run(tmp_path / "one").definition.id
+        f"one ({unmask.open_run(tmp_path / 'one').definition.id})"
     }
 
 
@@ -240,10 +324,10 @@ def test_the_plan_counts_two_calls_for_each_question_that_is_not_stored(data: Pa
     assert estimate.least["judge"].calls <= judge.calls <= estimate.most["judge"].calls
 
 
-def test_beliefs_are_lent_with_the_polarity_they_were_read_by(data: Path, tmp_path: Path):
+def test_beliefs_are_lent_with_the_polarity_they_were_read_by(data: Path, tmp_path: Path, store: Path):
     """No question is asked again, whatever the store says by now, and both runs read alike."""
     run(data, tmp_path / "base", Judge())
-    Path(f"{data}.polarity.jsonl").unlink()
+    store.unlink()
     other = Judge(wrong=True)
     run(data, tmp_path / "unrelated", other)
     judge = Judge(wrong=True)
@@ -269,12 +353,12 @@ def test_runs_that_needed_different_questions_are_ranked_together(data: Path, tm
     assert "polarity" not in names
 
 
-def test_a_run_with_another_side_is_not_ranked_with_the_others(data: Path, tmp_path: Path):
+def test_a_run_with_another_side_is_not_ranked_with_the_others(data: Path, tmp_path: Path, store: Path):
     """One judge that contradicts itself from run to run, because the answers were deleted."""
     for name in ("one", "two", "odd"):
         run(data, tmp_path / name, Judge(wrong=name == "odd"))
         if name == "two":
-            Path(f"{data}.polarity.jsonl").unlink()
+            store.unlink()
     rows = {row.name: row for row in board([tmp_path / name for name in ("one", "two", "odd")]).rows}
     assert rows["one"].unranked is rows["two"].unranked is None
     assert "polarity" in (rows["odd"].unranked or "")
@@ -300,16 +384,15 @@ def test_sides_that_an_earlier_version_wrote_into_the_scenarios_are_compared_too
     assert judge.calls == 0
 
 
-def test_data_that_says_everything_has_no_polarity_to_list(tmp_path: Path):
-    """Then no judge is asked, and nothing stands in a side file."""
+def test_data_that_says_everything_has_no_polarity_to_list(tmp_path: Path, store: Path):
+    """Then no judge is asked, and nothing is stored."""
     path = tmp_path / "full.jsonl"
     write_jsonl(ASKED, path=path)
     judge = Judge()
     done = run(path, tmp_path / "run", judge)
     assert not judge.polarity
     assert [sides.digest for sides in find_sides(done.folder, "scripted_good")] == [None]
-    assert not Path(f"{path}.polarity.jsonl").exists()
-    assert not (tmp_path / SIDE_FILE).exists()
+    assert not store.exists()
 
 
 def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Path, tmp_path: Path):
@@ -331,7 +414,6 @@ def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Pat
                     options,
                     judge_file="scripted_good",
                     models={SUBJECT: model, JUDGE: judge},
-                    dataset=dataset,
                 )
                 workloads.append(stack.enter_context(opened))
             shared = {"endpoints": endpoints, "purse": Purse(), "interruption": interruption}
@@ -347,11 +429,11 @@ def test_two_runs_in_one_loop_share_a_store_and_keep_their_own_answers(data: Pat
     assert not third.polarity
 
 
-def test_what_one_run_asks_another_waits_for_and_asks_itself_when_the_first_has_ended(tmp_path):
+def test_what_one_run_asks_another_waits_for_and_asks_itself_when_the_first_has_ended():
     """Runs side by side share a desk: each question has one asker at a time, also when that one ends without answer."""
     spec = judge_spec(Judge(), Options())
     desk, heard = PolarityDesk(), list[str]()
-    first, second, third = (PolarityStore(str(tmp_path), spec, run=name) for name in ("one", "two", "three"))
+    first, second, third = (PolarityStore(spec, run=name) for name in ("one", "two", "three"))
     for store in (first, second, third):
         store.desk = desk
     assert not first.is_asked_elsewhere(WITHOUT[0], lambda: heard.append("never"))

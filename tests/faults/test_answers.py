@@ -173,26 +173,31 @@ def test_half_an_emoji_in_an_error_message_is_one_failed_request_and_no_more(tmp
 TOO_LONG = Fault(400, b'{"error": {"message": "This model\'s maximum context length is 4096 tokens."}}')
 
 
-def test_a_finished_run_with_many_refused_requests_is_the_same_when_repeated(tmp_path: Path):
-    """Only those are asked again. Nothing else is, so no answer comes back; that is no sign of a wrong setting."""
-    with serving(40) as served:
-        victims = {one.scenario.id for one in served.plants[:25]}
+@pytest.mark.parametrize("refusal", [TOO_LONG, faulty.EVERY["filter_400"]], ids=["too long", "filter"])
+def test_a_finished_run_with_many_refused_requests_is_the_same_when_repeated(tmp_path: Path, refusal: Fault):
+    """Only those are asked again. Nothing else is, so no answer comes back; that is no sign of a wrong setting, and
+    what was refused before stops no run."""
+    with serving(120) as served:
+        victims = {one.scenario.id for one in served.plants[::3]}
         asked_about: set[str] = set()
 
         def faults(seen: Seen) -> Fault | None:
             asked_about.add(seen.scenario)
-            return TOO_LONG if seen.scenario in victims else None
+            is_victim = seen.scenario in victims and seen.slot == "pressured"
+            return refusal if is_victim else None
 
         served.endpoint.faults = faults
         command = ("run", *flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run", "--json"))
         first = finished(*command)
-        assert unjudged(tmp_path / "run").keys() == victims
-        judged_as_planted(served, tmp_path / "run", named=victims)
+        refused = unjudged(tmp_path / "run").keys()
+        assert refused <= victims
+        assert len(refused) > MOST_FAILURES_IN_A_ROW
+        judged_as_planted(served, tmp_path / "run", named=refused)
         asked_about.clear()
         second = finished(*command)
-        assert asked_about == victims
+        assert asked_about == refused
         assert json.loads(second.printed)["overall"] == json.loads(first.printed)["overall"]
-        assert (second.process.returncode, unjudged(tmp_path / "run").keys()) == (first.process.returncode, victims)
+        assert (second.process.returncode, unjudged(tmp_path / "run").keys()) == (first.process.returncode, refused)
 
 
 def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_stay(tmp_path: Path):
@@ -232,6 +237,67 @@ def test_a_cost_limit_does_not_stop_a_run_for_what_has_no_tokens_to_count(tmp_pa
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
         assert finished("run", *command, *PRICED).process.returncode == 0
         assert unjudged(tmp_path / "run").keys() == {victim}
+
+
+@pytest.mark.parametrize("role", ["subject", "judge"])
+def test_what_a_filter_refused_keeps_the_words_of_the_provider_and_is_asked_again(tmp_path: Path, role: str):
+    """By its status it is a failure: the next run asks for it once more, and for nothing else."""
+    with serving(SCENARIOS) as served:
+        victims = {one.scenario.id for one in served.plants[::6]}
+        refusal = faulty.refusing(400, "Rephrase it: content management policy")
+        served.endpoint.faults = faulty.to(lambda _: refusal, role=role, scenarios=victims)
+        ran(served, tmp_path / "run")
+        failed = [line for lines in journal(tmp_path / "run") for line in lines if "error" in line]
+        assert failed
+        assert all("HTTP 400: Rephrase it: content management policy" in line["error"] for line in failed)
+        asked_about: set[str] = set()
+        served.endpoint.faults = lambda seen: asked_about.add(seen.scenario)
+        ran(served, tmp_path / "run")
+        assert asked_about
+        assert asked_about <= victims
+        settled(served, tmp_path / "run")
+
+
+def test_the_summary_names_the_most_frequent_failure_in_the_words_of_the_provider(tmp_path: Path):
+    """Ids of requests do not make one failure many."""
+    with serving(SCENARIOS) as served:
+        victims = {one.scenario.id for one in served.plants[::2]}
+        rare = served.plants[0].scenario.id
+
+        def refuse(seen: Seen) -> Fault:
+            words = "other" if seen.scenario == rare else f"the upstream is closed (request 7f{seen.number}a)"
+            return faulty.refusing(422, words)
+
+        served.endpoint.faults = faulty.to(refuse, role="subject", scenarios=victims)
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        child = finished("run", *command)
+        assert child.process.returncode == 3
+        assert f"Not finished: {len(victims)} failed, which running again asks once more." in shown(child.printed)
+        assert "The most frequent failure: openai/mock at http" in shown(child.printed)
+        assert "HTTP 422: the upstream is closed (request 7f" in shown(child.printed)
+        failure = Run(tmp_path / "run").score().to_json()["failure"]
+        assert "the upstream is closed" in failure["text"]
+        assert failure["count"] > 1
+        served.endpoint.faults = None
+        assert finished("run", *command).process.returncode == 0
+        assert "failure" not in Run(tmp_path / "run").score().to_json()
+
+
+def shown(printed: str) -> str:
+    """What a terminal shows, without the ends of lines."""
+    return " ".join(printed.split())
+
+
+def test_an_endpoint_that_says_nothing_to_everything_ends_with_3_and_a_line_that_says_why(tmp_path: Path):
+    """An empty reply asserts nothing, so P(lie) is 0: nobody may take that for honesty, nor a script."""
+    with serving(SCENARIOS, faulty.to(lambda _: faulty.answering(""), role="subject")) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        child = finished("run", *command)
+        again = finished("score", str(tmp_path / "run"), "--json")
+    replies = Run(tmp_path / "run").score().guards["empty"].total
+    for made in (child, again):
+        assert made.process.returncode == 3
+        assert f"unmask: the model said nothing: all {replies} replies are empty" in made.errors
 
 
 def test_a_run_without_one_answer_from_the_judge_scores_nothing(tmp_path: Path):

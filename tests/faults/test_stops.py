@@ -1,4 +1,4 @@
-"""A run that stops by itself: what is in flight by then is paid for, however long it takes."""
+"""A run that stops by itself: what makes it stop, and what becomes of answers in flight."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from bench import faulty
 from bench.fault import Fault, Faults, Seen
-from tests.faults.served import kept_once, ran, serving, settled
+from bench.planted import write_jsonl
+from tests.faults.served import flags, journal, kept_once, ran, serving, settled
+from tests.faults.watched import finished
 from unmask.engine import session
+from unmask.engine.executor import MOST_FAILURES_IN_A_ROW
 from unmask.errors import FatalModelError, IncompleteError, UnmaskError
 
 FIRST, SLOW = Fault(answer=True, delay=0.2), Fault(answer=True, delay=0.8)
@@ -42,4 +46,59 @@ def test_a_run_that_stops_by_itself_loses_no_answer_that_is_on_its_way(
         assert kept_once(tmp_path / "run") == served.answered > 1
         served.endpoint.faults = None
         ran(served, tmp_path / "run")
+        settled(served, tmp_path / "run")
+
+
+SUSPENDED = "Your account has been flagged for violating our usage policies; access suspended"
+BUDGET = "Budget has been exceeded! Current cost: 10.2, Max budget: 10.0"
+
+
+@pytest.mark.parametrize(
+    ("answers", "fault", "words"),
+    [
+        (30, faulty.refusing(403, SUSPENDED), SUSPENDED),
+        (10, faulty.refusing(422, BUDGET), BUDGET),
+        (10, faulty.refusing(429, "No deployments available - crossed budget"), "crossed budget"),
+    ],
+    ids=["account", "budget", "budget of a gateway"],
+)
+def test_a_locked_account_and_a_spent_budget_stop_a_run_and_the_same_command_completes_it(
+    tmp_path: Path, answers: int, fault: Fault, words: str
+):
+    """Exit code 4 with the words of the provider; nothing counts as filtered or failed."""
+    with serving(20, faulty.after(answers, fault)) as served:
+        command = ("run", *flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run"))
+        child = finished(*command, "--max-connections", "4")
+        assert child.process.returncode == 4
+        assert words in child.errors
+        assert sum(served.stats()["calls"].values()) <= answers + 4
+        assert not [line for lines in journal(tmp_path / "run") for line in lines if "error" in line]
+        assert kept_once(tmp_path / "run") == served.answered == answers
+        served.endpoint.faults = None
+        assert finished(*command).process.returncode == 0
+        settled(served, tmp_path / "run")
+
+
+UNEXPLAINED = faulty.refusing(400, "this cannot be processed")
+FILTERED = faulty.refusing(403, "The prompt was flagged by moderation")
+
+
+@pytest.mark.parametrize("fault", [UNEXPLAINED, FILTERED], ids=["unexplained", "filter"])
+@pytest.mark.parametrize("role", ["subject", "judge"])
+def test_twenty_five_refusals_in_a_row_stop_a_run(tmp_path: Path, role: str, fault: Fault):
+    """Of one model, whatever the other answers meanwhile. The same command completes the folder when all is well."""
+    late: Faults = lambda seen: fault if served.endpoint.answered[role] >= 5 else None  # noqa: E731
+    with serving(60) as served:
+        served.endpoint.faults = faulty.to(late, role=role)
+        command = ("run", *flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run"))
+        child = finished(*command, "--max-connections", "2")
+        assert child.process.returncode == 3
+        words = "this cannot be processed" if fault is UNEXPLAINED else "flagged by moderation"
+        assert f"{MOST_FAILURES_IN_A_ROW} requests in a row failed, the last with: openai/" in child.errors
+        assert words in child.errors
+        failed = [line for lines in journal(tmp_path / "run") for line in lines if "error" in line]
+        assert MOST_FAILURES_IN_A_ROW <= len(failed) <= MOST_FAILURES_IN_A_ROW + 2
+        assert all(words in line["error"] for line in failed)
+        served.endpoint.faults = None
+        assert finished(*command).process.returncode == 0
         settled(served, tmp_path / "run")

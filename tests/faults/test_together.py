@@ -30,7 +30,7 @@ SCENARIOS = 16
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`unmask judge` stores which side *yes* means in the cache folder, where other tests would take it over."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
 
 
 def judge_flags(served: Served, out: Path, name: str) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from unmask.analysis import labels
 from unmask.analysis.labels import label_file
 from unmask.analysis.sampling import load_or_draw_sample
 from unmask.cli.main import run_command_line
-from unmask.data import polarity
 from unmask.data.dataset import Dataset
 from unmask.data.form import write_jsonl
 from unmask.data.load import load
@@ -32,7 +31,7 @@ from unmask.files import is_file_name
 from unmask.interop.export import export
 from unmask.interop.importing import import_harness_run
 from unmask.models.scripted import Scripted
-from unmask.records import Letter, Scenario
+from unmask.records import Scenario
 from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
 from unmask.runs.options import options_from
@@ -352,32 +351,6 @@ def test_a_run_folder_may_itself_be_a_link(tmp_path: Path):
     finished(tmp_path / "run")
     assert len(finished(tmp_path / "run", takes=2).rows()) == 1
     assert (tmp_path / "large" / "readings" / "scripted_judge.jsonl").is_file()
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_answers_about_questions_are_stored_through_no_link_in_a_data_folder(
-    made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """They go to the user's cache, as from data that cannot be written to."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    home.mkdir()
-    if made:
-        elsewhere.write_text("not ours\n")
-    (home / polarity.SIDE_FILE).symlink_to(elsewhere)
-    answer = polarity.Polarity(
-        judge="j", prompt="p", key="k", answers=(Letter.A, Letter.A), run="r", scenario=seeds.BINARY.id
-    )
-    polarity.store_answer(str(home), answer)
-    assert (elsewhere.read_text() == "not ours\n") if made else not elsewhere.exists()
-    assert polarity.load_answers(str(home), judge="j", prompt="p") == {"k": answer}
-
-
-def test_answers_about_questions_are_not_waited_for(tmp_path: Path):
-    """A pipe beside the data is passed over: the worst that costs is two judge calls."""
-    os.mkfifo(tmp_path / polarity.SIDE_FILE)
-    with without_waiting():
-        polarity.load_answers(str(tmp_path), judge="j", prompt="p")
 
 
 # --- archives ---------------------------------------------------------------------------------------------

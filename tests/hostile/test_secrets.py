@@ -81,6 +81,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
         "TMPDIR": str(tmp_path / "tmp"),
         "HOME": str(tmp_path / "home"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "UNMASK_CACHE": str(tmp_path / "cache" / "unmask"),
         "COLUMNS": "200",
     }
     for name, value in variables.items():

@@ -16,8 +16,8 @@ from unmask.records import Request
 from unmask.runs.run import Run
 
 SCENARIOS = 24
-PATHS = ("run", "calls", "tokens", "cost_usd")
-"""Parts of a score that say where a run lies and what it cost: a copy cost nothing."""
+PATHS = ("run", "sides_from", "calls", "tokens", "cost_usd")
+"""Parts of a score that say where a run lies, what it took over and what it cost: a copy cost nothing."""
 
 
 def _marks(request: Request) -> tuple[list[tuple[bytes, ...]], list[tuple[bytes, bytes]]]:

@@ -11,11 +11,8 @@ from bench.planted import expected, plant, write_csv, write_jsonl
 from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
-from unmask.data.polarity import Polarity, store_answer
 from unmask.interop.importing import import_harness_run
-from unmask.judges.letters import polarity_hash
 from unmask.protocol.measures import MEASURES
-from unmask.protocol.readings import polarity_digest
 
 SCENARIOS = 12
 
@@ -110,30 +107,19 @@ def test_the_transcript_is_in_the_log(both):
         assert len(calls) == len(kept.get("asked", ())) + len(kept.get("judged", ()))
 
 
-def test_polarity_is_asked_in_both_orders_or_taken_over_from_an_earlier_run(tmp_path):
-    """What this judge said in a run of `unmask run` stands in the log with its source, and is not asked again."""
-    plants = plant(6, seed=1)
-    logs = []
+def test_polarity_is_asked_in_both_orders_and_stays_in_the_log(tmp_path, monkeypatch):
+    """Inspect does not say at which address it asks, so nothing is stored for later runs or taken over from them."""
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
     with serving(scenarios=6) as served:
-        data = write_csv(plants, tmp_path / "planted")
-        for stored in (False, True):
-            for planted in filter(lambda planted: stored and planted.polarity, plants):
-                key, said = polarity_digest(planted.scenario), (planted.polarity, planted.polarity)
-                answer = Polarity(
-                    judge="planted/judge", prompt=polarity_hash(), key=key, answers=said, run="r", scenario=""
-                )
-                store_answer(str(data), answer)
-            served.reset()
-            logs.append(asked(served, data, tmp_path / f"logs-{stored}"))
-            asked_for = served.stats()["slots"].get("judge polarity", 0)
-            assert (asked_for == 0) is stored
-    first, second = ([line for sample in log.samples for line in kept_polarity(sample)] for log in logs)
-    assert {line["method"] for line in first} == {line["method"] for line in second} == {"polarity_ab", "polarity_ba"}
-    assert len(first) == len(second)
-    assert not any("source" in line for line in first)
-    assert all(line["source"] for line in second)
+        data = write_csv(plant(6, seed=1), tmp_path / "planted")
+        logs = [asked(served, data, tmp_path / f"logs-{number}") for number in range(2)]
+    for log in logs:
+        lines = [line for sample in log.samples for line in kept_polarity(sample)]
+        assert {line["method"] for line in lines} == {"polarity_ab", "polarity_ba"}
+        assert not any("source" in line for line in lines)
     assert concluded(logs[0]) == concluded(logs[1])
     assert all("yes_means" not in sample.metadata["scenario"] for sample in logs[1].samples)
+    assert not (tmp_path / "cache").exists()
 
 
 def kept_polarity(sample) -> list[dict[str, object]]:

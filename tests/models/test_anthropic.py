@@ -162,6 +162,14 @@ def test_an_empty_account_is_fatal():
     assert isinstance(failing(400, "invalid_request_error", "Your credit balance is too low"), FatalModelError)
 
 
+def test_a_suspended_account_is_fatal():
+    """Whatever it was suspended for."""
+    words = "Your account has been suspended for a violation of our usage policies"
+    error = failing(403, "permission_error", words)
+    assert isinstance(error, FatalModelError)
+    assert words in str(error)
+
+
 def test_a_prompt_that_is_too_long_concerns_only_itself():
     """The next request may be shorter."""
     error = failing(400, "invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum")

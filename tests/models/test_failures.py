@@ -74,11 +74,56 @@ def test_an_unknown_model_or_path_is_fatal_and_names_both(status, body):
         (402, openai_error("Insufficient credits")),
         (429, openai_error("You exceeded your current quota", type="insufficient_quota", code="insufficient_quota")),
         (400, {"type": "error", "error": {"type": "x", "message": "Your credit balance is too low to access"}}),
+        (422, openai_error("Budget has been exceeded! Current cost: 1.2, Max budget: 1.0", type="budget_exceeded")),
+        (400, openai_error("ExceededBudget: User=default over budget. Spend=1.2, Budget=1.0")),
+        (429, openai_error("No deployments available - crossed budget: Exceeded budget for provider openai")),
     ],
 )
 def test_no_money_left_is_fatal(status, body):
-    """Waiting does not fill an account."""
-    assert isinstance(raised(status, body), FatalModelError)
+    """Waiting fills neither an account nor a budget."""
+    error = raised(status, body)
+    assert isinstance(error, FatalModelError)
+    assert "no credit or budget left" in (error.advice or "")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Your account has been flagged for violating our usage policies; access suspended",
+        "Your account has been flagged for potential abuse",
+        "Your access was terminated due to violation of our policies, please check your email",
+        "access_terminated: usage policies",
+        "account_deactivated",
+        "Account example-1 was deactivated after a moderation review",
+        "This organization has been disabled.",
+        "Your organisation is suspended: usage guidelines",
+        "The API key was revoked: flagged by an automatic scan",
+        "Your IP address 192.0.2.7 has been blocked by our safety system",
+    ],
+)
+def test_an_account_that_is_locked_is_fatal_and_no_filter(status, words):
+    """Although it is often said in the words of a filter. The provider's words are shown."""
+    error = raised(status, openai_error(words))
+    assert isinstance(error, FatalModelError)
+    assert words in str(error)
+    assert "is locked" in (error.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (403, "Your chosen model requires moderation and your input was flagged"),
+        (403, "The prompt was blocked: content_filter"),
+        (403, "Access to this answer was blocked by the content policy"),
+        (400, "Your account text was flagged: it says that an account was suspended"),
+    ],
+)
+def test_a_prompt_that_was_blocked_is_no_locked_account(status, words):
+    """The next prompt may pass."""
+    error = raised(status, openai_error(words))
+    assert isinstance(error, RequestRefusedError)
+    assert error.may_be_all
 
 
 def test_a_quota_that_refills_is_not_fatal():
@@ -215,7 +260,7 @@ def test_a_wait_written_into_the_message_is_understood(message, seconds):
     ],
 )
 def test_a_content_filter_is_recognised(status, body):
-    """It answers in the model's place and is no failure."""
+    """It concerns this prompt, not the key."""
     assert parse_problem(status, json.dumps(body).encode(), {}).filtered
 
 

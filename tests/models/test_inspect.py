@@ -155,6 +155,16 @@ def test_errors_with_a_status_are_sorted_by_it(status, kind):
     assert getattr(caught.value, "throttled", False) == (status == 429)
 
 
+@needs_inspect
+@pytest.mark.parametrize("status", [400, 422, 429])
+def test_a_spent_budget_is_fatal(status):
+    """Also with a status that is worth another try otherwise."""
+    error = _Http(status)
+    error.args = ("Budget has been exceeded! Max budget: 1.0",)
+    with pytest.raises(FatalModelError, match="Budget has been exceeded"):
+        complete(raising(error))
+
+
 PROXY = "proxy-password-0123456789"
 SECRETS = {
     "OPENAI_API_KEY": "openai/key+of=0123456789",

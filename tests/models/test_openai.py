@@ -306,23 +306,27 @@ def test_other_models_are_not_taken_for_them(name):
     assert server.sent[0].body["temperature"] == 1.0
 
 
-def test_a_filtered_prompt_is_an_answer():
-    """Every take asked for comes back empty, stopped by the filter."""
-    answer = Canned({"error": {"message": "filtered", "code": "content_filter"}}, 400)
-    completion, _, _ = ask(answer, request(n=3))
-    assert [(choice.text, choice.stop) for choice in completion.choices] == [("", Stop.FILTER)] * 3
-
-
 def failing(answer: Canned) -> Exception:
     with pytest.raises(Exception) as caught:  # noqa: PT011 - the type is what the callers look at
         ask(answer)
     return caught.value
 
 
+@pytest.mark.parametrize("status", [400, 200])
+def test_a_prompt_that_a_filter_refuses_fails_with_the_words_of_the_provider(status):
+    """Also inside a 200. It is asked again by the next run, and many in a row are a sign."""
+    error = failing(Canned({"error": {"message": "Try another prompt", "code": 403, "type": "content_filter"}}, status))
+    assert isinstance(error, RequestRefusedError)
+    assert error.may_be_all
+    assert "Try another prompt" in str(error)
+
+
 def test_a_prompt_that_is_too_long_concerns_only_itself():
     """No parameter is dropped for it."""
     message = "max_tokens is too large: this model's maximum context length is 100 tokens"
-    assert isinstance(failing(Canned({"error": {"message": message}}, 400)), RequestRefusedError)
+    error = failing(Canned({"error": {"message": message}}, 400))
+    assert isinstance(error, RequestRefusedError)
+    assert not error.may_be_all
 
 
 def test_an_upstream_error_inside_a_200_counts_as_its_code():

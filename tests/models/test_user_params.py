@@ -241,8 +241,11 @@ def test_a_first_refusal_with_another_reason_does_not_stop_the_run(tmp_path, wor
 
 def test_a_run_that_has_been_answered_with_the_parameters_goes_on(tmp_path):
     """Also after it was stopped: what is left then may be just what the endpoint refuses."""
-    refused_later = [Canned(chat("I cannot say.")), *[UNNAMED] * 200]
-    first = run_against(lambda _: refused_later.pop(0), tmp_path / "run", params={"top_k": 5})
+    says = Canned(chat("I cannot say."))
+    refused_later = [says, *[UNNAMED] * 20]
+    first = run_against(
+        lambda _: refused_later.pop(0) if refused_later else says, tmp_path / "run", params={"top_k": 5}
+    )
     second = run_against(UNNAMED, tmp_path / "run", params={"top_k": 5}, moved=True)
     assert len(first.sent) > 2
     assert len(second.sent) > 1

@@ -40,7 +40,7 @@ TWIN = next(row for row in load("tiny").scenarios if row.kind == "binary" and ro
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
 
 
 def make_shard(out: Path, shard: str | None, **settings: Any) -> Run:
@@ -60,6 +60,7 @@ def read_score(run: Run | Path, **settings: Any) -> dict[str, Any]:
         del definition[name]
     del definition["data"]["source"]
     score["undecided"].pop("complete_with", None)  # a command, with paths
+    score.pop("sides_from", None)  # names and ids of runs
     return score
 
 
@@ -242,14 +243,14 @@ def read_again(served: Served, run: Path) -> None:
 def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Several takes, two judges, labels of a person; one shard is killed with -9 and continued."""
     rows = planted(SCENARIOS, TAKES, "steady")
-    for name in ("whole", "parts"):  # each with a side file of its own for what the judge says about *yes*
+    for name in ("whole", "parts"):
         (tmp_path / name).mkdir()
         write_jsonl(rows, tmp_path / name / "p.jsonl")
     with serving(scenarios=SCENARIOS, seed=1, takes=TAKES, profile="steady", latency=0.005) as served:
         whole = serve_runs(served, tmp_path / "whole" / "p.jsonl", tmp_path / "whole" / "run")
         read_again(served, whole.path)
         served.reset()
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-of-parts"))
+        monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache-of-parts"))
         data, folder = tmp_path / "parts" / "p.jsonl", tmp_path / "parts" / "run"
         paths = [folder / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
@@ -456,9 +457,9 @@ def two_sides(tmp_path: Path) -> list[Path]:
     """Two shards with scenarios of one question, whose polarity the data does not say."""
     paths = []
     for k, turned in (("1", False), ("2", False), ("2", True)):
-        os.environ["XDG_CACHE_HOME"] = str(tmp_path / f"cache-{k}-{turned}")  # machines that share no store
+        os.environ["UNMASK_CACHE"] = str(tmp_path / f"cache-{k}-{turned}")  # machines that share no store
         paths.append(make_twins(k, turned=turned, out=tmp_path / f"{k}-{turned}"))
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache-of-one-machine")
+    os.environ["UNMASK_CACHE"] = str(tmp_path / "cache-of-one-machine")
     return paths
 
 

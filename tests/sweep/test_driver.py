@@ -277,7 +277,8 @@ def test_a_subject_in_batches_needs_its_judge_in_batches(tmp_path, endpoint):
     assert "subject openai/a has batch = true and judge openai/judge has not" in done.stderr
 
 
-def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, endpoint):
+def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
     data = write_data(tmp_path)
     told = [json.loads(line) for line in data.read_text().splitlines()]
     untold = [{name: value for name, value in scenario.items() if name != "yes_means"} for scenario in told]
@@ -286,7 +287,7 @@ def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, en
     result(write_grid(tmp_path, *rows, matrix="seed = [1]"))
     once = endpoint.stats()["slots"]["judge polarity"]
     endpoint.reset()
-    (tmp_path / "planted.jsonl.polarity.jsonl").unlink()
+    (tmp_path / "cache" / "polarity.jsonl").unlink()
     grid = write_grid(tmp_path, *rows, matrix="seed = [2, 3, 4]")
     planned = json.loads(sweep(grid, "--plan", "--json").stdout)
     made = result(grid)

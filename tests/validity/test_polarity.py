@@ -18,7 +18,7 @@ ASKED = [scenario for scenario in load("core").scenarios if scenario.archetype i
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
 
 
 def honest_subject() -> Scripted:
@@ -85,13 +85,15 @@ def test_d02_a_judge_that_likes_one_letter_makes_no_lies(tmp_path: Path):
     assert done.score().overall.p_lie.value == 0.0
 
 
-def test_d02_compare_names_the_polarity_where_two_runs_took_different_sides(tmp_path: Path):
+def test_d02_compare_names_the_polarity_where_two_runs_took_different_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The same model, judge and data: all that differs is what *yes* means, and it is listed under how replies are
     read. Where two runs took the same sides it is not."""
-    runs = [
-        run(write_data(tmp_path / name / "d.jsonl"), tmp_path / name / "run", "scripted/judge-x", wrong=wrong)
-        for name, wrong in (("one", False), ("two", True), ("three", False))
-    ]
+    data, runs = write_data(tmp_path / "d.jsonl"), []
+    for name, wrong in (("one", False), ("two", True), ("three", False)):
+        monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / name))  # three machines
+        runs.append(run(data, tmp_path / name / "run", "scripted/judge-x", wrong=wrong))
     apart = {setting.name: setting for setting in unmask.compare([runs[0], runs[1]]).differs}
     assert set(apart) == {"polarity"}
     assert apart["polarity"].reading

@@ -79,10 +79,11 @@ def finish(score: Score, *, folder: Path, as_json: bool, max_unjudged: float, af
 
 
 def exit_code(score: Score, max_unjudged: float) -> int:
-    """3 where the run is incomplete, above the unjudged limit, or read by a judge that gives one letter always."""
+    """3 where the run is incomplete, above the unjudged limit, read by a judge that gives one letter always, or of a
+    model that says nothing at all."""
     share = score.unjudged_share
     unfit = share is None or share > max_unjudged or score.no_longer_read is not None
-    return 3 if unfit or score.undecided or score.one_letter is not None else 0
+    return 3 if unfit or score.undecided or score.one_letter is not None or score.says_nothing else 0
 
 
 def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
@@ -92,6 +93,10 @@ def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     if score.one_letter is not None:
         click.echo(f"unmask: {score.one_letter}", err=True)
         click.echo("  Compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
+    if score.says_nothing:
+        click.echo(f"unmask: the model said nothing: all {score.guards['empty'].total} replies are empty", err=True)
+        shown = shlex.join(["unmask", "show", str(folder)])
+        click.echo(f"  Look at one with `{crash.clean_for_terminal(shown)} ID`, then at the model behind it", err=True)
     if score.no_longer_read is not None:
         return
     if score.undecided:

@@ -73,8 +73,6 @@ class Dataset(Record, frozen=True, kw_only=True):
     revision: str | None = None
     skipped: tuple[str, ...] = ()
     """One line per row left out by `skip_bad_rows`."""
-    home: str | None = None
-    """Folder or file on disk beside which side files are kept; `None` for bundled, hub and in-memory data."""
     shard: ShardSpec | None = None
     """Where `scenarios` are one of several equal parts of a selection."""
 

@@ -30,7 +30,6 @@ class LocatedSource(Record, frozen=True):
 
     name: str
     entries: tuple[ParsedRow, ...]
-    home: str | None = None
     revision: str | None = None
 
 
@@ -105,7 +104,6 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
         hash=full if len(chosen) == len(contents.scenarios) else content_hash(chosen),
         full_hash=full,
         skipped=skipped,
-        home=contents.place.home,
         shard=shard,
     )
 
@@ -151,10 +149,10 @@ def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
         return LocatedSource(source, tuple(_read_jsonl(file.read_bytes(), name=file.name)))
     path = Path(os.path.expanduser(source))
     if str(source).strip() and path.is_dir():
-        return LocatedSource(path.resolve().name, tuple(_read_folder(path)), home=str(path.absolute()))
+        return LocatedSource(path.resolve().name, tuple(_read_folder(path)))
     if path.is_file():
         stem = Path(path.stem).stem if path.suffix.lower() == SEALED_SUFFIX else path.stem
-        return LocatedSource(stem, tuple(_read_file(path)), home=str(path.absolute()))
+        return LocatedSource(stem, tuple(_read_file(path)))
     raise MissingError(
         f"no data at {escape_line(without_credentials(str(source)))}",
         advice="--data takes a folder, a .jsonl or .sealed file, "

@@ -270,7 +270,7 @@ def estimate_run(
     pilot = pilots.get("judge", [])
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
-    starting = _starting_states(wanted, states, home=dataset.home)
+    starting = _starting_states(wanted, states)
     result, measured = _imagine_run(starting, imagination, pilots, prices, all_in_batches=options.batch == "all")
     begun = old is not None
     terms = Terms(
@@ -459,11 +459,11 @@ def propose_more_room(
 
 
 def _starting_states(
-    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]], *, home: str | None
+    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
 ) -> Iterator[tuple[Scenario, ScenarioState]]:
     """The states as a run would start from them: with what its baseline lends and what its judge has said about
     polarity, without failures."""
-    polarity = PolarityStore(home, wanted.judges[wanted.judge or ""], run=wanted.id)
+    polarity = PolarityStore(wanted.judges[wanted.judge or ""], run=wanted.id)
     with Baseline(wanted) as baseline:
         for scenario, state in states:
             asked, judged = baseline.missing_lines(scenario, state)

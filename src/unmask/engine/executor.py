@@ -9,6 +9,7 @@ stopped run are finished ones. A run that a rule may stop is served scenario by 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +32,8 @@ LOOKS_PER_TURN = 64
 """Scenarios looked at before the event loop has its turn: a long run that is continued finds most of them finished."""
 
 MOST_FAILURES_IN_A_ROW = 25
-"""Requests that fail in a row, after all retries and with no success between, before the run stops by itself."""
+"""Requests to one model that fail in a row, after all retries and with no success between, before the run stops by
+itself."""
 
 _RAISE_LIMIT = "Raise the limit and run the same command again: it continues."
 
@@ -79,7 +81,8 @@ class Executor:
         """Jobs that waited for a run beside this one, which is through with them."""
         self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Completion]] = {}
         self._wake = asyncio.Event()
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = Counter[str]()
+        """By role: a judge that refuses everything is found out while the subject answers."""
         self._pending_pump = False
         self._is_enough = False
         """Whether a rule has ended the run: nothing more is sent, and nothing is missing."""
@@ -297,7 +300,9 @@ class Executor:
             result = error
         finally:
             self.workload.settle(job)
-        refused = isinstance(result, RequestRefusedError)  # for itself: that says nothing of the next
+        says_nothing_of_others = isinstance(result, RequestRefusedError) and (
+            not result.may_be_all or self.workload.has_failed_before(job)
+        )
         try:
             result = self.workload.keep(job, result) or result
             self._open[job.scenario].flying.difference_update(job.keys)
@@ -305,12 +310,13 @@ class Executor:
         except UnmaskError as error:  # the disk is full, the folder is gone
             self.stop(error)
             return
-        if not refused:
-            self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(result, ModelError) else 0
-        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW and not self._is_enough:
+        if not says_nothing_of_others:
+            failed = self._failed_in_a_row[job.role] + 1 if isinstance(result, ModelError) else 0
+            self._failed_in_a_row[job.role] = failed
+        if self._failed_in_a_row[job.role] >= MOST_FAILURES_IN_A_ROW and not self._is_enough:
             self.stop(
                 IncompleteError(
-                    f"{self._failed_in_a_row} requests in a row failed, the last with: {result}",
+                    f"{self._failed_in_a_row[job.role]} requests in a row failed, the last with: {result}",
                     advice="What was answered is kept. Run the same command again once the endpoint is well: it "
                     "continues.",
                 )

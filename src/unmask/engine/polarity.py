@@ -1,8 +1,8 @@
 """What a judge has said in earlier runs about which side *yes* means: taken over where a run needs it, stored where a
 run has asked.
 
-A run never uses what another judge said. What is taken over stands in the judge's readings file like an answer, with
-the run it comes from as its `source`.
+A run never uses what another judge said, nor what a model of the same name said at another address. What is taken over
+is written to the judge's readings file like an answer, with the run it comes from as its `source`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from unmask.runs.definition import JudgeSpec
 if TYPE_CHECKING:
     from unmask.data.polarity import Polarity
 
-PolarityKey = tuple[str | None, str, str, str]
-"""Where the answer is kept, the judge, the wording and the digest of the question."""
+PolarityKey = tuple[str, str, str, str]
+"""The judge, its address, the wording and the digest of the question."""
 
 
 class PolarityDesk:
@@ -54,23 +54,28 @@ class PolarityDesk:
 
 
 class PolarityStore:
-    """The answers of one judge, for one run. `home` is that of the dataset: None is the user's cache folder."""
+    """The answers of one judge, for one run. `run` names it in the store."""
 
     desk: PolarityDesk | None = None
     """Where runs go on side by side, what they share."""
 
-    def __init__(self, home: str | None, spec: JudgeSpec, *, run: str) -> None:
-        self._home, self._run = home, run
+    def __init__(self, spec: JudgeSpec, *, run: str) -> None:
+        self._run = run
         model = spec.model.removeprefix("inspect/")  # whoever sends the requests, the model is the same
         self._judge = " ".join([model, *(f"{treatment.kind}@{treatment.hash}" for treatment in spec.treatments)])
+        self._endpoint = spec.endpoint or ""
+        self._has_address = not self._endpoint.startswith("inspect/")
+        """Where Inspect sends requests to is known only if it was told: its own variables may name any address."""
         self._prompt = polarity_hash()
 
     @cached_property
     def _answers(self) -> dict[str, Polarity]:
-        """What the side files hold, read when the first scenario asks: most data says itself what *yes* means."""
+        """What the store holds, read when the first scenario asks: most data says itself what *yes* means."""
         from unmask.data.polarity import load_answers
 
-        return load_answers(self._home, judge=self._judge, prompt=self._prompt)
+        if not self._has_address:
+            return {}
+        return load_answers(judge=self._judge, endpoint=self._endpoint, prompt=self._prompt)
 
     def lines_for(self, scenario: Scenario, state: ScenarioState) -> tuple[Judged, ...]:
         """The lines that a readings file takes over for this question: none where the judge was asked in this run, and
@@ -106,9 +111,16 @@ class PolarityStore:
         from unmask.data.polarity import Polarity, store_answer
 
         answer = Polarity(
-            judge=self._judge, prompt=self._prompt, key=key, answers=answers, run=self._run, scenario=scenario.id
+            judge=self._judge,
+            endpoint=self._endpoint,
+            prompt=self._prompt,
+            key=key,
+            answers=answers,
+            run=self._run,
+            scenario=scenario.id,
         )
-        store_answer(self._home, answer)
+        if self._has_address:
+            store_answer(answer)
         if self.desk is not None:
             self.desk.answers[self._key_of(key)] = answer
 
@@ -122,7 +134,7 @@ class PolarityStore:
             self.desk.leave(self, None if scenario is None else self._key_of(polarity_digest(scenario)))
 
     def _key_of(self, key: str) -> PolarityKey:
-        return self._home, self._judge, self._prompt, key
+        return self._judge, self._endpoint, self._prompt, key
 
 
 def asks_polarity(work: Iterable[Work]) -> bool:

@@ -108,9 +108,9 @@ def open_run_workload(
         if definition.stopped is not None and definition == before:
             yield None
             return
-        dataset = msgspec.structs.replace(dataset, scenarios=())  # the folder has them: no need to hold them twice
+        del dataset  # the folder has its scenarios: no need to hold them twice
         file = definition.judge or NO_MODEL
-        with open_workload(folder, definition, options, judge_file=file, models=models, dataset=dataset) as workload:
+        with open_workload(folder, definition, options, judge_file=file, models=models) as workload:
             if before is not None:
                 from unmask.engine.grow import explain_change
 

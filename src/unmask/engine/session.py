@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
 
-from unmask.data.dataset import Dataset
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.polarity import PolarityStore
@@ -117,7 +116,6 @@ def open_workload(
     *,
     judge_file: str,
     models: dict[str, Model],
-    dataset: Dataset | None = None,
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
@@ -149,7 +147,6 @@ def open_workload(
         )
         for kind in (Kind.BINARY, Kind.NUMERIC)
     )
-    home = None if dataset is None else dataset.home
     stack = ExitStack()
     try:
         make_workload: Callable[..., Workload] = Workload
@@ -175,7 +172,9 @@ def open_workload(
             bill=bill,
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
-            polarity=PolarityStore(home, definition.judges[judge_file], run=definition.id),
+            polarity=PolarityStore(
+                definition.judges[judge_file], run=f"{folder.path.resolve().name} ({definition.id})"
+            ),
             watch=RuleWatch(parse_rule(options.stop_when or "")) if watched else None,
             **in_batches,
         )

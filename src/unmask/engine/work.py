@@ -186,6 +186,10 @@ class Workload:
         """A request is over: what it cost is paid for."""
         self.purse.give_back((id(self), job.scenario, job.keys))
 
+    def has_failed_before(self, job: Job) -> bool:
+        """Whether this very request has failed in an earlier session."""
+        return self.state(job.scenario).failed_before.issuperset(job.keys)
+
     def keep(self, job: Job, result: Completion | ModelError) -> ModelError | None:
         """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
         scenario = self.scenarios[job.scenario]

@@ -8,10 +8,10 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import parse_problem
+from unmask.models.failures import exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer, decode_answer
 from unmask.models.keys import Target
-from unmask.models.openai import give_up, refuse_additions, split_content, stop_of, token_count
+from unmask.models.openai import refuse_additions, split_content, stop_of, token_count
 from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
 from unmask.models.tiers import read_tier
 from unmask.records import Choice, Completion, Request, Usage
@@ -78,7 +78,7 @@ class Anthropic:
         refuse_additions(problem, sent, self.target, request, answered=self._answered)
         name = refused_parameter(problem, sent)
         if name is None:
-            return give_up(problem, self.target, request, answer=answer, notes=notes)
+            raise exception_for(problem, self.target)
         self.drop_parameter(name)
         return None
 

@@ -179,7 +179,7 @@ def _is_writable(folder: Path) -> bool:
 
 def _check_caches() -> Iterator[Check]:
     """Models and other files that were fetched: which, how large, and how to be rid of them."""
-    from unmask.data.polarity import cache_file
+    from unmask.data.polarity import store_path
     from unmask.models.local.catalogue import ENTRIES, cache_folder, pulled_path
 
     folder = cache_folder()
@@ -204,7 +204,7 @@ def _check_caches() -> Iterator[Check]:
             found=f"{hub}: {listed}, {_format_size(_list_files(hub))}; other programs use it too",
             advice=f"to empty it of one: rm -r {shlex.quote(str(stored[0]))}",
         )
-    if (answers := cache_file()).is_file():
+    if (answers := store_path()).is_file():
         yield Check(
             what="cached answers",
             state=State.OK,

@@ -27,9 +27,17 @@ _UNKNOWN_MODEL = re.compile(
 )
 _NO_MONEY = re.compile(
     r"insufficient_quota|insufficient (?:balance|credits?|funds)|billing_hard_limit|credit balance is too low"
-    r"|requires more credits",
+    r"|requires more credits|budget.{0,20}exceeded|exceeded ?budget|crossed budget",
     re.IGNORECASE,
 )
+_LOCKED = r"(?<![a-z])(?:suspended|terminated|deactivated|disabled|blocked|banned|revoked)(?![a-z])"
+_LOCKED_OUT = re.compile(
+    rf"(?<![a-z])(?:account|organi[sz]ation|key|ip)(?![a-z])[^!?\n]{{0,60}}?{_LOCKED}"
+    r"|(?<![a-z])(?:account|organi[sz]ation)(?![a-z])[^.!?\n]{0,30}?(?<![a-z])flagged"
+    r"|(?<![a-z])access(?: to (?:the|this|our) (?:api|service|platform))?[ _](?:(?:is|was|has been) )?" + _LOCKED,
+    re.IGNORECASE,
+)
+"""Looked for where access is refused (401, 403). Why an account is locked is often said in the words of a filter."""
 _FILTERED = re.compile(
     r"content_filter|content[ _-](?:management )?policy|content_policy_violation|responsibleai|prohibited_content"
     r"|flagged|moderation|safety (?:filter|system|settings)|usage (?:guidelines|policies)|data_inspection_failed"
@@ -61,18 +69,30 @@ class ProviderProblem(Record, frozen=True):
         return f"{self.code} {self.message}"
 
     @property
+    def out_of_money(self) -> bool:
+        """Credit or a budget is spent."""
+        refused = self.status in (400, 403, 404, 422, 429) and bool(_NO_MONEY.search(self.words))
+        return refused or self.status == 402
+
+    @property
+    def locked_out(self) -> bool:
+        """Account, organisation, key or address are suspended, whatever for."""
+        return self.status in (401, 403) and bool(_LOCKED_OUT.search(self.words))
+
+    @property
     def filtered(self) -> bool:
-        """The provider would not look at this prompt: an answer of a kind, not a failure."""
-        return self.status in (400, 403, 422, 451) and bool(_FILTERED.search(self.words)) and not self.too_long
+        """The provider would not look at this prompt."""
+        concerns_all = self.out_of_money or self.locked_out or self.too_long
+        return self.status in (400, 403, 422, 451) and bool(_FILTERED.search(self.words)) and not concerns_all
 
     @property
     def too_long(self) -> bool:
-        return bool(TOO_LONG.search(self.words))
+        return self.status in (413, 414) or bool(TOO_LONG.search(self.words))
 
     @property
     def unexplained(self) -> bool:
-        """The request is refused, and neither its length nor a filter is the reason."""
-        return self.status in (400, 422) and not self.too_long and not self.filtered
+        """The request is refused, and neither its length nor a filter nor money is the reason."""
+        return self.status in (400, 422) and not (self.too_long or self.filtered or self.out_of_money)
 
     @property
     def lacks_room(self) -> bool:
@@ -171,13 +191,18 @@ def _parse_date(written: str) -> float:
 
 
 def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
-    """The exception for a status that is not 200, after the parameters and the filter have been looked at."""
+    """The exception for a status that is not 200, after the parameters have been looked at."""
     message = target.scrub(problem.message)
     what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
-    if status in (400, 402, 403, 404, 422, 429) and (status == 402 or _NO_MONEY.search(problem.words)):
-        account = f"the key from {target.key_source}" if target.key_source else target.endpoint
-        return FatalModelError(what, advice=f"The account behind {account} has no credit left; top it up")
+    account = f"The account behind {f'the key from {target.key_source}' if target.key_source else target.endpoint}"
+    if problem.out_of_money:
+        return FatalModelError(what, advice=f"{account} has no credit or budget left; top it up")
+    if problem.locked_out:
+        advice = f"{account} is locked. Settle that with the provider, then run the same command again: it continues"
+        return FatalModelError(what, advice=advice)
+    if problem.filtered:
+        return RequestRefusedError(what, may_be_all=True)
     if status in (401, 403, 407):
         if target.key_source is None:
             wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
@@ -200,4 +225,4 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
             advice="The tier flex has no room; try later, or with flex,default" if problem.lacks_room else None,
         )
     shorter = "Make the request shorter" if problem.too_long else None
-    return RequestRefusedError(what, unexplained=problem.unexplained, advice=shorter)
+    return RequestRefusedError(what, unexplained=problem.unexplained, may_be_all=not problem.too_long, advice=shorter)

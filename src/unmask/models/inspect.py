@@ -169,6 +169,9 @@ class InspectModel:
         message = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
         decision = self._model.api.should_retry(error)
         status = getattr(error, "status_code", None) or getattr(error, "status", None) or getattr(error, "code", None)
+        problem = ProviderProblem(status if isinstance(status, int) else 400, message)
+        if problem.out_of_money:
+            return FatalModelError(message, advice=f"The account behind {self.endpoint} has no credit or budget left")
         if decision:
             limited = getattr(decision, "kind", None) == "rate_limit" or status in THROTTLED
             return TransientModelError(message, throttled=limited, retry_after=getattr(decision, "retry_after", None))
@@ -178,10 +181,9 @@ class InspectModel:
             return FatalModelError(message, advice="Check the model's name")
         if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
             return TransientModelError(message, throttled=status in THROTTLED)
-        problem = ProviderProblem(status if isinstance(status, int) else 400, message)
         name = refused_addition(problem, sampling, answered=self._answered)
         if name is None:
-            return RequestRefusedError(message, unexplained=problem.unexplained)
+            return RequestRefusedError(message, unexplained=problem.unexplained, may_be_all=not problem.too_long)
         return refusal_of(name, sampling, message)
 
 

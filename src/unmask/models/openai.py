@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.errors import TransientModelError
+from unmask.errors import ModelError, TransientModelError
 from unmask.models.base import Capabilities
 from unmask.models.failures import ProviderProblem, error_fields, exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer, decode_answer
@@ -134,7 +134,7 @@ class OpenAI:
         if name is None:
             if started is not None and self.tiers.falls_back(problem, self.target, started=started):
                 return None
-            return give_up(problem, self.target, request, answer=answer, notes=notes)
+            raise exception_for(problem, self.target)
         self.drop_parameter(name)
         return None
 
@@ -169,10 +169,10 @@ class OpenAI:
         body = decode_answer(answer, _DECODER, self.target)
         options = body.choices
         if not options:
-            return self._parse_error(body.error, request, answer=answer, notes=notes)
+            raise self._explain_error(body.error, request)
         broken = next((option.error for option in options if option.error), None)
         if broken is not None or any(option.message is None for option in options):
-            return self._parse_error(broken, request, answer=answer, notes=notes)
+            raise self._explain_error(broken, request)
         if len(options) < min(request.n, self.capabilities.max_n):
             self._ask_one_at_a_time()
         return Completion(
@@ -184,17 +184,17 @@ class OpenAI:
             tier=read_tier(body.service_tier),
         )
 
-    def _parse_error(self, error: Any, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]) -> Completion:
+    def _explain_error(self, error: Any, request: Request) -> ModelError:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
-            raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no choices")
+            return TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no choices")
         message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
         problem = ProviderProblem(status, message, code, param)
         refuse_additions(problem, frozenset(), self.target, request, answered=self._answered)
-        return give_up(problem, self.target, request, answer=answer, notes=notes)
+        return exception_for(problem, self.target)
 
 
 def refuse_additions(
@@ -206,16 +206,6 @@ def refuse_additions(
     if name is None or problem.param in refusable or refused_parameter(problem, refusable | {name}) in refusable:
         return
     raise refusal_of(name, request.sampling, str(exception_for(problem, target)))
-
-
-def give_up(
-    problem: ProviderProblem, target: Target, request: Request, *, answer: HttpAnswer, notes: tuple[str, ...]
-) -> Completion:
-    """A problem that no other parameter helps with. Where the provider's filter answered in the model's place, that
-    holds for every take that was asked for; anything else is raised."""
-    if not problem.filtered:
-        raise exception_for(problem, target)
-    return Completion(choices=(Choice(stop=Stop.FILTER),) * request.n, latency=answer.latency, adjusted=notes)
 
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:

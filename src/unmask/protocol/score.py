@@ -41,6 +41,7 @@ from unmask.records import (
     Result,
     Undecided,
     Unread,
+    UnreadReason,
     Verdict,
 )
 from unmask.stats.rate import Contrast, Corrected, Rate, contrast_kinds, hide_unjudged
@@ -48,6 +49,8 @@ from unmask.stats.takes import tally_chance
 
 SCORING_VERSION = 4
 """Raised by every change that moves a score; the changelog says in which direction."""
+LONGEST_FAILURE = 300
+"""Characters of an endpoint's words that a score repeats."""
 
 
 class TierSpending(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -120,6 +123,18 @@ class Missing(Record, frozen=True, kw_only=True, omit_defaults=False):
         return f"{' and '.join(waits)} under this preset"
 
 
+class CommonFailure(Record, frozen=True, omit_defaults=False):
+    """What requests that unjudged scenarios wait for have most often failed with."""
+
+    count: int
+    """Replies and readings of theirs that are missing because of it."""
+    text: str
+    """The words of the endpoint, of one of them."""
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.count} time{'' if self.count == 1 else 's'})"
+
+
 class OtherJudges(Record, frozen=True, omit_defaults=False):
     """Judges that have read a run and whose readings are not used."""
 
@@ -188,6 +203,10 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` but for runs of scoring version 1 that were read by `rules` or by an embedded judge."""
     anytime: Anytime | None = None
     """`None` where no rule has stopped or watched the run."""
+    failure: CommonFailure | None = None
+    """`None` where no scenario is unjudged because a request failed."""
+    sides_from: dict[str, int] = msgspec.field(default_factory=dict)
+    """Runs from which it was taken over which side *yes* means, with the number of scenarios it decides here."""
 
     def __repr__(self) -> str:
         return f"Score(preset={self.preset!r}, P(lie) {self.p_lie})"
@@ -240,13 +259,19 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
         everything = self.overall.scenarios
         return self.overall.counts[Verdict.UNJUDGED] / everything if everything else None
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether every reply of the model is empty."""
+        replies = self.guards.get("empty")
+        return replies is not None and replies.hits == replies.total
+
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask score --json`, ready to be encoded."""
         plain: dict[str, Any] = hide_unjudged(super().to_json())
         spent = plain.pop("spent")
         no_longer_read, missing = plain.pop("no_longer_read"), plain.pop("missing")
-        for name in ("anytime", "other_judges"):
-            if plain[name] is None:
+        for name in ("anytime", "other_judges", "failure", "sides_from"):
+            if not plain[name]:
                 del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
         for name in ("self_report", "role_play"):
@@ -314,6 +339,7 @@ def score(
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),
+        failure=_find_common_failure(outcomes),
     )
 
 
@@ -380,9 +406,32 @@ def _count_reasons(outcomes: Iterable[Outcome]) -> dict[str, int]:
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
 
 
+def _find_common_failure(outcomes: Iterable[Outcome]) -> CommonFailure | None:
+    """Failures that differ only in numbers and ids of requests are one."""
+    prefix = f"{UnreadReason.FAILED}: "
+    reasons = Counter(
+        reading.reason
+        for outcome in outcomes
+        if outcome.verdict is Verdict.UNJUDGED
+        for readings in outcome.readings.values()
+        for reading in readings
+        if isinstance(reading, Unread) and reading.reason.startswith(prefix)
+    )
+    kinds, examples = Counter[str](), dict[str, str]()
+    for reason, count in reasons.items():
+        kind = re.sub(r"\w*\d\w*", "0", reason)
+        kinds[kind] += count
+        examples.setdefault(kind, " ".join(reason.removeprefix(prefix).split()))
+    if not kinds:
+        return None
+    kind, count = kinds.most_common(1)[0]
+    text = examples[kind]
+    return CommonFailure(count, text if len(text) <= LONGEST_FAILURE else f"{text[: LONGEST_FAILURE - 1]}…")
+
+
 def explain_unjudged(score: Score) -> str:
-    """Why scenarios are unjudged, in two parts: what is not finished, which a command can end, and what could not be
-    read. Empty where all are judged."""
+    """Why scenarios are unjudged, in two parts: what is not finished, which a command can end, with what failed most
+    often, and what could not be read. Empty where all are judged."""
     reasons = dict(score.unjudged_reasons)
     pending, failed = reasons.pop("pending", 0), reasons.pop("failed", 0)
     waiting = []
@@ -394,10 +443,20 @@ def explain_unjudged(score: Score) -> str:
     if failed:
         waiting.append(f"{failed} failed, which running again asks once more")
     sentences = [f"Not finished: {'; '.join(waiting)}."] if waiting else []
+    if failed and score.failure is not None:
+        sentences.append(f"The most frequent failure: {score.failure}.")
     if reasons:
         words = ", ".join(f"{word} {count}" for word, count in reasons.items())
         sentences.append(f"Could not be read: {words}.")
     return " ".join(sentences)
+
+
+def explain_sides(score: Score) -> str:
+    """From where it was taken over which side *yes* means; empty where it was not."""
+    if not score.sides_from:
+        return ""
+    parts = ", ".join(f"for {count} scenarios from run {run}" for run, count in score.sides_from.items())
+    return f"Which side yes means was not asked but taken over {parts}."
 
 
 def _unjudged_reason(outcome: Outcome) -> str:

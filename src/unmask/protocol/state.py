@@ -18,13 +18,15 @@ class Reply(Record, frozen=True):
 class ScenarioState:
     """Replies and judge calls of one scenario, in the order they arrived. An answer outlives any error line."""
 
-    __slots__ = ("_read", "_ruled", "_settled", "_settled_for", "judged", "replies", "said")
+    __slots__ = ("_read", "_ruled", "_settled", "_settled_for", "failed_before", "judged", "replies", "said")
 
     def __init__(self) -> None:
         self.replies: dict[Slot, dict[int, Reply]] = {}
         self.judged: dict[tuple[Slot, str], list[Judged]] = {}
         self.said: dict[tuple[Slot, int], str | Pending | Unread] = {}
         """What the reply to a take amounts to, kept by `gather` so that each is looked at once."""
+        self.failed_before: frozenset[tuple[object, ...]] = frozenset()
+        """What failed in earlier sessions: slots and takes, and questions to the judge."""
         self._read: dict[tuple[Slot, str], Reading] = {}
         self._settled: dict[tuple[Slot, int], Reading] = {}
         self._ruled: dict[tuple[Slot, str], Reading | None] = {}
@@ -49,9 +51,15 @@ class ScenarioState:
 
     def forget_errors(self) -> None:
         """Failures of earlier sessions are data for a score, and asked again by a run."""
-        failed = any(reply.error is not None for takes in self.replies.values() for reply in takes.values())
-        failed = failed or any(line.error is not None for lines in self.judged.values() for line in lines)
-        if not failed:
+        replies = ((slot, take, reply) for slot, takes in self.replies.items() for take, reply in takes.items())
+        readings = (line for lines in self.judged.values() for line in lines)
+        self.failed_before = frozenset(
+            [
+                *((slot, take) for slot, take, reply in replies if reply.error is not None),
+                *((line.slot, line.digest, line.method) for line in readings if line.error is not None),
+            ]
+        )
+        if not self.failed_before:
             return
         for slot, takes in self.replies.items():
             self.replies[slot] = {

@@ -11,7 +11,7 @@ from unmask.analysis.labels import labellers
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
-from unmask.protocol.score import Score, explain_unjudged
+from unmask.protocol.score import Score, explain_sides, explain_unjudged
 from unmask.records import Kind, Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
@@ -39,6 +39,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
         *_note_agreement(run, score, judge),
         *_note_other_judges(run, score),
+        *(Note(False, sentence) for sentence in filter(None, [explain_sides(score)])),
         *_note_adjustments(run, judge),
         *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
     ]

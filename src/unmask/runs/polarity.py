@@ -57,6 +57,14 @@ def _sides_of_judge(folder: Folder, scenarios: Sequence[Scenario], file: str) ->
     return JudgeSides(from_data, from_judge)
 
 
+def find_lenders(scenario: Scenario, states: Sequence[ScenarioState]) -> set[str]:
+    """The runs from which the judges of this scenario took over which side *yes* means."""
+    if scenario.yes_means is not None:
+        return set()
+    key = polarity_digest(scenario)
+    return {line.source for state in states for line in state.calls(POLARITY, key) if line.source is not None}
+
+
 def describe_polarity(sides: Sequence[JudgeSides]) -> str | None:
     """The polarity of one run as text: a digest for each judge of a panel."""
     return _join_digests([judge.digest for judge in sides])

@@ -29,6 +29,7 @@ from unmask.runs.outcomes import (
     spending_of,
     unread_replies,
 )
+from unmask.runs.polarity import find_lenders
 from unmask.text import suggest_names
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Run:
         outcomes: list[Outcome] = []
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
-        waiting = Counter[bool]()
+        waiting, sides = Counter[bool](), Counter[str]()
         unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         if panel[0].partner is not None:
             bill.calls["numeric_judge"] = 0
@@ -136,6 +137,7 @@ class Run:
             for scenario, states, outcome in self._each_outcome(panel, journal):
                 outcomes.append(compactor.compact(outcome))
                 savings.add(scenario, states[0], outcome)
+                sides.update(find_lenders(scenario, states))
                 unread += unread_replies(outcome, states[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, states[0], outcome)
@@ -157,7 +159,9 @@ class Run:
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
-        scored = msgspec.structs.replace(scored, other_judges=self.other_judges(judge, decides=decides))
+        scored = msgspec.structs.replace(
+            scored, other_judges=self.other_judges(judge, decides=decides), sides_from=dict(sides.most_common())
+        )
         if self.definition.was_looked_at:
             prefix = decided_prefix(outcomes, seed=self.definition.data.seed, grown=self.definition.grown)
             anytime = measure_anytime(prefix)

@@ -20,7 +20,7 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import UnmaskError
-from unmask.files import open_plain_file, read_bytes, refuse_linked_folder
+from unmask.files import open_plain_file, read_bytes, refuse_linked_folder, user_cache_folder
 from unmask.protocol.score import SCORING_VERSION
 from unmask.records import Preset, Record, Verdict
 from unmask.render.notes import Note, collect_notes
@@ -122,11 +122,7 @@ def summarise_later(entries: Iterable[RunEntry]) -> None:
 
 def summary_folder() -> Path:
     """`summaries` in `$UNMASK_CACHE`, or in the platform's cache folder for unmask."""
-    if chosen := os.environ.get("UNMASK_CACHE"):
-        return Path(chosen).expanduser() / "summaries"
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("unmask", appauthor=False)) / "summaries"
+    return user_cache_folder() / "summaries"
 
 
 def stamp_files(path: Path) -> str:

@@ -8,7 +8,6 @@ from inspect_ai import Task, task
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
-from unmask.engine.polarity import PolarityStore
 from unmask.interop.inspect.task import TIMEOUT, build_task
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
@@ -70,5 +69,4 @@ def mask(
         settings=definition.settings(),
         judge=None if judge == NO_MODEL else judge,
         definition=msgspec.to_builtins(definition),
-        polarity=PolarityStore(dataset.home, spec, run=definition.id),
     )

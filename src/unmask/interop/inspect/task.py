@@ -19,7 +19,6 @@ from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from unmask.data.dataset import Dataset
-from unmask.engine.polarity import PolarityStore, asks_polarity
 from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
@@ -54,17 +53,12 @@ JudgeOpener = Callable[[], InspectModel | None]
 """The judge, opened when it is needed: a task is also built only to be listed."""
 
 
-POLARITY = "polarity"
-"""Where the metadata of a sample keep what the judge said in earlier runs about which side *yes* means."""
-
-
 def build_task(
     dataset: Dataset,
     *,
     settings: PlannerSettings,
     judge: str | None,
     definition: dict[str, Any],
-    polarity: PolarityStore | None = None,
 ) -> Task:
     """The task over these scenarios. Without a `judge` the rules read."""
 
@@ -72,7 +66,7 @@ def build_task(
         return None if judge is None else InspectModel(inspect_model(judge), name=judge, timeout=TIMEOUT)
 
     return Task(
-        dataset=MemoryDataset([_make_sample(scenario, polarity) for scenario in dataset.scenarios], name=dataset.name),
+        dataset=MemoryDataset([_make_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
         solver=ask_probes(settings, open_judge),
         scorer=read_and_resolve(settings, open_judge),
         config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
@@ -82,8 +76,7 @@ def build_task(
     )
 
 
-def _make_sample(scenario: Scenario, polarity: PolarityStore | None) -> Sample:
-    stored = polarity.lines_for(scenario, ScenarioState()) if polarity is not None else ()
+def _make_sample(scenario: Scenario) -> Sample:
     truth = scenario.truth if isinstance(scenario.truth, str) else str([scenario.truth.lower, scenario.truth.upper])
     return Sample(
         id=sample_id(scenario.id),
@@ -93,7 +86,6 @@ def _make_sample(scenario: Scenario, polarity: PolarityStore | None) -> Sample:
             "archetype": scenario.archetype.value,
             "proposition": scenario.proposition,
             "scenario": msgspec.to_builtins(scenario),
-            **({POLARITY: msgspec.to_builtins(stored)} if stored else {}),
         },
     )
 
@@ -114,10 +106,8 @@ def _make_turn(message: Message) -> ChatMessage:
 class SampleProgress:
     """One scenario on its way: what has been asked and read, as journal lines, and the planner's view of it."""
 
-    def __init__(self, journal: SampleJournal, stored: tuple[Judged, ...] = ()) -> None:
+    def __init__(self, journal: SampleJournal) -> None:
         self.scenario = journal.scenario
-        self.stored = stored
-        """What the judge said in earlier runs about which side *yes* means, as lines to take over."""
         self.asked = list(journal.asked)
         self.judged = list(journal.judged)
         self.seen = ScenarioState()
@@ -135,9 +125,6 @@ class SampleProgress:
     ) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
         for work in plan_rounds(self.scenario, self.seen, settings, whole_calls=False):
-            if self.stored and asks_polarity(work):
-                self._take_over_polarity()
-                continue
             steps = [
                 self._ask_subject(step, subject)
                 if isinstance(step, SubjectWork)
@@ -148,12 +135,6 @@ class SampleProgress:
             if not steps:
                 return
             await asyncio.gather(*steps)
-
-    def _take_over_polarity(self) -> None:
-        self.judged += self.stored
-        for line in self.stored:
-            self.seen.add_judged(line)
-        self.stored = ()
 
     async def _ask_subject(self, step: SubjectWork, subject: InspectModel | None) -> None:
         # The first attempt leaves the settings to Inspect, whose flags may have changed them.
@@ -194,11 +175,10 @@ def _line_fields(answer: Completion | str) -> dict[str, Any]:
 
 
 def _load_progress(state: TaskState) -> SampleProgress:
-    polarity = msgspec.convert(state.metadata.get(POLARITY, ()), tuple[Judged, ...])
     stored = state.store.get(KEY)
     if stored is not None:
-        return SampleProgress(msgspec.convert(stored, SampleJournal), polarity)
-    return SampleProgress(SampleJournal(scenario=msgspec.convert(state.metadata["scenario"], Scenario)), polarity)
+        return SampleProgress(msgspec.convert(stored, SampleJournal))
+    return SampleProgress(SampleJournal(scenario=msgspec.convert(state.metadata["scenario"], Scenario)))
 
 
 @solver

@@ -7,13 +7,13 @@ carries its own hash, so a pull that was interrupted keeps what is good and a da
 from __future__ import annotations
 
 import difflib
-import os
 from importlib.resources import files
 from pathlib import Path
 
 import msgspec
 
 from unmask.errors import MissingError
+from unmask.files import user_cache_folder
 from unmask.records import Record
 
 
@@ -155,12 +155,7 @@ def adapter_of(entry: CatalogueEntry) -> Path | None:
 
 def cache_folder() -> Path:
     """Where pulled models lie: `models` in `$UNMASK_CACHE`, or in the platform's cache folder for unmask."""
-    chosen = os.environ.get("UNMASK_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / "models"
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("unmask", appauthor=False)) / "models"
+    return user_cache_folder() / "models"
 
 
 def pulled_path(entry: CatalogueEntry, *, to: Path | None = None) -> Path | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.measures import MEASURES, Measures
-from unmask.protocol.score import Missing, Score, explain_unjudged
+from unmask.protocol.score import Missing, Score, explain_sides, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -229,6 +229,8 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         yield Text(f"{_format_price(score.missing)}Finish with:")
         # Never broken over two lines: it is there to be copied.
         yield Text(f"  {strip_controls(score.complete_with)}", no_wrap=True)
+    if score.sides_from:
+        yield Text(strip_controls(explain_sides(score)))
     if score.silent or score.truncated:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
