@@ -102,7 +102,15 @@ class Folder:
         return tuple(self.each_scenario())
 
     def each_scenario(self) -> Iterator[Scenario]:
-        return read_lines(self.path / "scenarios.jsonl", Scenario)
+        file, ids = self.path / "scenarios.jsonl", set[str]()
+        for scenario in read_lines(file, Scenario):
+            if scenario.id in ids:
+                raise JournalError(
+                    f"{file} has the scenario {scenario.id!r} twice",
+                    advice="Delete one of the two lines, or restore the file from a copy of the run folder.",
+                )
+            ids.add(scenario.id)
+            yield scenario
 
     def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
         lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
