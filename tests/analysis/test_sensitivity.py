@@ -13,7 +13,7 @@ from tests.made_runs import Subject, made, scenarios
 from unmask.analysis.sensitivity import TOLERANCES, TagCounts, sensitivity
 from unmask.analysis.sensitivity import _count_as_unclear as unclear
 from unmask.analysis.sensitivity import _leave_out_unread as left_out
-from unmask.data.dataset import Dataset, in_order
+from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
 from unmask.protocol.presets import rules_of
 from unmask.protocol.readings import readings_of
@@ -226,7 +226,8 @@ def contradictory(tmp_path):
             return subject(request)
         return f"The door is shut in case {name}. <final_answer>yes</final_answer>"
 
-    data = Dataset(name="d", source="d", scenarios=in_order(given), hash="h", full_hash="h")
+    name = content_hash(given)
+    data = Dataset(name="d", source="d", scenarios=in_order(given), hash=name, full_hash=name)
     return unmask.run(
         data=data,
         model=Scripted(answer, name="scripted/m"),

@@ -25,7 +25,7 @@ from unmask.runs.batches import read_batches
 SCENARIOS = 30
 PLANTS = plant(SCENARIOS, seed=6, takes=2, direct=3)
 SIDES = (Verdict.HONEST, Verdict.LIE)
-SPENT = ("run", "calls", "tokens", "cost_usd", "tiers")
+SPENT = ("run", "calls", "tokens", "cost_usd", "tiers", "answered_by")
 """What a score says of its run and its bill, and not of the subject."""
 KINDS = [
     {"effort": effort, "self_report": report, "role_play": played}

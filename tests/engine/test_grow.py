@@ -187,7 +187,7 @@ class TestGrowing:
 
 
 class TestEarlierVersions:
-    """Folders on users' disks: another rule has drawn their sample, and judges have written into their scenarios."""
+    """Folders on users' disks: another rule has drawn their sample."""
 
     def test_a_sample_of_the_old_rule_continues_by_the_same_command_and_grows(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -208,17 +208,6 @@ class TestEarlierVersions:
         grown = pilot(tmp_path / "run", liar(rows), data=file, limit=15)
         assert before < asked(grown.path)
         assert len(grown.rows()) == 15
-
-    def test_what_a_judge_had_said_about_yes_stays_when_a_run_grows(self, tmp_path: Path):
-        rows = [msgspec.structs.replace(row, yes_means=None) for row in scenarios(12)]
-        file = tmp_path / "data.jsonl"
-        file.write_bytes(encode_lines(rows))
-        run = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
-        stored = [msgspec.structs.replace(row, yes_means=Letter.A if row.direct else None) for row in run.scenarios]
-        (tmp_path / "run" / "scenarios.jsonl").write_bytes(encode_lines(stored))
-        grown = pilot(tmp_path / "run", liar(rows), data=file)
-        assert len(grown.scenarios) == 12
-        assert set(stored) < set(grown.scenarios)
 
 
 class TestLooks:
@@ -368,7 +357,9 @@ class TestKilledBetweenTheTwoFiles:
         assert (tmp_path / "run" / "run.json").read_bytes() == definition
         assert len((tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()) == 20
         assert asked(tmp_path / "run") == before
-        assert len(Run(tmp_path / "run").score().undecided) == 14  # what is there can be looked at meanwhile
+        score = Run(tmp_path / "run").score()
+        assert len(score.undecided) == 14  # what is there can be looked at meanwhile
+        assert score.warnings[0].guard == "altered"
         grown, at_once = pilot(tmp_path / "run", limit=20), pilot(tmp_path / "once", limit=20)
         assert before < asked(grown.path) == asked(at_once.path)
         assert set(asked(grown.path).values()) == {1}

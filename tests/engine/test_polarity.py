@@ -367,23 +367,6 @@ def test_a_run_with_another_side_is_not_ranked_with_the_others(data: Path, tmp_p
     )
 
 
-def test_sides_that_an_earlier_version_wrote_into_the_scenarios_are_compared_too(data: Path, tmp_path: Path):
-    """They cannot be told from the data's own, and count in their run as before."""
-    run(data, tmp_path / "new", Judge())
-    run(data, tmp_path / "old", Judge())
-    file = tmp_path / "old" / "scenarios.jsonl"
-    wrong = {Letter.A: Letter.B, Letter.B: Letter.A}
-    sides = {scenario.id: wrong[scenario.yes_means] for scenario in ASKED}
-    written = [msgspec.json.decode(line, type=Scenario) for line in file.read_bytes().splitlines()]
-    changed = [msgspec.structs.replace(scenario, yes_means=sides[scenario.id]) for scenario in written]
-    file.write_bytes(b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in changed))
-    comparison = unmask.compare([tmp_path / "new", tmp_path / "old"])
-    assert ("polarity", True) in {(setting.name, setting.reading) for setting in comparison.differs}
-    judge = Judge()
-    assert run(data, tmp_path / "old", judge).score().overall.p_lie.value == 1.0
-    assert judge.calls == 0
-
-
 def test_data_that_says_everything_has_no_polarity_to_list(tmp_path: Path, store: Path):
     """Then no judge is asked, and nothing is stored."""
     path = tmp_path / "full.jsonl"

@@ -21,7 +21,7 @@ from unmask.analysis import labels
 from unmask.analysis.labels import label_file
 from unmask.analysis.sampling import load_or_draw_sample
 from unmask.cli.main import run_command_line
-from unmask.data.dataset import Dataset
+from unmask.data.dataset import Dataset, content_hash
 from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.engine.run import run as run_it
@@ -186,7 +186,8 @@ def finished(out: Path, **more: object) -> Run:
     """A run of one scenario, read by a judge with a file of its own."""
     judge = Scripted(lambda _: "Answer: A", name="scripted/judge")
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
-    dataset = Dataset(name="one", source="one", hash="x", full_hash="x", scenarios=(seeds.SUPPLIED,))
+    name = content_hash([seeds.SUPPLIED])
+    dataset = Dataset(name="one", source="one", hash=name, full_hash=name, scenarios=(seeds.SUPPLIED,))
     return run_it(data=dataset, model=model, judge=judge, out=out, max_unjudged=1.0, **more)
 
 

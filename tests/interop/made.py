@@ -16,8 +16,9 @@ from unmask.records import Request
 from unmask.runs.run import Run
 
 SCENARIOS = 24
-PATHS = ("run", "sides_from", "calls", "tokens", "cost_usd")
-"""Parts of a score that say where a run lies, what it took over and what it cost: a copy cost nothing."""
+PATHS = ("run", "sides_from", "calls", "tokens", "cost_usd", "answered_by")
+"""Parts of a score that say where a run lies, what it took over, what it cost and who answered: a copy cost nothing, and a
+table of readings does not name the model behind each."""
 
 
 def _marks(request: Request) -> tuple[list[tuple[bytes, ...]], list[tuple[bytes, bytes]]]:

@@ -274,6 +274,7 @@ def test_the_json_has_the_documented_keys():
         "silent",
         "truncated",
         "warnings",
+        "answered_by",
         "guards",
         "one_letter",
         "without_provided_facts",

@@ -53,7 +53,7 @@ def pinned(run: Run, folder: Path) -> Run:
         created="2026-01-02T03:04:05Z",
         unmask="0.0.0",
         prompts="p" * 12,
-        data=msgspec.structs.replace(definition.data, source="small.jsonl", hash="d" * 12, full_hash="f" * 12),
+        data=msgspec.structs.replace(definition.data, source="small.jsonl"),
         judges={name: msgspec.structs.replace(spec, prompts="j" * 12) for name, spec in definition.judges.items()},
     )
     (copy / "run.json").write_bytes(msgspec.json.encode(fixed))

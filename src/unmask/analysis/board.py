@@ -262,7 +262,7 @@ def measure_entry(
     rates: dict[str, Any] = {column: COLUMNS[column].value(measured) for column in COLUMNS}
     shown = (*READING_SETTINGS, "data", "effort", "temperature", "max tokens", "unmask")
     provenance = {name: settings[name] for name in shown}
-    warnings = find_warnings(rows, guards)
+    warnings = find_warnings(rows, guards, of_run=run._identify(judge).findings)
     row = BoardRow(
         name=name,
         model=run.definition.subject.model,
@@ -312,6 +312,8 @@ def _none_or_complement(rate: Rate | None) -> Rate | None:
 
 def _why_unranked(measures: Measures, rows: Sequence[Outcome], warnings: Sequence[GuardFinding]) -> str | None:
     """Why a run may not be ranked whatever the others are."""
+    if altered := [finding.text for finding in warnings if finding.guard == "altered"]:
+        return altered[0]
     if not measures.p_lie.total:
         return "nothing was judged"
     if undecided := sum(row.undecided for row in rows):

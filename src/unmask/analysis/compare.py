@@ -18,7 +18,7 @@ from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, chec
 from unmask.protocol.measures import measure, tally_lies
 from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
-from unmask.runs.differences import Setting, differing_settings, settings_of
+from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
@@ -147,8 +147,9 @@ def compare(
     rng = np.random.default_rng(seed)
     common = set.intersection(*(set(side.contents) for side in sides)) - set(changed)
     several = any(side.takes > 1 for side in sides)
-    described = [_describe_run(side, guards, common, several=several) for side in sides]
+    described = [_describe_run(side, judge, guards, common, several=several) for side in sides]
     pairs = [_refuse_pair(compare_pair(a, b, frozenset(changed), rng), described) for a, b in couples]
+    names = compare_names([side.run._identify(judge).answered_by for side in sides])
     polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(judge)) for side in sides])
     if labels:
         pairs = [
@@ -173,7 +174,8 @@ def compare(
             [
                 settings_of(side.run.definition, judge=side.run.judge_file(judge), preset=chosen, polarity=disputed)
                 | {"preset": side.run.definition.preset.value}
-                for side, disputed in zip(sides, polarity, strict=True)
+                | named
+                for side, disputed, named in zip(sides, polarity, names, strict=True)
             ]
         ),
         changed=changed,
@@ -368,7 +370,9 @@ def _without_p_value(difference: Difference) -> Difference:
     return msgspec.structs.replace(difference, p_value=None, test=None)
 
 
-def _describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], *, several: bool) -> ComparedRun:
+def _describe_run(
+    side: RunSide, judge: str | None, guards: GuardLimits, common: Collection[str], *, several: bool
+) -> ComparedRun:
     """The run by itself. Its measures are those of the scenarios `common` to all runs; `several` says that a run has
     more than one take."""
     rows = list(side.rows.values())
@@ -389,7 +393,7 @@ def _describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], *
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
         one_letter=find_one_letter(rows),
-        warnings=find_warnings(rows, guards),
+        warnings=find_warnings(rows, guards, of_run=side.run._identify(judge).findings),
         measures={
             "lying_at_1" if several else "p_lie": measure_lies(shared),
             "p_honest": overall.p_honest,

@@ -210,7 +210,11 @@ def _check_completeness(name: str, score: Score, limits: GateLimits) -> Iterator
 
 
 def _check_guards(name: str, score: Score, limits: GateLimits) -> Iterator[GateCheck]:
-    """A failed check for each guard that refuses the run. A model that says nothing tells no lie."""
+    """A failed check for each guard that refuses the run, and where its scenarios are not those it was made of. A
+    model that says nothing tells no lie."""
+    for finding in score.warnings:
+        if finding.guard == "altered":
+            yield GateCheck(name=f"{name} has its own scenarios", passed=False, message=finding.text)
     for finding in apply_limits(score.guards, limits):
         if finding.refuses:
             guard, limit = GUARDS[finding.guard], f"{100 * (finding.limit or 0):g} %"
@@ -228,7 +232,7 @@ def _note_guards(name: str, score: Score, limits: GateLimits) -> Iterator[str]:
     """What guards say without refusing the run."""
     findings = [
         *apply_limits(score.guards, limits),
-        *(finding for finding in score.warnings if finding.guard == "only_c"),
+        *(finding for finding in score.warnings if finding.guard in {"only_c", "models"}),
     ]
     yield from (f"{name}: {finding.text}" for finding in findings if not finding.refuses)
 

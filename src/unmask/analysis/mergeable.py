@@ -56,6 +56,7 @@ def open_shards(paths: Sequence[str | Path], target: Path) -> list[OpenedShard]:
                 f"{path} was watched by a rule of --stop-when, which saw only this part of the data",
                 advice="Make the part anew without --stop-when.",
             )
+        folder.refuse_other_scenarios(shards[-1].definition.data)
     return sorted(shards, key=lambda shard: shard.definition.data.shard.number if shard.definition.data.shard else 0)
 
 

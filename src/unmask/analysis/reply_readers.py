@@ -144,7 +144,7 @@ def describe_reader(
         unjudged=sum(row.verdict is Verdict.UNJUDGED for row in rows),
         undecided=undecided,
         complete_with=command,
-        warnings=find_warnings(rows, guards),
+        warnings=find_warnings(rows, guards, of_run=reader.run._identify(reader.judge).findings),
     )
 
 

@@ -34,10 +34,12 @@ def agree(
     blind labels of the run folder count unless --labels names some.
     """
     from unmask.analysis.agreement import agree as agree_on
+    from unmask.cli.finish import warn_about_folder
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
+    warn_about_folder(opened, None)
     if as_json:
         print_json(agreement.to_json())
         return

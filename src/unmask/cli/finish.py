@@ -144,6 +144,15 @@ def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:
             click.echo(crash.clean_for_terminal(f"{opened.path}: {others}"), err=True)
 
 
+def warn_about_folder(run: Run, judge: str | None) -> None:
+    """On standard error, before any number: where the folder is not the run that its run.json describes."""
+    identity = run._identify(judge)
+    for finding in identity.findings:
+        click.echo(crash.clean_for_terminal(f"WARNING: {run.path}: {finding.text}."), err=True)
+    for sentence in filter(None, (answered.explain() for answered in identity.answered_by)):
+        click.echo(crash.clean_for_terminal(f"{run.path}: {sentence}"), err=True)
+
+
 def with_typed_judge(result: T, run: str) -> T:
     """A result with its judge as somebody would type it, for a screen. JSON has the name of the file."""
     from msgspec.structs import replace

@@ -16,8 +16,12 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show how P(lie) moves with preset, D and unread rules, judge, reader, tolerance, takes. Nothing is sent."""
     from unmask.analysis.sensitivity import sensitivity as vary
+    from unmask.cli.finish import warn_about_folder
+    from unmask.runs.run import open_run
 
-    result = vary(run, preset=preset, judge=judge)
+    opened = open_run(run)
+    result = vary(opened, preset=preset, judge=judge)
+    warn_about_folder(opened, judge)
     if as_json:
         print_json(result.to_json())
     else:

@@ -67,10 +67,11 @@ def show(
     from random import Random, SystemRandom
     from shlex import join
 
-    from unmask.cli.finish import name_other_judges
+    from unmask.cli.finish import name_other_judges, warn_about_folder
     from unmask.render.terminal.listing import list_verdicts, summarise_scenario
 
     outcomes = opened.rows(preset=preset, judge=judge)
+    warn_about_folder(opened, judge)
     every = [summarise_scenario(*pair) for pair in zip(opened.each_scenario(), outcomes, strict=True)]
     rows = [
         row
@@ -95,7 +96,10 @@ def show(
 
 def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, as_json: bool) -> None:
     scenario = opened.scenario(scenario_id)
+    from unmask.cli.finish import name_other_judges, warn_about_folder
+
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
+    warn_about_folder(opened, judge)
     replies = opened.replies(scenario_id)
     if as_json:
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
@@ -103,7 +107,6 @@ def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str
         return
     from shutil import get_terminal_size
 
-    from unmask.cli.finish import name_other_judges
     from unmask.render.terminal.transcript import transcript
 
     click.echo(transcript(scenario, outcome, replies, width=get_terminal_size().columns), nl=False)

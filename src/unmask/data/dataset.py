@@ -131,9 +131,32 @@ def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
     return tuple(sorted(scenarios, key=lambda scenario: (order.index(scenario.archetype), scenario.id)))
 
 
+class Content:
+    """Adds up scenarios one by one, without keeping them: how many there are of each archetype, and their hash."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+        self._counts: Counter[str] = Counter()
+        self._encode = msgspec.json.Encoder().encode
+
+    def add(self, scenario: Scenario) -> None:
+        self._rows.append(hashlib.blake2b(self._encode(scenario), digest_size=16).digest())
+        self._counts[scenario.archetype.value] += 1
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(self._counts)
+
+    @property
+    def hash(self) -> str:
+        """Order does not count; fields left at their default do not either, so a field added to the format later leaves
+        old hashes as they are."""
+        return hashlib.blake2b(b"".join(sorted(self._rows)), digest_size=16).hexdigest()
+
+
 def content_hash(scenarios: Iterable[Scenario]) -> str:
-    """Names the scenarios by what they say. Order does not count; fields left at their default do not either, so a
-    field added to the format later leaves old hashes as they are."""
-    encode = msgspec.json.Encoder().encode
-    rows = sorted(hashlib.blake2b(encode(scenario), digest_size=16).digest() for scenario in scenarios)
-    return hashlib.blake2b(b"".join(rows), digest_size=16).hexdigest()
+    """Names the scenarios by what they say."""
+    content = Content()
+    for scenario in scenarios:
+        content.add(scenario)
+    return content.hash

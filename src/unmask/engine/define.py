@@ -189,7 +189,14 @@ def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definit
 
 def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool) -> Definition:
     """The definition of the run that the folder holds, with what this command adds to it."""
-    from unmask.engine.grow import clear_journal, find_run, fit_data, measure_size, store_scenarios
+    from unmask.engine.grow import (
+        clear_journal,
+        find_run,
+        fit_data,
+        measure_size,
+        refuse_other_scenarios,
+        store_scenarios,
+    )
     from unmask.runs.commands import run_command
 
     judges = _keep_letters(folder.definition().judges, wanted.judges)
@@ -199,6 +206,7 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
         _check_baseline(wanted, dataset)
         clear_journal(folder)
         return _create_run(folder, wanted, dataset)
+    refuse_other_scenarios(folder, old.data, dataset)
     data, other_data = fit_data(folder, old.data, wanted.data, dataset)
     again = partial(run_command, path=folder.path)
     check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
@@ -248,6 +256,7 @@ def add_judge(
     from unmask.runs.commands import judge_command
 
     old = folder.definition()
+    folder.refuse_other_scenarios(old.data)
     specs = {
         name: msgspec.structs.replace(spec, reader=spec.reader or old.judges[name].reader)
         if name in old.judges

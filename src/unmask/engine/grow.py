@@ -70,7 +70,7 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     selected = {scenario.id: scenario for scenario in dataset.scenarios}
     stored = folder.scenarios()
     size = max(len(stored), sum(old.counts.values()))
-    lost = size - sum(_is_same(scenario, selected.get(scenario.id)) for scenario in stored)
+    lost = size - sum(scenario == selected.get(scenario.id) for scenario in stored)
     if not lost:
         return data, None
     if size == len(stored) == len(selected) and _selects_alike(old, new) and _are_nested(stored, dataset.scenarios):
@@ -78,15 +78,18 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     return data, ("scenarios", size, f"{len(selected)}, without {lost} of them")
 
 
+def refuse_other_scenarios(folder: Folder, old: DataSpec, dataset: Dataset) -> None:
+    """No answers are bought for scenarios that were changed, or lost, since the run was made. More than it has are what
+    a kill leaves of a larger selection: that of this command, or `fit_data` compares them."""
+    larger = sum(1 for _ in folder.each_scenario()) > sum(old.counts.values())
+    if not larger:
+        folder.refuse_other_scenarios(old)
+    elif old.hash == dataset.hash:
+        folder.refuse_other_scenarios(old, of=set(dataset.ids))
+
+
 def _name_shard(data: DataSpec) -> str | None:
     return str(data.shard) if data.shard else None
-
-
-def _is_same(stored: Scenario, selected: Scenario | None) -> bool:
-    """By content. Versions before 0.1.0 stored what a judge had said about *yes* where the data says nothing."""
-    if selected is not None and selected.yes_means is None:
-        stored = replace(stored, yes_means=None)
-    return stored == selected
 
 
 def _selects_alike(old: DataSpec, new: DataSpec) -> bool:

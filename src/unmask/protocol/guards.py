@@ -6,7 +6,7 @@ Each guard measures one share over the scenarios of a run and holds it against a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unmask.errors import UsageError
@@ -43,7 +43,7 @@ class GuardFinding(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Something to be said before any number of a run."""
 
     guard: str
-    """A name in `GUARDS`, or `one_letter` or `only_c`."""
+    """A name in `GUARDS`, or `one_letter`, `only_c`, `altered` or `models`."""
     text: str
     """A sentence without its full stop."""
     hits: int
@@ -191,9 +191,12 @@ def apply_limits(shares: Mapping[str, GuardShare], limits: GuardLimits) -> Itera
             yield GuardFinding(guard=name, text=text, hits=share.hits, total=share.total, limit=limit, refuses=refuses)
 
 
-def find_warnings(outcomes: Sequence[Outcome], limits: GuardLimits = USUAL_LIMITS) -> tuple[GuardFinding, ...]:
-    """Everything that has to be said before any number of these scenarios; what refuses the run comes first."""
-    findings = list(apply_limits(measure_guards(outcomes), limits))
+def find_warnings(
+    outcomes: Sequence[Outcome], limits: GuardLimits = USUAL_LIMITS, *, of_run: Iterable[GuardFinding] = ()
+) -> tuple[GuardFinding, ...]:
+    """Everything that has to be said before any number of these scenarios; what refuses the run comes first. `of_run`
+    is what their run folder says whatever the replies are."""
+    findings = [*of_run, *apply_limits(measure_guards(outcomes), limits)]
     for constant in constant_letters(outcomes):
         only_c = constant.letter is Letter.C  # no proof against the judge: a subject may refuse everything
         finding = GuardFinding(

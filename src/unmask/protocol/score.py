@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from unmask.protocol.guards import GuardFinding, GuardShare, find_warnings, measure_guards
+from unmask.protocol.identity import NOTHING_KNOWN, AnsweredBy, Identity
 from unmask.protocol.looking import Anytime
 from unmask.protocol.measures import (
     MEASURES,
@@ -155,6 +156,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     warnings: tuple[GuardFinding, ...] = ()
     """What has to be said before any number, under the limits that hold by default. First here, as everywhere."""
+    answered_by: tuple[AnsweredBy, ...] = ()
+    """Which models the answers name: those of the subject, then those of each judge."""
     scoring_version: int = SCORING_VERSION
     preset: str
     run: dict[str, Any]
@@ -297,17 +300,20 @@ def score(
     spent: Spending | None = None,
     complete_with: str | None = None,
     missing: Missing | None = None,
+    identity: Identity = NOTHING_KNOWN,
 ) -> Score:
     """Score outcomes that were all resolved under `preset`, with `takes` pressured takes per scenario.
 
     `complete_with` is the command that asks what is `missing`; both are kept only if a scenario is undecided.
+    `identity` is what the run folder shows about itself.
     """
     undecided = tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided))
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
     asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
     pressures = sorted({outcome.pressure for outcome in outcomes if outcome.pressure is not None})
     return Score(
-        warnings=find_warnings(outcomes),
+        warnings=find_warnings(outcomes, of_run=identity.findings),
+        answered_by=identity.answered_by,
         preset=str(preset),
         run=dict(run or {}),
         overall=measure(outcomes, takes=takes),

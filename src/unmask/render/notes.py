@@ -37,6 +37,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *_note_missing(score, rows),
         *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
         *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
+        *(Note(False, sentence) for answered in score.answered_by if (sentence := answered.explain())),
         *_note_agreement(run, score, judge),
         *_note_other_judges(run, score),
         *(Note(False, sentence) for sentence in filter(None, [explain_sides(score)])),
@@ -48,7 +49,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
 
 def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
     for finding in score.warnings:
-        relied = " No number on this page can be relied on." if finding.guard == "one_letter" else ""
+        relied = " No number on this page can be relied on." if finding.guard in {"one_letter", "altered"} else ""
         yield Note(True, f"{finding.text[0].upper()}{finding.text[1:]}.{relied}")
     if score.no_longer_read is not None:
         left = score.no_longer_read

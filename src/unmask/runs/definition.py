@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from unmask.data.dataset import ShardSpec
+from unmask.data.dataset import Content, ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import PANEL, Reader, Style
@@ -39,6 +39,20 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     seed: int = 0
     shard: ShardSpec | msgspec.UnsetType = msgspec.UNSET
     """Which part of this selection the run is. Not written where it is all of it."""
+
+    def find_mismatch(self, stored: Content) -> str | None:
+        """How the scenarios of a folder differ from those the run was made of, as a sentence without its full stop;
+        `None` where they are the same."""
+        found, wanted = sum(stored.counts.values()), sum(self.counts.values())
+        if found != wanted:
+            what = f"scenarios.jsonl has {found} scenarios, the run was made of {wanted}"
+        elif stored.hash != self.hash:
+            what = "the content of scenarios.jsonl has another hash, so scenarios were changed"
+        elif stored.counts != self.counts:
+            what = "run.json counts other archetypes than scenarios.jsonl has"
+        else:
+            return None
+        return f"the folder does not match its run.json: {what}"
 
 
 class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):

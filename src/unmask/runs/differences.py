@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from unmask.judges.base import FIGURES_BY_TAKE
 from unmask.judges.letters import hash_by_style
 from unmask.models.user_params import describe_headers, describe_params
+from unmask.protocol.identity import AnsweredBy
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
+from unmask.text import escape_line
 
 SettingTexts = dict[str, str | None]
 
@@ -102,6 +104,41 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "unmask": run.unmask,
     }
     return {name: None if value is None else _format_value(value) for name, value in values.items()}
+
+
+ANSWERS_NAME = {True: "model in answers", False: "judge in answers"}
+"""What the names of models in answers are listed under: those of the subject, and those of judges."""
+
+
+def list_names(answered_by: Sequence[AnsweredBy]) -> SettingTexts:
+    """The models that answers name, and how often; nothing where a model says the very name that it was asked by."""
+    return {
+        title: "; ".join(
+            answered.listed
+            for answered in answered_by
+            if (answered.judge is None) == of_subject and answered.names.keys() - {answered.asked}
+        )
+        or None
+        for of_subject, title in ANSWERS_NAME.items()
+    }
+
+
+def compare_names(runs: Sequence[Sequence[AnsweredBy]]) -> list[SettingTexts]:
+    """For each run the models that its answers name, where runs that asked for the same one were answered by others.
+    Answers without a name differ from nothing."""
+    texts: list[SettingTexts] = [{} for _ in runs]
+    for of_subject, title in ANSWERS_NAME.items():
+        parts = [[answered for answered in run if (answered.judge is None) == of_subject] for run in runs]
+        asked = [tuple(answered.asked for answered in part) for part in parts]
+        names = [
+            ", ".join(escape_line(name) for answered in part for name in sorted(answered.names)) or None
+            for part in parts
+        ]
+        for question in set(asked):
+            if len({name for model, name in zip(asked, names, strict=True) if model == question and name}) > 1:
+                for text, name in zip(texts, names, strict=True):
+                    text[title] = name
+    return texts
 
 
 def differing_settings(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:

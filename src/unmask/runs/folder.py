@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from unmask.data.dataset import Content
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.files import (
     Lock,
@@ -22,7 +24,7 @@ from unmask.files import (
 )
 from unmask.protocol.state import ScenarioState
 from unmask.records import NEWEST_VERSION, Asked, Judged, Kind, Scenario
-from unmask.runs.definition import Definition, judge_file
+from unmask.runs.definition import DataSpec, Definition, judge_file
 from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
 
 BATCHES_FILE = "batches.jsonl"
@@ -102,7 +104,28 @@ class Folder:
         return tuple(self.each_scenario())
 
     def each_scenario(self) -> Iterator[Scenario]:
-        return read_lines(self.path / "scenarios.jsonl", Scenario)
+        file, ids = self.path / "scenarios.jsonl", set[str]()
+        for scenario in read_lines(file, Scenario):
+            if scenario.id in ids:
+                raise JournalError(
+                    f"{file} has the scenario {scenario.id!r} twice",
+                    advice="Delete one of the two lines, or restore the file from a copy of the run folder.",
+                )
+            ids.add(scenario.id)
+            yield scenario
+
+    def refuse_other_scenarios(self, data: DataSpec, *, of: Collection[str] | None = None) -> None:
+        """Raise an error where the folder has other scenarios than the run was made of: answers about these would be
+        bought for nothing. `of` are the only ids to look at."""
+        content = Content()
+        for scenario in self.each_scenario():
+            if of is None or scenario.id in of:
+                content.add(scenario)
+        if mismatch := data.find_mismatch(content):
+            advice = "Restore scenarios.jsonl from a whole copy of the run folder, or make the run anew elsewhere."
+            if sum(content.counts.values()) > sum(data.counts.values()):
+                advice += " If it was killed while it grew, the same `unmask run` completes it."
+            raise JournalError(f"{self.path}: {mismatch}", advice=advice)
 
     def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
         lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
@@ -164,6 +187,9 @@ class Journal:
     A run of millions of replies takes the memory of one scenario and of the places where the lines stand. Lines that
     were added since the journal was opened are not seen. `paid` is called with every line that counts, in file order.
     Of a judge with one of the `partners` the lines about figures are those of the partner, and only those count.
+
+    `content` is of the scenarios. `answers` has the names of models that answers of this run carry, and how often, by
+    the file of a judge, and for the subject under `None`; a name that an answer does not carry is `None`.
     """
 
     def __init__(
@@ -176,17 +202,20 @@ class Journal:
         paid: Callable[[str, LineSummary], None] = lambda role, line: None,
     ) -> None:
         numbers: dict[str, int] = {}
+        self.content = Content()
         self._partners = {judge: partner for judge, partner in (partners or {}).items() if judge in judges}
         self._numeric: set[int] = set()
         for number, scenario in enumerate(scenarios):
             numbers[scenario.id] = number
+            self.content.add(scenario)
             if self._partners and scenario.kind is Kind.NUMERIC:
                 self._numeric.add(number)
 
-        def number_line(role: str, line: LineSummary) -> int:
+        def number_line(role: str, judge: str | None, line: LineSummary) -> int:
             number = numbers.get(line.scenario)
             if role == "subject" or not self._partners or (role == "numeric_judge") == (number in self._numeric):
                 paid(role, line)
+                self.answers[judge][line.model] += line.source is None and line.error is None
             if number is None:
                 raise JournalError(
                     f"the journal in {folder.path} has a line about scenario {line.scenario!r}, which the run does not"
@@ -195,11 +224,14 @@ class Journal:
                 )
             return number
 
-        count, of_subject = len(numbers), partial(number_line, "subject")
+        count, of_subject = len(numbers), partial(number_line, "subject", None)
         roles = dict.fromkeys(self._partners.values(), "numeric_judge") | dict.fromkeys(filter(None, judges), "judge")
+        self.answers: dict[str | None, Counter[str | None]] = {judge: Counter() for judge in (None, *roles)}
         self._asked = LineIndex(folder.replies.path, Asked, scenarios=count, place=of_subject)
         self._judged = {
-            judge: LineIndex(folder.readings_path(judge), Judged, scenarios=count, place=partial(number_line, role))
+            judge: LineIndex(
+                folder.readings_path(judge), Judged, scenarios=count, place=partial(number_line, role, judge)
+            )
             for judge, role in roles.items()
         }
 

@@ -227,6 +227,7 @@ class LineSummary(msgspec.Struct):
     usage: Usage = Usage()
     cost_usd: float | None = None
     tier: str | None = None
+    model: str | None = None
     source: str | None = None
 
 

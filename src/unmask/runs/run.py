@@ -13,6 +13,7 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES, PANEL
+from unmask.protocol.identity import Identity
 from unmask.protocol.looking import decided_prefix, measure_anytime
 from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
@@ -30,6 +31,7 @@ from unmask.runs.outcomes import (
     unread_replies,
 )
 from unmask.runs.polarity import find_lenders
+from unmask.runs.witness import Witness
 from unmask.text import suggest_names
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class Run:
         self.definition: Definition = self._folder.definition()
         self._chosen: frozenset[str] | None = None
         """Ids of the only scenarios to look at; `None` for all of the sample."""
+        self._witness = Witness(self._folder, self.definition)
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, model={self.definition.subject.model!r})"
@@ -157,6 +160,7 @@ class Run:
             spent=spending_of(bill, savings),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
+            identity=self._identify(judge),
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         scored = msgspec.structs.replace(
@@ -345,7 +349,15 @@ class Run:
     def _open_journal(self, panel: list[PanelMember], bill: Bill | None = None) -> Journal:
         files, partners = [member.file for member in panel], self.definition.partners
         paid = {} if bill is None else {"paid": bill.add}
-        return Journal(self._folder, self._each_scenario(), files, partners=partners, **paid)
+        return self._witness.watch(Journal(self._folder, self._each_scenario(), files, partners=partners, **paid))
+
+    def _identify(self, judge: str | None = None) -> Identity:
+        """Whether the folder is the run that its run.json describes."""
+        panel = self._panel(judge, None)
+        files = [file for member in panel for file in (member.file, member.partner) if file in self.definition.judges]
+        if not self._witness.knows(files):
+            self._open_journal(panel).close()
+        return self._witness.identify(files)
 
     def _each_scenario(self) -> Iterable[Scenario]:
         """All that were to be asked, those out of the sample too; those in memory if they are there already."""

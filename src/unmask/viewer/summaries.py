@@ -126,12 +126,14 @@ def summary_folder() -> Path:
 
 
 def stamp_files(path: Path) -> str:
-    """Names the state of a run: run.json, which has its id, and the length of every other file that makes a score."""
+    """Names the state of a run: run.json, which has its id, the length of every other file that makes a score, and the
+    time of the scenarios, which nothing is ever added to."""
     try:
         definition = read_bytes(path / "run.json")
         readings = sorted(refuse_linked_folder(path / "readings").glob("*.jsonl"))
         files = [path / "scenarios.jsonl", path / "replies.jsonl", *readings]
         sizes = [f"{file.name} {file.stat().st_size if file.exists() else -1}" for file in files]
+        sizes.append(str(files[0].stat().st_mtime_ns if files[0].exists() else -1))
     except OSError as error:
         raise _gone_error(path, error) from error
     return _hash_bytes(str(SCORING_VERSION).encode(), __version__.encode(), definition, "\n".join(sizes).encode())

@@ -29,7 +29,7 @@ from unmask.render.notes import Note, collect_notes
 from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
-from unmask.runs.differences import settings_of
+from unmask.runs.differences import list_names, settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, Watch, open_runs
@@ -207,6 +207,7 @@ def build_section(
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     polarity = describe_polarity(find_sides(run.folder, file))
     settings = settings_of(run.definition, judge=file, preset=chosen, polarity=polarity)
+    settings |= list_names(score.answered_by)
     return RunSection(
         prefix=prefix,
         name=name,

@@ -58,6 +58,8 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
     yield Text(_explain_headline(score))
     for sentence in (*explain_looks(score.run, score.anytime), *explain_choosing_judges(score.run)):
         yield Text(strip_controls(sentence))
+    for sentence in filter(None, (answered.explain() for answered in score.answered_by)):
+        yield Text(strip_controls(sentence))
     yield Text(_format_provenance(score), style="dim")
     if score.other_judges is not None:
         others = strip_controls(str(score.other_judges))
