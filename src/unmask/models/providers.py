@@ -179,6 +179,14 @@ PROVIDERS: dict[str, Provider] = {
     "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),
 }
 
+_KEYS = frozenset(key for row in PROVIDERS.values() for key in row.keys)
+
+
+def is_api_key(variable: str) -> bool:
+    """Whether a variable is named like a key of a provider: one of the table, of ours, or of anybody else."""
+    return variable in _KEYS or variable.endswith("_API_KEY")
+
+
 IN_PROCESS = ("embedded", "scripted", "inspect")
 
 BY_PATH = ("gguf", "hf")
