@@ -162,20 +162,20 @@ SAID: dict[str, tuple[str, dict[str, str], tuple[str, ...], list[str]]] = {
         "OPENAI_BASE_URL={url}",
         {},
         (),
-        ["Asking openai/a, openai/b at {at} (OPENAI_BASE_URL in .env)"],
+        ["Asking subject, judge at {at} (OPENAI_BASE_URL in .env)"],
     ),
     "environment": (
         "",
         {"OPENAI_BASE_URL": "{url}"},
         (),
-        ["Asking openai/a, openai/b at {at} (OPENAI_BASE_URL)"],
+        ["Asking subject, judge at {at} (OPENAI_BASE_URL)"],
     ),
-    "variable of a flag": ("", {"UNMASK_BASE_URL": "{url}"}, (), ["Asking openai/a at {at} (UNMASK_BASE_URL)"]),
+    "variable of a flag": ("", {"UNMASK_BASE_URL": "{url}"}, (), ["Asking subject at {at} (UNMASK_BASE_URL)"]),
     "flag": (
         "UNMASK_JUDGE_BASE_URL={url}",
         {},
         ("--base-url", "{url}", "--quiet"),
-        ["Asking openai/a at {at} (--base-url)", "Asking openai/b at {at} (UNMASK_JUDGE_BASE_URL in .env)"],
+        ["Asking subject at {at} (--base-url)", "Asking judge at {at} (UNMASK_JUDGE_BASE_URL in .env)"],
     ),
 }
 """What `.env`, the environment and the command line hold, and the first lines of the run."""
@@ -202,8 +202,8 @@ def test_a_sweep_says_which_address_is_asked_and_what_names_it(folder, stranger)
     said = unmask("sweep", grid.name, "--out", "sweep", "--quiet", cwd=folder, env=KEY).stderr.splitlines()
     at = stranger.here.removesuffix("/v1")
     assert said[:2] == [
-        f"Asking openai/a at {at} (grid.toml)",
-        f"Asking openai/b at {at} (UNMASK_JUDGE_BASE_URL in .env)",
+        f"Asking subject at {at} (grid.toml)",
+        f"Asking judge at {at} (UNMASK_JUDGE_BASE_URL in .env)",
     ]
 
 

@@ -298,12 +298,8 @@ def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = N
             source = URL_VARIABLE[role]
         else:
             source = given_by or f"--{FLAG_PREFIX[role]}base-url"
-        places.setdefault(f"at {origin(url)} ({source})", {})[name] = None
-    return [f"Asking {_list_few([*names])} {place}" for place, names in places.items()]
-
-
-def _list_few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        places.setdefault(f"at {origin(url)} ({source})", {})[role.replace("_", " ")] = None
+    return [f"Asking {', '.join(roles)} {place}" for place, roles in places.items()]
 
 
 def _key_variables(row: Provider, role: Role, key_variable: str | None) -> tuple[str, ...]:
