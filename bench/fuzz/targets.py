@@ -320,7 +320,7 @@ def names(data: bytes) -> None:
 
 
 def dotenv(data: bytes) -> None:
-    from unmask.models.keys import parse_dotenv
+    from unmask.files import parse_dotenv
 
     parse_dotenv(data.decode("utf-8", "replace"))
 

@@ -163,6 +163,49 @@ def write_atomically(
         raise cannot_write(path, error) from error
 
 
+# --- .env -------------------------------------------------------------------------------------------------
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)", re.DOTALL)
+_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?\Z')
+_SINGLE = re.compile(r"'([^']*)'\s*(?:#.*)?\Z")
+_COMMENT = re.compile(r"(?:\A|\s)#.*")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def parse_dotenv(text: str) -> dict[str, str]:
+    """`NAME=value` lines; `export`, quotes, escapes in double quotes and comments are understood, the rest ignored."""
+    variables: dict[str, str] = {}
+    for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")):
+        if (match := _LINE.fullmatch(line)) is None:
+            continue
+        name, value = match.groups()
+        if quoted := _DOUBLE.match(value):
+            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1])
+        elif quoted := _SINGLE.match(value):
+            value = quoted[1]
+        else:
+            value = _COMMENT.sub("", value).strip()
+        variables[name] = value
+    return variables
+
+
+def read_dotenv(folder: Path | None = None) -> dict[str, str]:
+    """The variables of `.env` in `folder` (the working directory); none where there is no such file."""
+    try:
+        return parse_dotenv(((folder or Path.cwd()) / ".env").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return {}
+
+
+def read_environment(folder: Path | None = None) -> Mapping[str, str]:
+    """What the program may read: `.env` in `folder` (the working directory), overlaid by the real environment."""
+    return {**read_dotenv(folder), **os.environ}
+
+
+# --- locks ------------------------------------------------------------------------------------------------
+
+
 class LockNotice(UserWarning):
     """What a user should know about locks on this file system."""
 

@@ -35,6 +35,8 @@ class Hub:
     storage: str = ""
     """Where files lie: another host than the hub's, as the client follows redirects within a host by itself."""
     asked: list[str] = field(default_factory=list)
+    authorized: set[str] = field(default_factory=set)
+    """The Authorization headers that it saw."""
 
     def commit(self, revision: str) -> str | None:
         name = self.branches.get(revision, revision)
@@ -73,6 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
         self.hub.asked.append(f"{self.command} {path}")
+        self.hub.authorized.add(self.headers.get("Authorization") or "")
         if self.hub.broken:
             self._send(500, b"out of order")
         elif found := _LISTING.fullmatch(path):

@@ -61,7 +61,8 @@ def fetch(tmp_path: Path, address: str, *, source: str = "cais/MASK", revision: 
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith("HF_") and "PROXY" not in name.upper()
     }
-    env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": token, "HOME": str(tmp_path)}
+    env = kept | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "hf"), "HOME": str(tmp_path)}
+    env |= {"HF_TOKEN": token} if token else {}
     done = forker().run(["-c", PROGRAM, source, revision], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -115,6 +116,26 @@ def test_gated_data_loads_with_the_token(tmp_path: Path, hub: Hub):
     hub.token = "hf_secret"
     with serving(hub) as address:
         assert "hash" in fetch(tmp_path, address, token="hf_secret")
+
+
+def test_a_token_in_dotenv_is_sent_to_the_hub_of_the_environment(tmp_path: Path, hub: Hub):
+    """As `unmask doctor` says. An address in `.env` is passed over: the token would go there."""
+    hub.token, stranger = "hf_secret", Hub(commits={})
+    with serving(hub) as address, serving(stranger) as elsewhere:
+        (tmp_path / ".env").write_text(f"HF_TOKEN=hf_secret\nHF_ENDPOINT={elsewhere}\n")
+        assert "hash" in fetch(tmp_path, address)
+    assert "Bearer hf_secret" in hub.authorized
+    assert stranger.asked == []
+
+
+def test_a_wrong_token_in_dotenv_is_said_to_be_wrong(tmp_path: Path, hub: Hub):
+    hub.token, hub.listing_gated = "hf_secret", True
+    (tmp_path / ".env").write_text("HF_TOKEN=hf_wrong\n")
+    with serving(hub) as address:
+        found = fetch(tmp_path, address)
+    assert found["error"] == "MissingError"
+    assert "hf_wrong" not in json.dumps(found)
+    assert "Bearer hf_wrong" in hub.authorized
 
 
 def test_a_wrong_token_is_missing_access_and_is_not_repeated(tmp_path: Path, hub: Hub):

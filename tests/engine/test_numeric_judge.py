@@ -163,11 +163,13 @@ def test_the_first_judge_alone_means_both_from_then_on(served, run):
     assert (run.path / "run.json").read_bytes() == stored
 
 
-def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path):
-    """The folder may be a stranger's, and a key would go there."""
+def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path, monkeypatch):
+    """The folder may be a stranger's, and so may the `.env` that came with it: a key would go there."""
+    monkeypatch.chdir(tmp_path)
     with serving(COUNT) as other:
         run = ran(served, tmp_path / "run", numeric_judge=FIGURES, numeric_judge_base_url=other.url)
         answered = other.answered
+        (tmp_path / ".env").write_text(f"UNMASK_NUMERIC_JUDGE_BASE_URL={other.url}\n")
         with pytest.raises(UsageError, match=f"leaves figures to {FIGURES} at {other.url} in this run") as refused:
             unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
         assert refused.value.advice.endswith(f"--numeric-judge-base-url {other.url}")

@@ -30,7 +30,7 @@ from unmask.judges.letters import polarity_hash
 from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
 from unmask.protocol.readings import polarity_digest
-from unmask.records import Judged, Letter, Message, Method, Request, Role, Sampling, Scenario
+from unmask.records import Judged, Letter, Message, Method, Request, Role, Sampling
 from unmask.render.notes import collect_notes
 from unmask.render.terminal.score import render
 from unmask.runs.cost import Purse

@@ -23,6 +23,8 @@ from unmask.fleet.local import LocalFleet
 from unmask.fleet.spread import SpreadModel
 from unmask.fleet.vllm import make_vllm_spec
 from unmask.models.endpoint import Limits
+from unmask.models.keys import KEY_VARIABLE
+from unmask.models.providers import PROVIDERS
 from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
@@ -74,6 +76,30 @@ def test_a_server_does_not_report_its_use_to_the_makers_of_vllm(tmp_path, monkey
     assert asyncio.run(see_environment("a")) == "1"
     monkeypatch.setenv("VLLM_NO_USAGE_STATS", "0")
     assert asyncio.run(see_environment("b")) == "0"
+
+
+def test_a_server_inherits_no_key_of_a_provider(tmp_path, monkeypatch):
+    """It has the token for weights, also that of `.env`, a key of its own, and what its row of the grid gives it."""
+    keys = {*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "COHERE_API_KEY"}
+    for name in keys:
+        monkeypatch.setenv(name, "sk-of-the-driver")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("HF_TOKEN=hf_of_dotenv\nOPENAI_API_KEY=sk-of-dotenv\n")
+
+    async def see_environment() -> tuple[str, dict[str, str]]:
+        fleet = LocalFleet([], tmp_path)
+        spec = vllm_like("a", "--workers", tmp_path / "pids", environment={"GROQ_API_KEY": "of-the-grid"})
+        server = await fleet.place(spec)
+        try:
+            return server.key, read_environment(read_pids(tmp_path / "pids")[0])
+        finally:
+            await fleet.drop(server)
+            await fleet.close()
+
+    own, seen = asyncio.run(see_environment())
+    assert not [name for name, value in seen.items() if "sk-of" in value]
+    assert (seen["VLLM_API_KEY"], seen["HF_TOKEN"], seen["GROQ_API_KEY"]) == (own, "hf_of_dotenv", "of-the-grid")
 
 
 def visible_gpus(pid: int) -> str:

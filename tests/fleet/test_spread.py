@@ -73,9 +73,11 @@ class Station:
 
 
 @asynccontextmanager
-async def spread_over(*names: str, expected: int | None = None) -> AsyncIterator[tuple[SpreadModel, list[Station]]]:
+async def spread_over(
+    *names: str, expected: int | None = None, limits: Limits = LIMITS
+) -> AsyncIterator[tuple[SpreadModel, list[Station]]]:
     stations = [await Station(name).open() for name in names]
-    model = SpreadModel("vllm/m", expected=len(names) if expected is None else expected, limits=LIMITS)
+    model = SpreadModel("vllm/m", expected=len(names) if expected is None else expected, limits=limits)
     for station in stations:
         model.add(station.server)
     try:
@@ -225,6 +227,31 @@ def test_a_request_that_a_living_server_refuses_goes_to_nobody_else():
             with pytest.raises(TransientModelError, match="HTTP 500"):
                 await model.send(model, ASK)
             assert {a.asked, b.asked} == {0, LIMITS.tries}
+
+    run(story)
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_every_user_is_told_that_the_servers_refuse_and_none_waits_for_another(names):
+    """Each asks once whenever there is room, as the units of a sweep do."""
+
+    async def story() -> None:
+        async with spread_over(*names, limits=Limits(head_start=float("inf"))) as (model, stations):
+            for station in stations:
+                station.status = 401
+            told: dict[int, asyncio.Task[Completion]] = {}
+
+            def ask_where_there_is_room() -> None:
+                for user in range(5):
+                    if user not in told and model.free(model) > 0:
+                        told[user] = asyncio.create_task(model.send(model, ASK, user=user))
+
+            model.on_free = lambda: asyncio.get_running_loop().call_soon(ask_where_there_is_room)
+            ask_where_there_is_room()
+            assert len(told) == len(names)  # the first request to each server goes alone
+            await until(lambda: len(told) == 5)
+            results = await asyncio.gather(*told.values(), return_exceptions=True)
+            assert [type(result) for result in results] == [FatalModelError] * 5
 
     run(story)
 

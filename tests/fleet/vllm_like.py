@@ -6,7 +6,7 @@ The standard library only. `GET /health` needs no key, everything below `/v1` do
 `structured_outputs.choice` constrains the answer, `logprobs` are those after the mask: options share the probability,
 all others have -9999. Unknown fields are passed over, as vLLM does: a version without `structured_outputs`
 (`--fault no-choices`) answers freely. More than 20 `top_logprobs`, several choices of a greedy answer, and a model that
-is not served are refused in vLLM's words.
+is not served are refused in vLLM's words. `--fault locked` refuses everybody but supervisors.
 
 `--workers FILE` starts a tree: a helper, and a worker in a session of its own that ignores SIGTERM; the file gets all
 process ids. `--switch FILE` is looked at before every completion: `hang` there makes completions wait for ever while
@@ -28,7 +28,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-FAULTS = ("no-choices", "out-of-memory", "never-ready", "no-health", "no-template", "no-answers", "strict")
+FAULTS = ("no-choices", "out-of-memory", "never-ready", "no-health", "no-template", "no-answers", "strict", "locked")
 SHARES = (0.7, 0.2, 0.06, 0.04)
 """Probabilities of the options in the order in which they are named."""
 
@@ -78,6 +78,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(401, {"error": "Unauthorized"})
             return
         if not self.headers["User-Agent"].startswith("unmask-fleet-check"):
+            if settings.fault == "locked":
+                self.reply(401, {"error": "Unauthorized"})
+                return
             with self.server.lock:
                 self.server.asked.append(body)
         if settings.fault == "no-answers" or switch == "hang":

@@ -20,12 +20,12 @@ from tests.thorough import draw_part
 from unmask.data import reference
 from unmask.data.checks import leaks
 from unmask.data.form import find_faults
+from unmask.files import parse_dotenv
 from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.interop.reference.importing import _FAILED, _REPLY, parse_bounds
 from unmask.judges import figures, parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, keys
-from unmask.models.keys import parse_dotenv
 from unmask.records import PIVOTAL, Choice, Letter
 from unmask.render.html import conversation
 from unmask.text import escape_line, unify_line_ends, without_credentials

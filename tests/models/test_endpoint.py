@@ -316,17 +316,20 @@ def test_a_fatal_error_is_not_retried():
 
 
 def test_after_a_fatal_error_nothing_more_is_sent():
-    """Whoever waits, sleeps or comes later gets the same error without a call."""
+    """Requests that wait or come later get the same error without a call, and there is always room to ask for it."""
 
     async def go(time: Virtual) -> None:
         endpoint, model, other = made(time), Gated(), Gated()
         await proven(endpoint, other)
         tasks = start(endpoint, model, 5)
         await settle()
+        room: list[int] = []
+        endpoint.on_free = lambda: room.append(endpoint.free(model))
         await model.answer(FatalModelError("wrong key"))
+        assert 1 in room
         results = await asyncio.gather(*tasks, endpoint.send(model, request()), return_exceptions=True)
         assert [type(result) for result in results] == [FatalModelError] * 6
-        assert (endpoint.free(model), endpoint.free(other)) == (0, 50)
+        assert (endpoint.free(model), endpoint.free(other)) == (1, 50)
 
     run(go)
 

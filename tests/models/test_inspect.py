@@ -239,7 +239,8 @@ def test_what_inspect_does_not_know_is_a_usage_error(name, kind):
 
 @needs_inspect
 def test_a_key_in_dotenv_is_lent_and_taken_back(tmp_path, monkeypatch):
-    """Inspect reads keys from the environment only; `.env` counts for it too, and leaves no trace there."""
+    """Inspect reads keys from the environment only; `.env` counts for it too, and leaves no trace there. A proxy and
+    certificates of `.env` are not lent: they could read what is sent."""
     from unmask.models import inspect as ours
 
     seen: list[str | None] = []
@@ -253,15 +254,40 @@ def test_a_key_in_dotenv_is_lent_and_taken_back(tmp_path, monkeypatch):
             return getattr(self._module, name)
 
         def get_model(self, *args: Any, **kwargs: Any) -> Any:
-            seen.append(os.environ.get("MOCK_PROVIDER_KEY"))
+            seen.extend(os.environ.get(name) for name in ("MOCK_PROVIDER_KEY", "HTTPS_PROXY", "SSL_CERT_FILE"))
             return self._module.get_model(*args, **kwargs)
 
     monkeypatch.setattr(ours, "import_module", lambda name: Spy(real(name)))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".env").write_text("MOCK_PROVIDER_KEY=abc\n")
+    for name in ("HTTPS_PROXY", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".env").write_text("MOCK_PROVIDER_KEY=abc\nHTTPS_PROXY=http://10.0.0.1\nSSL_CERT_FILE=own.pem\n")
     open_model("inspect/mockllm/model")
-    assert seen == ["abc"]
+    assert seen == ["abc", None, None]
     assert "MOCK_PROVIDER_KEY" not in os.environ
+
+
+@needs_inspect
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [
+        ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+        ("AZUREAI_ENDPOINT_URL", "AZUREAI_API_KEY"),
+        ("INSPECT_EVAL_MODEL_BASE_URL", "MISTRAL_API_KEY"),
+        ("OPENAI_BASE_URL", "UNMASK_API_KEY"),
+    ],
+)
+def test_an_address_in_dotenv_gets_no_key_of_the_environment(tmp_path, monkeypatch, variable, key):
+    """Which key Inspect would send is known to its provider only: any that may be it counts."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(f"{variable}=http://models.example/v1\n")
+    open_model("inspect/mockllm/model")
+    monkeypatch.setenv(key, "key-0123456789")
+    with pytest.raises(UsageError, match=rf"{variable} in \.env names .* the key in {key} does not come from"):
+        open_model("inspect/mockllm/model")
+    open_model("inspect/mockllm/model", base_url="http://models.example/v1")
+    (tmp_path / ".env").write_text(f"{variable}=http://127.0.0.1:9/v1\n")
+    open_model("inspect/mockllm/model")
 
 
 @needs_inspect

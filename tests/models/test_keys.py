@@ -7,16 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import UsageError
+from unmask.files import parse_dotenv, read_environment
 from unmask.models.keys import (
     SHOWN,
     Key,
     Target,
     find_key,
-    find_url,
+    find_variable,
     mask_likely_secrets,
     origin,
-    parse_dotenv,
-    read_environment,
     scrub,
 )
 from unmask.models.providers import PROVIDERS
@@ -108,8 +107,8 @@ def test_a_key_no_header_can_carry_is_refused_without_showing_it(value):
 
 def test_blank_urls_count_as_not_set():
     """An empty URL variable leaves the next one its turn."""
-    assert find_url(("A", "B"), environ={"A": "", "B": "http://b/v1"}) == "http://b/v1"
-    assert find_url(("A",), environ={}) is None
+    assert find_variable(("A", "B"), environ={"A": "", "B": "http://b/v1"}) == "B"
+    assert find_variable(("A",), environ={}) is None
 
 
 SAFE = st.text("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789-_", min_size=6, max_size=30)

@@ -41,7 +41,8 @@ _SECRET_TEXT = re.compile(
 def hide_secrets(text: str) -> str:
     """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
     in a URL of a variable or of the command line, and what looks like a secret."""
-    from unmask.models.keys import known_secrets, mask_likely_secrets, read_environment
+    from unmask.files import read_environment
+    from unmask.models.keys import known_secrets, mask_likely_secrets
 
     secrets = known_secrets(read_environment(), arguments=sys.argv[1:])
     for value in sorted(secrets, key=len, reverse=True):  # the longest first: one key may contain another

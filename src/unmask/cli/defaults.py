@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from unmask.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from unmask.models.keys import Role
 
 PUBLISHED_JUDGE = "openai/gpt-4o"
 """Read the statements of the published results."""
@@ -58,6 +62,26 @@ def say_defaults(*, data: str, folder: str | None) -> None:
         click.echo(f"{', '.join(chosen.values())} ({', '.join(chosen)} to change)", err=True)
 
 
+def say_addresses(subject: str | None, judge: str, options: Mapping[str, Any]) -> None:
+    """Print the addresses that are asked and what names them, where they are not the providers' own."""
+    from unmask.cli.crash import clean_for_terminal
+    from unmask.models.keys import FLAG_PREFIX
+    from unmask.models.providers import AskedModel, describe_addresses
+
+    names: dict[Role, str | None] = {
+        "subject": subject,
+        "judge": judge,
+        "numeric_judge": options.get("numeric_judge"),
+    }
+    asked = [
+        AskedModel(role, name, options.get(f"{FLAG_PREFIX[role].replace('-', '_')}base_url"))
+        for role, name in names.items()
+        if name
+    ]
+    for line in describe_addresses(asked):
+        click.echo(clean_for_terminal(line), err=True)
+
+
 def find_judge(folder: str | None) -> str | None:
     """The judge of the run that a folder holds, if it holds one."""
     from unmask.runs.folder import Folder
@@ -88,6 +112,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
 
     if (judge := find_judge(out)) is not None:
         click.echo(f"judge {judge}, as {out} has it", err=True)
+        say_addresses(model, judge, options)
         return judge
     judge = propose_judge(model)
     command = shlex.join([*shlex.split(program_name()), *sys.argv[1:], "--judge"])
@@ -110,6 +135,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
         click.echo(f"One that costs nothing, for trying: --judge {EMBEDDED_JUDGE}", err=True)
     if missing is not None:
         raise missing
+    say_addresses(model, judge, options)
     try:
         agreed = click.confirm(f"Run it with {judge} as the judge?", default=judge != PUBLISHED_JUDGE, err=True)
     except click.Abort:

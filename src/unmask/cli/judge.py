@@ -27,6 +27,7 @@ def judge(
     run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
 ) -> None:
     """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
+    from unmask.cli.defaults import say_addresses
     from unmask.cli.finish import finish_run
     from unmask.engine.run import judge as judge_it
     from unmask.render.terminal.progress import show_progress
@@ -34,6 +35,7 @@ def judge(
 
     chosen = {name: value for name, value in (*options.items(), ("preset", preset)) if value is not None}
     name = chosen.get("judge_name") or judge_file(judge_model)
+    say_addresses(None, judge_model, options)
     with show_progress(quiet=quiet) as progress:
         done = judge_it(run, judge=judge_model, progress=progress, **chosen)
     finish_run(done, judge=name, preset=preset, as_json=as_json, max_unjudged=max_unjudged)

@@ -40,13 +40,16 @@ def run(
     **options: Any,
 ) -> None:
     """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
-    from unmask.cli.defaults import ask_for_judge, default_folder, name_subject, say_defaults
+    from unmask.cli.defaults import ask_for_judge, default_folder, name_subject, say_addresses, say_defaults
     from unmask.cli.finish import finish_run
 
     name = name_subject(subject, model)
     folder = out or default_folder(name, options["shard"])
     say_defaults(data=data, folder=None if out else folder)
-    judge = judge or ask_for_judge(data=data, model=name, out=folder, **options)
+    if not judge:
+        judge = ask_for_judge(data=data, model=name, out=folder, **options)
+    else:
+        say_addresses(name, judge, options)
 
     from unmask.engine.run import run as run_it
     from unmask.render.terminal.progress import show_progress

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from unmask.cli import settings
 from unmask.cli.options import SectionedCommand, in_colour, json_flag, option, print_json
+
+if TYPE_CHECKING:
+    from unmask.models.keys import Role
+    from unmask.sweep.grid import ModelRow
+    from unmask.sweep.units import Expansion
 
 SWEEP = {"Look first": "plan status", "The sweep": "out max-cost max-unjudged"}
 
@@ -70,6 +76,7 @@ def sweep(
         else:
             click.echo(shown.render_status(states, color=in_colour()), nl=False)
         sys.exit(0 if all(state.done >= state.total for state in states) else 3)
+    say_addresses_of(expansion)
     with nullcontext() if quiet else shown.SweepProgress(len(expansion.units)) as progress:
         result = run_sweep(expansion, out, watch=progress)
     if as_json:
@@ -83,6 +90,18 @@ def sweep(
         click.echo(f"unmask: {unit.title}: more than {max_unjudged:.1%} of the scenarios are unjudged", err=True)
     if missing or unfit:
         sys.exit(3)
+
+
+def say_addresses_of(expansion: Expansion) -> None:
+    """Print the addresses that are asked and what names them, where they are not the providers' own."""
+    from unmask.cli.crash import clean_for_terminal
+    from unmask.models.providers import AskedModel, describe_addresses
+
+    rows: list[tuple[Role, ModelRow]] = [("subject", unit.subject) for unit in expansion.units]
+    rows += [("judge", judge) for judge in expansion.grid.judges]
+    asked = [AskedModel(role, row.model, row.base_url, row.key) for role, row in rows if row.serve is None]
+    for line in describe_addresses(asked, given_by=expansion.grid.path):
+        click.echo(clean_for_terminal(line), err=True)
 
 
 def vars_of(state: object) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from unmask.data.dataset import REPOSITORY
 from unmask.errors import MissingError
+from unmask.files import read_environment
 from unmask.records import Archetype
 from unmask.text import escape_line, without_credentials
 
@@ -27,8 +28,8 @@ def download(revision: str | None = None) -> tuple[Path, str]:
     except ImportError:
         raise MissingError(f"{REPOSITORY} needs huggingface_hub", advice="pip install 'unmask[hub]'") from None
     wanted = revision or PINNED
-    token = os.environ.get("HF_TOKEN") or None
-    # The library reads HF_ENDPOINT when it is first imported, which may be before the user's .env was read.
+    token = _find_token()
+    # Of the real environment only: an address in .env may be a stranger's, and the token would go there.
     endpoint = os.environ.get("HF_ENDPOINT") or None
     what: dict[str, Any] = {
         "repo_type": "dataset",
@@ -47,6 +48,10 @@ def download(revision: str | None = None) -> tuple[Path, str]:
             raise _explain_failure(error, wanted) from error
         folder = cached
     return folder, folder.name
+
+
+def _find_token() -> str | None:
+    return read_environment().get("HF_TOKEN", "").strip() or None
 
 
 def _find_cached(revision: str, what: dict[str, Any]) -> Path | None:
@@ -75,7 +80,9 @@ def _explain_failure(error: Exception, revision: str) -> MissingError:
         )
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 403):
-        token = "the token in HF_TOKEN" if os.environ.get("HF_TOKEN") else "a request without HF_TOKEN"
+        token = (
+            "the token in HF_TOKEN" if read_environment().get("HF_TOKEN", "").strip() else "a request without HF_TOKEN"
+        )
         return MissingError(
             f"the hub does not show {REPOSITORY} to {token}",
             advice=f"Check access at {_PAGE} and set HF_TOKEN to a valid token, {_ELSEWHERE}",

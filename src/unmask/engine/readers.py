@@ -13,7 +13,7 @@ from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_s
 from unmask.errors import UsageError
 from unmask.judges.base import PANEL
 from unmask.models.base import Model, capabilities_of
-from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role, find_url, read_environment
+from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role
 from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.runs.definition import JudgeSpec, judge_file, public_url
@@ -114,7 +114,7 @@ def _find_partner(options: Options, folder: Folder | None, file: str) -> tuple[s
     if definition is None or second is None:
         return None, options
     spec = definition.judges[second]
-    variable = find_url((URL_VARIABLE["numeric_judge"],), environ=read_environment())
+    variable = os.environ.get(URL_VARIABLE["numeric_judge"])  # not that of .env: it may have come with the folder
     typed = {public_url(url) for url in (options.base_url, options.judge_base_url, variable)}
     if spec.base_url and not options.numeric_judge_base_url and spec.base_url not in typed:
         raise UsageError(

@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 
 from unmask.errors import UsageError
+from unmask.files import read_environment
 from unmask.fleet.base import ServerFailed, ServerSpec
 from unmask.fleet.serve import KEY_VARIABLE, read_log_tail
+from unmask.models.providers import is_api_key
 from unmask.records import Record
 
 END_WITHIN = 30.0
@@ -38,6 +40,14 @@ class ServerEvent(Record, frozen=True, kw_only=True):
 
 QUIET = {"VLLM_NO_USAGE_STATS": "1"}
 """vLLM reports its use to its makers unless this is set. What the user or the grid sets comes first."""
+
+
+def inherited_environment() -> dict[str, str]:
+    """The environment of this process without keys of providers: a server asks nobody. HF_TOKEN stays, also that of
+    `.env`, because servers fetch their weights themselves."""
+    token = read_environment().get("HF_TOKEN")
+    kept = {name: value for name, value in os.environ.items() if not is_api_key(name)}
+    return kept | ({"HF_TOKEN": token} if token else {})
 
 
 class SupervisedServer:
@@ -64,7 +74,7 @@ class SupervisedServer:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**QUIET, **os.environ, **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},
+            env={**QUIET, **inherited_environment(), **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},
             start_new_session=True,  # Ctrl-C is for the driver, which ends its servers in order
         )
 

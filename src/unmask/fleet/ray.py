@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -24,6 +25,9 @@ from unmask.fleet.process import SupervisedServer
 
 SCHEDULE_WITHIN = 60.0
 """Seconds in which Ray has to find a place for an actor; then there is none at the moment."""
+
+OLDEST = (2, 52)
+"""The first version of Ray that can ask for a token."""
 
 FREE_LOOKS = 100
 """Tenths of a second in which Ray has to notice that an actor has given its GPUs back."""
@@ -78,6 +82,7 @@ class RayFleet:
             import ray
         except ImportError:
             raise MissingError("fleet ray needs Ray", advice="Type: pip install 'unmask[ray]'") from None
+        _refuse_old_ray(ray.__version__)
         if address and ":" in address:
             _refuse_silent_address(address)
         self._ray: Any = ray
@@ -172,6 +177,17 @@ class RayFleet:
                 f"server {spec.name} needs {spec.gpus} GPUs on one machine, and the largest has {most:g}",
                 advice="Lower tensor_parallel, or add a machine with more GPUs.",
             )
+
+
+def _refuse_old_ray(version: str) -> None:
+    """An older one passes over RAY_AUTH_MODE, and runs the code of everybody who reaches its ports."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or tuple(map(int, found.groups())) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise MissingError(
+            f"fleet ray needs Ray {oldest} or later, which can ask for a token; {version} is installed and cannot",
+            advice="Type: pip install --upgrade 'unmask[ray]', on every node of the cluster",
+        )
 
 
 def _refuse_silent_address(address: str) -> None:

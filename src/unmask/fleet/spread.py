@@ -69,7 +69,8 @@ class SpreadMember:
         self.watch: asyncio.Task[None] | None = None
 
     def count_free(self) -> int:
-        return max(0, self.gate.free(self.model) - self.reserved)
+        free = self.gate.free(self.model)
+        return free if self.gate.has_refused(self.model) else max(0, free - self.reserved)
 
 
 class SpreadModel(GatedModel):
@@ -239,7 +240,8 @@ class SpreadModel(GatedModel):
                 task.cancel()
 
     def _pick_member(self) -> SpreadMember | None:
-        """The server with the fewest requests under way, one with room before one without."""
+        """The server with the fewest requests under way, one with room before one without. One that has refused the key
+        or the model has room for everybody: all servers run the same command, and who asks gets its reason."""
         return min(
             self._members,
             key=lambda member: (member.count_free() <= 0, member.gate.in_flight + member.reserved),

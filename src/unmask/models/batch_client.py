@@ -26,7 +26,7 @@ from unmask.models.http import Channel, HttpAnswer
 from unmask.models.keys import Target
 from unmask.models.openai import OpenAI
 from unmask.models.providers import PROVIDERS, provider_of
-from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService
+from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService, is_remote_id
 from unmask.records import Record
 
 TIMEOUT = 600.0
@@ -200,17 +200,28 @@ class BatchClient:
             problems = (_read_problem(row.get("error") or "the provider gives no reason"),)
         counts = row.get("request_counts") or {}
         total = counts.get("total") if "total" in counts else sum(counts.values()) if counts else None
+        files = tuple(file for file in (row.get("output_file_id"), row.get("error_file_id")) if file)
         return RemoteBatch(
-            id=str(row["id"]),
+            id=self._check_id(row["id"]),
             state=state,
             over=state in OVER,
             total=total or None,
             created=_read_moment(row.get("created_at")),
             expires_at=_read_moment(row.get("expires_at") or row.get("job_deadline")),
             input_file=row.get("input_file_id"),
-            files=tuple(file for file in (row.get("output_file_id"), row.get("error_file_id")) if file),
+            files=tuple(map(self._check_id, files)),
             problems=problems if state == "failed" else (),
         )
+
+    def _check_id(self, answered: object) -> str:
+        """An id as a provider gives it. Anything else could lead a request with the key elsewhere at its host."""
+        if not is_remote_id(str(answered)):
+            shown = self.model.target.scrub(str(answered))
+            raise FatalModelError(
+                f"{self.model.name}: the batch API gives {shown!r} as an id, and no provider has such ids",
+                advice=f"See what answers at {self.model.target.endpoint}, or go on without --batch.",
+            )
+        return str(answered)
 
     async def _fetch_body(
         self, method: str, path: str, *, payload: object = None, missing_ok: bool = False
@@ -291,7 +302,7 @@ class FileBatches(BatchClient):
         answer = await self._try_again(
             lambda: self._send_once("POST", self.service.upload_path, body=body, content_type=kind)
         )
-        return str(_decode_object(answer)["id"])
+        return self._check_id(_decode_object(answer)["id"])
 
     async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
         payload: dict[str, Any] = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}

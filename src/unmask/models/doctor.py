@@ -19,6 +19,7 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
+from unmask.files import read_dotenv, read_environment
 from unmask.models.keys import (
     FLAG_PREFIX,
     KEY_VARIABLE,
@@ -26,12 +27,11 @@ from unmask.models.keys import (
     Role,
     Target,
     find_key,
-    find_url,
+    find_variable,
+    is_withheld,
     origin,
-    parse_dotenv,
-    read_environment,
 )
-from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
+from unmask.models.providers import PROVIDERS, Address, Provider, find_address, open_model, provider_of, refuse_stray
 from unmask.models.reasoning import DEFAULT_ROOM, propose_room
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
 from unmask.records import Completion, Message, Record, Request, Sampling
@@ -129,11 +129,10 @@ def _check_extras() -> Iterator[Check]:
 
 def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
     """Names of the keys that are set and where from; never a value, not even its length."""
-    try:
-        dotenv = parse_dotenv(Path(".env").read_text(encoding="utf-8", errors="replace"))
+    dotenv = read_dotenv()
+    if Path(".env").exists():
         yield Check(what=".env", state=State.OK, found=f"{len(dotenv)} variables")
-    except OSError:
-        dotenv = {}
+    else:
         yield Check(what=".env", state=State.OPTIONAL, found="none in this folder")
     variables = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
     present = [name for name in dict.fromkeys(variables) if environ.get(name, "").strip()]
@@ -284,12 +283,14 @@ def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
 
 
 class _Endpoint(NamedTuple):
-    """A URL to look at, and for whom. `model` is what it is hoped to list."""
+    """An address to look at, and for whom. `model` is what it is hoped to list."""
 
     role: Role
-    url: str
+    address: Address
     provider: Provider
     model: str | None = None
+    is_asked_for: bool = False
+    """By a flag, that is: the key may go there that a run would send."""
 
 
 def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
@@ -302,16 +303,15 @@ def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, 
         provider = PROVIDERS.get(name or "")
         if provider is not None:
             taken |= {URL_VARIABLE[argument.role], *provider.url_variables}
-            from_variable = find_url((URL_VARIABLE[argument.role], *provider.url_variables), environ=environ)
+            address = find_address(provider, role=argument.role, base_url=argument.base_url, environ=environ)
             model = argument.model.partition("/")[2] if argument.model else None
-            yield _Endpoint(argument.role, argument.base_url or from_variable or provider.url, provider, model)
+            yield _Endpoint(argument.role, address, provider, model, is_asked_for=True)
     openai = PROVIDERS["openai"]
     variables: list[tuple[Role, str, Provider]] = [(role, name, openai) for role, name in URL_VARIABLE.items()]
     variables += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
     for role, variable, provider in variables:
-        url = find_url((variable,), environ=environ)
-        if url and variable not in taken:
-            yield _Endpoint(role, url, provider)
+        if variable not in taken and find_variable((variable,), environ=environ):
+            yield _Endpoint(role, Address(environ[variable].strip(), variable), provider)
 
 
 async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str, str]) -> list[Check]:
@@ -322,11 +322,15 @@ async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str,
 async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
     from unmask.models.http import Channel
 
-    role, url, provider, model = endpoint
+    role, (url, variable), provider, model, is_asked_for = endpoint
     variables = (KEY_VARIABLE[role], *provider.keys)
+    withheld = None
     try:
         key = find_key(variables, environ=environ)
         path = provider.api.models_path
+        refuse_stray(provider, endpoint.address, key, role=role)
+        if key is not None and variable is not None and not is_asked_for and is_withheld(key, variable=variable):
+            withheld, key = key.source, None
         target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
@@ -341,6 +345,9 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
     finally:
         await channel.close()
     status = answer.status
+    if status in (401, 403) and withheld is not None:
+        finding = f"{target.endpoint} answers and wants a key; {withheld} was not sent, as only .env names this address"
+        return _scrubbed_check(target, State.OK, finding, "name a model to try the key: unmask doctor --model NAME")
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"

@@ -240,12 +240,13 @@ class Endpoint:
 
     def free(self, model: Model) -> int:
         """How many requests to `model` may start now. The first has a head start, so that a wrong key or name is
-        found out by one request; none while the endpoint has asked for a pause."""
-        room = int(self._limit) - self.in_flight
-        if room <= 0 or None in self._stopped or self.pause > 0:
-            return 0
+        found out by one request; none while the endpoint has asked for a pause. One to a model whose setting is wrong:
+        `send` raises the reason and sends nothing."""
         state = self._standing_of(model).state
-        if state in (ModelState.CONDEMNED, ModelState.PROBING):
+        if self.has_refused(model) and None not in self._stopped:
+            return 1
+        room = int(self._limit) - self.in_flight
+        if room <= 0 or None in self._stopped or self.pause > 0 or state is ModelState.PROBING:
             return 0
         if self._budget is not None:
             room = min(room, self._budget_left(self._budget))
@@ -260,10 +261,14 @@ class Endpoint:
         Raises what `Model.complete` raises, a TransientModelError only when no try is left.
         """
         call = _CallState(self._standing_of(model), self._clock(), user)
-        taken = self.free(model) > 0
+        taken = not self.has_refused(model) and self.free(model) > 0
         if taken:
             self._take_connection(call)
         return self._send_with_retries(call, request, taken=taken)
+
+    def has_refused(self, model: Model) -> bool:
+        """Whether nothing more is sent to `model`, because its setting is wrong."""
+        return self._standing_of(model).error is not None
 
     def vouch(self, model: Model) -> None:
         """This model has answered before, in another session: requests that come to nothing are no sign of a wrong
@@ -528,4 +533,6 @@ class Endpoint:
             self._waiting.remove(entry)
             if not entry[0].done():
                 entry[0].set_exception(error)
+        if self.on_free is not None:
+            self.on_free()  # those who have not asked yet wait for room that will never come
         return error

@@ -22,7 +22,17 @@ from unmask.errors import (
 )
 from unmask.models.base import Capabilities
 from unmask.models.failures import THROTTLED, TRY_AGAIN, ProviderProblem
-from unmask.models.keys import Key, known_secrets, longest_first, origin, proxy_secrets, scrub, url_secrets
+from unmask.models.keys import (
+    Key,
+    Role,
+    known_secrets,
+    longest_first,
+    origin,
+    proxy_secrets,
+    refuse_stray_key,
+    scrub,
+    url_secrets,
+)
 from unmask.models.user_params import refusal_of, refused_addition
 from unmask.records import Choice, Completion, Request, Sampling, Stop, Usage
 
@@ -51,6 +61,10 @@ PARAMS = (
     "verbosity",
 )
 """Settings of Inspect's `GenerateConfig` that no command sets itself. `extra_body` takes all other names."""
+_ADDRESS_NAME = re.compile(r"(?:BASE_URL|API_BASE|ENDPOINT|ENDPOINT_URL)\Z")
+"""How the variables end in which Inspect's providers look for an address."""
+_NEVER_LENT = re.compile(r"(?i)_proxy\Z|\A(?:ssl_cert|requests_ca|curl_ca)")
+"""Proxies and certificates come from the real environment, as for requests of our own."""
 _MARKUP = re.compile(r"\[/?[a-z][a-z ]*\]")
 
 
@@ -61,9 +75,10 @@ def open_inspect(
     base_url: str | None = None,
     key: Key | None = None,
     environ: Mapping[str, str] | None = None,
+    role: Role = "subject",
 ) -> InspectModel:
     """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
-    while it looks for its key."""
+    while it looks for its key. An address there is refused where it would get a key of the real environment."""
     try:
         inspect = import_module("inspect_ai.model")
     except ImportError:
@@ -72,6 +87,8 @@ def open_inspect(
         ) from None
     if "/" not in name.strip("/"):
         raise UsageError(f"inspect/{name} names no provider of Inspect", advice="Write inspect/PROVIDER/NAME")
+    if base_url is None:
+        _refuse_stray_keys(environ or {}, key, role=role)
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
     # All that Inspect may send: which variables its provider reads is known to that provider only.
     values = {*known_secrets(os.environ if environ is None else environ), *((key.value,) if key is not None else ())}
@@ -91,9 +108,25 @@ def open_inspect(
     return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
 
 
+def _refuse_stray_keys(environ: Mapping[str, str], key: Key | None, *, role: Role) -> None:
+    """Which key an address gets is known to Inspect's provider only: any that begins with the same word may be it, and
+    `INSPECT_EVAL_MODEL_BASE_URL` is for all."""
+    for variable, url in environ.items():
+        if variable in os.environ or not _ADDRESS_NAME.search(variable) or "://" not in url:
+            continue
+        word = "" if variable.startswith("INSPECT_") else f"{variable.partition('_')[0]}_"
+        keys = [
+            Key(value, name)
+            for name, value in os.environ.items()
+            if value and name.startswith(word) and name.endswith(("_KEY", "_TOKEN"))
+        ]
+        for candidate in filter(None, [key, *keys]):
+            refuse_stray_key(candidate, variable=variable, url=url, role=role)
+
+
 @contextmanager
 def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
-    extra = [name for name in environ if name not in os.environ]
+    extra = [name for name in environ if name not in os.environ and not _NEVER_LENT.search(name)]
     os.environ.update({name: environ[name] for name in extra})
     try:
         yield

@@ -1,7 +1,8 @@
 """Keys and addresses: where they come from, how they are sent, and how they stay out of every message and file.
 
 Both come from the environment and from `.env` in the working directory; the real environment wins. A key goes out as a
-header and stands in no URL: a base URL with credentials is refused.
+header and stands in no URL: a base URL with credentials is refused. The working directory may be a stranger's, so an
+address that only its `.env` names gets no key from elsewhere.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from unmask import __version__
 from unmask.errors import UsageError
+from unmask.files import read_dotenv
 from unmask.text import replace_surrogates
 
 Role = Literal["subject", "judge", "numeric_judge"]
@@ -40,13 +41,6 @@ SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""
 _SHORTEST = 6
 """Characters of a variable's value that is looked for: shorter ones are words that a message may need."""
-
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)", re.DOTALL)
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?\Z')
-_SINGLE = re.compile(r"'([^']*)'\s*(?:#.*)?\Z")
-_COMMENT = re.compile(r"(?:\A|\s)#.*")
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 _TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
 _KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
@@ -74,32 +68,6 @@ class Key:
         return f"Key(from {self.source})"
 
 
-def parse_dotenv(text: str) -> dict[str, str]:
-    """`NAME=value` lines; `export`, quotes, escapes in double quotes and comments are understood, the rest ignored."""
-    variables: dict[str, str] = {}
-    for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")):
-        if (match := _LINE.fullmatch(line)) is None:
-            continue
-        name, value = match.groups()
-        if quoted := _DOUBLE.match(value):
-            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1])
-        elif quoted := _SINGLE.match(value):
-            value = quoted[1]
-        else:
-            value = _COMMENT.sub("", value).strip()
-        variables[name] = value
-    return variables
-
-
-def read_environment(folder: Path | None = None) -> Mapping[str, str]:
-    """What the program may read: `.env` in `folder` (the working directory), overlaid by the real environment."""
-    try:
-        text = ((folder or Path.cwd()) / ".env").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return os.environ
-    return {**parse_dotenv(text), **os.environ}
-
-
 def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key | None:
     """The first of `variables` that is set and not blank."""
     for variable in variables:
@@ -115,15 +83,36 @@ def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key |
     return None
 
 
-def find_url(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> str | None:
+def find_variable(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> str | None:
     """The first of `variables` that is set and not blank."""
-    return next((url for variable in variables if (url := environ.get(variable, "").strip())), None)
+    return next((variable for variable in variables if environ.get(variable, "").strip()), None)
+
+
+def is_withheld(key: Key, *, variable: str) -> bool:
+    """Whether `variable` is set by `.env` alone, and this key is not in that `.env`."""
+    return variable not in os.environ and read_dotenv().get(key.source, "").strip() != key.value
+
+
+def refuse_stray_key(key: Key, *, variable: str, url: str, role: Role) -> None:
+    """Raise where a key would go to an address that only `.env` names, unless it is in that `.env` too, or the address
+    is one of this machine."""
+    if is_this_machine(url) or not is_withheld(key, variable=variable):
+        return
+    own_key = f"put its own key into .env ({key.source}=…)"
+    if key.source in read_dotenv():
+        own_key = f"unset {key.source}, so that the key of .env is used"
+    raise UsageError(
+        f"{variable} in .env names {origin(url)}, and the key in {key.source} does not come from that .env: it is not"
+        " sent there",
+        advice=f"If you know the address, name it yourself (--{FLAG_PREFIX[role]}base-url, or export {variable}=…), or"
+        f" {own_key}. If you do not, delete {variable} from .env",
+    )
 
 
 def is_this_machine(url: str) -> bool:
     """Whether an address is one of this machine, by its number or as `localhost`."""
-    host = urlsplit(url).hostname or ""
     try:
+        host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False

@@ -6,14 +6,18 @@ A provider is a row of `PROVIDERS`. It names the `ChatApi` that it speaks.
 from __future__ import annotations
 
 import difflib
-from typing import Protocol
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from unmask.errors import MissingError, UsageError
+from unmask.files import read_environment
 from unmask.models.base import Model
 from unmask.models.keys import (
+    FLAG_PREFIX,
     KEY_VARIABLE,
     URL_VARIABLE,
     Key,
@@ -21,9 +25,9 @@ from unmask.models.keys import (
     Target,
     check_base_url,
     find_key,
-    find_url,
+    find_variable,
     origin,
-    read_environment,
+    refuse_stray_key,
 )
 from unmask.models.tiers import (
     ANTHROPIC_BATCHES,
@@ -175,6 +179,14 @@ PROVIDERS: dict[str, Provider] = {
     "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),
 }
 
+_KEYS = frozenset(key for row in PROVIDERS.values() for key in row.keys)
+
+
+def is_api_key(variable: str) -> bool:
+    """Whether a variable is named like a key of a provider: one of the table, of ours, or of anybody else."""
+    return variable in _KEYS or variable.endswith("_API_KEY")
+
+
 IN_PROCESS = ("embedded", "scripted", "inspect")
 
 BY_PATH = ("gguf", "hf")
@@ -214,14 +226,15 @@ def open_model(
         if base_url is not None:
             check_base_url(base_url, key_variable=KEY_VARIABLE[role])
         key = find_key((KEY_VARIABLE[role],), environ=environ)
-        return open_inspect(model_name, base_url=base_url, timeout=timeout, key=key, environ=environ)
+        return open_inspect(model_name, base_url=base_url, timeout=timeout, key=key, environ=environ, role=role)
     if provider not in PROVIDERS:
         return _open_in_process(name, provider, base_url=base_url)
     row = PROVIDERS[provider]
-    url = base_url or find_url((URL_VARIABLE[role], *row.url_variables), environ=environ) or row.url
+    address = find_address(row, role=role, base_url=base_url, environ=environ)
     variables = _key_variables(row, role, key_variable)
     key = find_key(variables, environ=environ)
-    target = row.build_target(name, url=url, path=row.api.chat_path, key=key, variables=variables)
+    refuse_stray(row, address, key, role=role)
+    target = row.build_target(name, url=address.url, path=row.api.chat_path, key=key, variables=variables)
     if key is None and asks_for_key and row.needs_key and row.is_home(target.endpoint):
         needed = key_variable or row.keys[0]
         raise MissingError(
@@ -235,6 +248,58 @@ def open_model(
         if isinstance(model, OpenAI):
             model.tiers = TierChoice(tier)
     return model
+
+
+class Address(NamedTuple):
+    """Where a provider is asked, and the variable that says so; without one it was given, or is the provider's own."""
+
+    url: str
+    variable: str | None = None
+
+
+def find_address(row: Provider, *, role: Role, base_url: str | None, environ: Mapping[str, str]) -> Address:
+    """The address that is given; else that of the role's variable, of the provider's variable, and the provider's."""
+    variable = None if base_url else find_variable((URL_VARIABLE[role], *row.url_variables), environ=environ)
+    return Address(base_url or (environ[variable].strip() if variable else row.url), variable)
+
+
+def refuse_stray(row: Provider, address: Address, key: Key | None, *, role: Role) -> None:
+    """Raise where a key would go elsewhere than to this provider or this machine because `.env` says so."""
+    url, variable = address
+    if key is not None and variable is not None and origin(url) and not row.is_home(url):
+        refuse_stray_key(key, variable=variable, url=url, role=role)
+
+
+class AskedModel(NamedTuple):
+    """A model that is about to be asked, as the user named it."""
+
+    role: Role
+    name: str
+    base_url: str | None = None
+    key_variable: str | None = None
+
+
+def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = None) -> list[str]:
+    """A line for each address that is not the provider's own, with the flag or variable that names it; `given_by` is
+    what names those that no variable does. Raises what `open_model` would raise about address and key."""
+    environ, places = read_environment(), dict[str, dict[str, None]]()
+    for role, name, base_url, key_variable in models:
+        row = PROVIDERS.get(provider_of(name) or "")
+        url, variable = Address(base_url or "")
+        if row is not None:
+            url, variable = address = find_address(row, role=role, base_url=base_url, environ=environ)
+            key = find_key(_key_variables(row, role, key_variable), environ=environ)
+            refuse_stray(row, address, key, role=role)
+        if not origin(url) or (row is not None and row.is_home(url)):
+            continue
+        if variable is not None:
+            source = variable if variable in os.environ else f"{variable} in .env"
+        elif given_by is None and os.environ.get(URL_VARIABLE[role], "").strip() == url:
+            source = URL_VARIABLE[role]
+        else:
+            source = given_by or f"--{FLAG_PREFIX[role]}base-url"
+        places.setdefault(f"at {origin(url)} ({source})", {})[role.replace("_", " ")] = None
+    return [f"Asking {', '.join(roles)} {place}" for place, roles in places.items()]
 
 
 def _key_variables(row: Provider, role: Role, key_variable: str | None) -> tuple[str, ...]:

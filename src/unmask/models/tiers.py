@@ -80,6 +80,14 @@ BATCH = "batch"
 """The tier of an answer that came from a batch."""
 
 
+_REMOTE_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+\Z")
+
+
+def is_remote_id(text: str) -> bool:
+    """Whether this can be the id of a batch or a file at a provider: it becomes part of a path, next to a key."""
+    return _REMOTE_ID.match(text) is not None
+
+
 class BatchService(Record, frozen=True, kw_only=True):
     """The batch API of one provider. The defaults are those of OpenAI."""
 

@@ -13,9 +13,10 @@ from shlex import quote
 from typing import Any
 
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
+from unmask.files import read_environment
 from unmask.models.base import Model, capabilities_of
 from unmask.models.failures import ProviderProblem
-from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets, read_environment
+from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets
 from unmask.models.parameters import find_mentioned
 from unmask.records import Sampling
 

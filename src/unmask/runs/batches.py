@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
 from unmask.models.keys import FLAG_PREFIX, Role, is_this_machine
 from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.tiers import is_remote_id
 from unmask.records import FORMAT_VERSION, NEWEST_VERSION, Method, Record, Slot
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
+from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,6 +153,12 @@ def read_batches(path: Path) -> dict[str, Batch]:
     """All batches of a run folder by name, in the order in which they began."""
     batches: dict[str, Batch] = {}
     for line in read_lines(path / BATCHES_FILE, BatchLine):
+        for remote in (line.file, line.remote):
+            if remote is not None and not is_remote_id(remote):
+                raise JournalError(
+                    f"{path / BATCHES_FILE}: {escape_line(remote[:100])!r} is no id that a provider gives",
+                    advice="unmask writes no such line: somebody has changed the file. Restore it.",
+                )
         if line.batch not in batches:
             batches[line.batch] = Batch(line)
         batches[line.batch].add(line)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import FatalModelError, MissingError, UsageError
+from unmask.files import read_environment
 from unmask.records import Record
 from unmask.whitebox.adapter import Adapter, apply_adapter, find_adapter
 from unmask.whitebox.steer import (
@@ -189,7 +190,9 @@ def _read_base_model(checked: CheckedModel, *, full_precision: bool) -> Any:
     from transformers import AutoModelForCausalLM
 
     source, half = checked.source, not full_precision and not checked.device.startswith("cpu")
-    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
+    # Weights that are pickled may run code. The hub is not asked to convert those of a repository either.
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+    options = {**_reading_options(source), **({} if source.file else {"use_safetensors": True})}
     try:
         with silence_transformers():
             model = AutoModelForCausalLM.from_pretrained(
@@ -200,7 +203,8 @@ def _read_base_model(checked: CheckedModel, *, full_precision: bool) -> Any:
     except Exception as error:  # readers of weight files have exceptions of their own
         raise FatalModelError(
             f"transformers cannot load {source.shown}: {_first_line(error)}",
-            advice="The files may be incomplete, or of an architecture newer than the installed transformers",
+            advice="Weights have to be safetensors or GGUF. Files may also be incomplete, or of an architecture that is"
+            " newer than the installed transformers",
         ) from None
     return model.eval().requires_grad_(False)
 
@@ -255,15 +259,21 @@ def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
         return copy.deepcopy(shared.tokenizers[key])  # two threads must not work with one tokenizer
 
 
+def _reading_options(source: ModelSource) -> dict[str, Any]:
+    """How transformers reads any file of a model: code that came with it is never run, and nobody is asked to allow it.
+    The token is for names on the hub."""
+    token = read_environment().get("HF_TOKEN", "").strip() or None
+    return {"trust_remote_code": False, "token": token, **({"gguf_file": source.file} if source.file else {})}
+
+
 def read_config(source: ModelSource) -> Any:
     """The configuration alone: neither tokenizer nor weights have to be there."""
     require_extra(source)
     from transformers import AutoConfig
 
-    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
     try:
         with silence_transformers():
-            return AutoConfig.from_pretrained(source.folder, **options)
+            return AutoConfig.from_pretrained(source.folder, **_reading_options(source))
     except Exception as error:  # as for the model itself
         raise MissingError(
             f"transformers cannot read the configuration of {source.shown}: {_first_line(error)}",
@@ -274,16 +284,16 @@ def read_config(source: ModelSource) -> Any:
 def _read_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
-    options: dict[str, Any] = {"gguf_file": source.file} if source.file else {}
+    options = _reading_options(source)
     try:
         with silence_transformers():
             config = AutoConfig.from_pretrained(source.folder, **options)
             return config, AutoTokenizer.from_pretrained(source.folder, **options)
     except Exception as error:  # as above; a folder that is no model fails in many ways
-        raise MissingError(
-            f"transformers cannot open {source.shown}: {_first_line(error)}",
-            advice="Give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach",
-        ) from None
+        advice = "Give a folder with config.json and tokenizer files, a GGUF file, or a hub name you can reach"
+        if "trust_remote_code" in str(error):
+            advice = "hf: runs no code that came with a model; serve it where that is safe, and use vllm/NAME"
+        raise MissingError(f"transformers cannot open {source.shown}: {_first_line(error)}", advice=advice) from None
 
 
 def count_parameters(checked: CheckedModel) -> int:
@@ -293,7 +303,7 @@ def count_parameters(checked: CheckedModel) -> int:
 
     try:
         with silence_transformers(), torch.device("meta"):
-            empty = AutoModelForCausalLM.from_config(checked.config)
+            empty = AutoModelForCausalLM.from_config(checked.config, trust_remote_code=False)
     except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
         raise UsageError(f"transformers has no chat model for {checked.source.shown}: {_first_line(error)}") from None
     return sum(parameter.numel() for parameter in empty.parameters())

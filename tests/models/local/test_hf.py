@@ -389,6 +389,41 @@ def test_damaged_weights_are_one_clear_line(tmp_path, opened):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["llama", "strange"])
+def test_code_that_came_with_a_model_is_not_run(tmp_path, monkeypatch, opened, kind):
+    """Nor is anybody asked to allow it. A model that transformers knows by itself is loaded without that code."""
+    tiny_llama.saved(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    names = {
+        "AutoConfig": "own_code.Config",
+        "AutoModelForCausalLM": "own_code.Model",
+        "AutoTokenizer": ["own_code.T"] * 2,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": kind, "auto_map": names}))
+    marker = tmp_path / "marker"
+    classes = "from transformers import LlamaConfig as Config, LlamaForCausalLM as Model"
+    (tmp_path / "own_code.py").write_text(f"open({str(marker)!r}, 'w').close()\n{classes}\n")
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda *text: asked.append(str(text)) or "y")
+    if kind == "llama":
+        assert one(opened(tmp_path), Request(ask("Hi"), Sampling(max_tokens=2))).choices
+    else:
+        with pytest.raises(MissingError, match="transformers cannot open") as refused:
+            open_hf(f"hf:{tmp_path}")
+        assert "vllm/NAME" in refused.value.advice
+    assert (marker.exists(), asked) == (False, [])
+
+
+def test_weights_that_are_pickled_are_not_read(tmp_path, opened):
+    """They may run code. The advice says which files are read."""
+    tiny_llama.saved(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(tiny_llama.model().state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(FatalModelError, match=r"no file named model\.safetensors") as refused:
+        one(opened(tmp_path), Request(ask("Hi")))
+    assert "safetensors or GGUF" in refused.value.advice
+
+
 def test_a_device_that_is_not_there_is_missing(folder, monkeypatch, tmp_path):
     monkeypatch.setenv(load.DEVICE_VARIABLE, "cuda:99")
     with pytest.raises(MissingError, match="cuda:99"):

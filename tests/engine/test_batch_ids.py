@@ -1,0 +1,113 @@
+"""Ids of batches and files become part of a path that a key is sent to: what does not look like an id is refused."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from unmask import run
+from unmask.cli.main import run_command_line
+from unmask.errors import BatchesOpen, FatalModelError, JournalError
+from unmask.models.tiers import is_remote_id
+from unmask.runs.folder import BATCHES_FILE
+
+HOSTILE = ["../fine_tuning/jobs/ftjob-1", "a/../../x", "a?limit=1", "a#b", "a b", "..", "a%2Fb", "ä", "a\n"]
+REAL = {
+    "OpenAI": ("batch_67f7bfc50b288190893f242d9fa47c52", "file-Kzq3TZzNmkhcCsHxUcKQVR"),
+    "Azure": ("batch_72f37ff7-ae84-47bb-8e16-4445557e2223", "file-9f3a81d899b4442f98b640e4bc3535dd"),
+    "Groq": ("batch_01jh6xa7reempvjyh6n3yst2zw", "file_01jh6x76wtemjr74t1fh0faj5t"),
+    "Together": ("cd0cf1a1-4f5c-4c39-a0f1-1d1f7b6f3f3f", "file-2f1dbb6c-a2ae-4a0c-a6b9-3b6a7f3b1b1b"),
+    "Anthropic": ("msgbatch_013Zva2CMHLNnXjNJJKqJ2EF",),
+    "OpenRouter": ("batch-1731000000-Ab9",),
+    "LiteLLM": ("bGl0ZWxsbV9wcm94eTtiYXRjaF82N2Y3YmZj",),
+}
+
+
+class Provider(NamedTuple):
+    """OpenAI's batch API as far as a run asks it, with ids of the test. `asked` has the path of every request."""
+
+    url: str
+    asked: list[str]
+    ids: dict[str, Any]
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    asked: list[str] = []
+    ids: dict[str, Any] = {"upload": "file-1", "batch": "batch_1", "output": None, "status": "in_progress"}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            asked.append(self.path)
+            batch = {"id": ids["batch"], "status": ids["status"], "output_file_id": ids["output"]}
+            content = {"/v1/files": {"id": ids["upload"]}, "/v1/batches": batch}.get(self.path, batch)
+            body = json.dumps(content).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Provider(f"http://127.0.0.1:{server.server_address[1]}/v1", asked, ids)
+    server.shutdown()
+    server.server_close()
+
+
+def hand_over(provider: Provider, out: Path) -> None:
+    """Begin a run whose judge is asked in a batch, and leave as soon as that is under way."""
+    settings: dict[str, Any] = {"judge": "openai/judge", "judge_base_url": provider.url, "batch": "judge"}
+    run(data="tiny", model="scripted/evasive", out=out, reader="llm", no_wait=True, **settings)
+
+
+def change_id(out: Path, field: str, value: str) -> None:
+    """Write another id into `batches.jsonl`, in a line without a checksum, as somebody may who knows the format."""
+    file = out / BATCHES_FILE
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for row in rows:
+        row.pop("sum", None)
+        row.update({field: value} if field in row else {})
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("field", ["remote", "file"])
+def test_an_id_of_a_folder_that_is_none_is_refused_before_anything_is_sent(provider, tmp_path, capsys, field, value):
+    """`batch list`, `batch cancel` and the run itself; the file is named."""
+    with pytest.raises(BatchesOpen):
+        hand_over(provider, tmp_path / "run")
+    change_id(tmp_path / "run", field, value)
+    before = len(provider.asked)
+    for verb in ("list", "cancel"):
+        assert run_command_line(["batch", verb, str(tmp_path / "run")]) == JournalError.exit_code
+        assert f"{BATCHES_FILE}: " in capsys.readouterr().err
+    with pytest.raises(JournalError, match="is no id that a provider gives"):
+        hand_over(provider, tmp_path / "run")
+    assert len(provider.asked) == before
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("place", ["upload", "batch", "output"])
+def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_path, place, value):
+    """Of the uploaded file, of the batch, and of the file of its results."""
+    provider.ids.update({place: value, "status": "completed"})
+    with pytest.raises(FatalModelError, match="no provider has such ids"):
+        hand_over(provider, tmp_path / "run")
+    assert set(provider.asked) <= {"/v1/files", "/v1/batches", "/v1/batches/batch_1"}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_ids_of_real_providers_are_ids(name):
+    assert all(is_remote_id(text) for text in REAL[name])
