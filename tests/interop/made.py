@@ -17,8 +17,8 @@ from unmask.runs.run import Run
 
 SCENARIOS = 24
 PATHS = ("run", "sides_from", "calls", "tokens", "cost_usd", "answered_by")
-"""Parts of a score that say where a run lies, what it took over, what it cost and who answered: a copy cost nothing, and
-a table of readings does not name the model behind each."""
+"""What a score says of where a run lies, what it took over, what it cost and who answered: a copy cost nothing, and a
+table of readings does not name the model behind each."""
 
 
 def _marks(request: Request) -> tuple[list[tuple[bytes, ...]], list[tuple[bytes, bytes]]]:
