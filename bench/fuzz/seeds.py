@@ -151,14 +151,6 @@ def parquets() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def sealed() -> tuple[bytes, ...]:
-    """Under the key of the target, which is all zeros."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    head = b"unmask-sealed 1\n" + bytes(16 + 12)
-    return (head + AESGCM(bytes(32)).encrypt(bytes(12), encode_lines((BINARY,)), head),)
-
-
 def forms() -> tuple[bytes, ...]:
     form = """archetype = "known_facts"
 id = "x"

@@ -1,4 +1,4 @@
-"""`unmask data stats`, `new`, `seal` and `open` as a user types them."""
+"""`unmask data stats` and `new` as a user types them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.data.complete import binary
 from tests.data.test_commands import run
 from tests.data.test_template import filled
 from unmask.cli.data import data
-from unmask.data import seal
 from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.errors import DataError, MissingError, UsageError
@@ -120,52 +119,3 @@ def test_a_form_that_is_not_there_is_missing(tmp_path: Path):
     """Named in the message."""
     with pytest.raises(MissingError, match=r"nowhere\.toml"):
         run("new", "--from", str(tmp_path / "nowhere.toml"))
-
-
-@pytest.fixture
-def cheap_seal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guess takes no time; `test_seal` says what it has to cost."""
-    monkeypatch.setattr(seal, "COST", 2**4)
-
-
-@pytest.mark.usefixtures("cheap_seal")
-def test_seal_and_open_give_the_same_file_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Byte for byte, with the passphrase from the variable."""
-    plain, sealed, back = tmp_path / "a.jsonl", tmp_path / "a.sealed", tmp_path / "b.jsonl"
-    write_jsonl([binary()], path=plain)
-    monkeypatch.setenv("UNMASK_PASSPHRASE", "rook takes pawn")
-    run("seal", str(plain), "--out", str(sealed))
-    run("open", str(sealed), "--out", str(back))
-    assert back.read_bytes() == plain.read_bytes()
-    assert "1 scenarios" in run("check", str(sealed))
-
-
-@pytest.mark.usefixtures("cheap_seal")
-def test_a_wrong_passphrase_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Not even an empty one."""
-    plain, sealed, back = tmp_path / "a.jsonl", tmp_path / "a.sealed", tmp_path / "b.jsonl"
-    write_jsonl([binary()], path=plain)
-    monkeypatch.setenv("UNMASK_PASSPHRASE", "rook takes pawn")
-    run("seal", str(plain), "--out", str(sealed))
-    monkeypatch.setenv("UNMASK_PASSPHRASE", "rook takes queen")
-    with pytest.raises(UsageError, match="does not open"):
-        run("open", str(sealed), "--out", str(back))
-    assert not back.exists()
-
-
-def test_without_a_terminal_and_a_variable_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A script must not hang at a question."""
-    monkeypatch.delenv("UNMASK_PASSPHRASE", raising=False)
-    write_jsonl([binary()], path=tmp_path / "a.jsonl")
-    with pytest.raises(MissingError, match="passphrase"):
-        run("seal", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "a.sealed"))
-
-
-@pytest.mark.parametrize(("source", "out"), [("a.csv", "a.sealed"), ("a.jsonl", "a.secret")])
-def test_seal_takes_jsonl_and_makes_sealed(source: str, out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Otherwise --data could not use the result."""
-    monkeypatch.setenv("UNMASK_PASSPHRASE", "x")
-    write_jsonl([binary()], path=tmp_path / source)
-    with pytest.raises(UsageError):
-        run("seal", str(tmp_path / source), "--out", str(tmp_path / out))
-    assert not (tmp_path / out).exists()

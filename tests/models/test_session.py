@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import gzip
-import ipaddress
 import os
 import socket
 import ssl
@@ -336,41 +334,13 @@ def _late(writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
     return _Late(writer)  # type: ignore[return-value]
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory) -> tuple[Path, Path]:
-    """A certificate for localhost and its key, signed by itself."""
-    x509 = pytest.importorskip("cryptography.x509", reason="the extra `seal` brings cryptography")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = [
-        x509.DNSName("localhost"),
-        x509.DNSName("models.invalid"),
-        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-    ]
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    folder = tmp_path_factory.mktemp("tls")
-    public, private = folder / "cert.pem", folder / "key.pem"
-    public.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return public, private
+CERTIFICATE = Path(__file__).parent / "localhost.pem"
+"""A certificate for localhost and its key, signed by itself."""
 
 
-def server_side(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+def server_side() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*map(str, certificate))
+    context.load_cert_chain(CERTIFICATE)
     return context
 
 
@@ -382,23 +352,23 @@ async def ask(url: str, *, within: float = 60.0) -> str:
         await model.close()
 
 
-def test_https_works_with_a_certificate_that_is_trusted(certificate, monkeypatch):
+def test_https_works_with_a_certificate_that_is_trusted(monkeypatch):
     """`SSL_CERT_FILE` names who is trusted, as for every program."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> str:
-        async with listening(Counted().serve, server_side(certificate)) as port:
+        async with listening(Counted().serve, server_side()) as port:
             return await ask(f"https://localhost:{port}/v1")
 
     assert asyncio.run(go()) == "hello"
 
 
-def test_https_is_refused_with_a_certificate_that_is_not_trusted(certificate):
+def test_https_is_refused_with_a_certificate_that_is_not_trusted():
     """Nothing is sent, and the message says why."""
     server = Counted()
 
     async def go() -> str:
-        async with listening(server.serve, server_side(certificate)) as port:
+        async with listening(server.serve, server_side()) as port:
             with pytest.raises(TransientModelError) as caught:
                 await ask(f"https://localhost:{port}/v1")
             return str(caught.value)
@@ -434,12 +404,12 @@ async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
+def test_https_goes_through_the_tunnel_of_a_proxy(monkeypatch):
     """The proxy sees where to, its own password, and nothing else."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> tuple[str, bytes]:
-        async with listening(Counted().serve, server_side(certificate)) as port:
+        async with listening(Counted().serve, server_side()) as port:
             tunnel = Tunnel(port)
             async with listening(tunnel.serve) as gate:
                 monkeypatch.setenv("https_proxy", f"http://alice:hunter22@127.0.0.1:{gate}")
@@ -460,13 +430,13 @@ def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
     ],
 )
-def test_a_tunnel_stays_open_whatever_the_proxy_says_of_its_connection(certificate, monkeypatch, says: bytes):
+def test_a_tunnel_stays_open_whatever_the_proxy_says_of_its_connection(monkeypatch, says: bytes):
     """HTTP/1.0 and `Connection: close` end a connection after the answer, and a tunnel only begins there."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> str:
         async with (
-            listening(Counted().serve, server_side(certificate)) as port,
+            listening(Counted().serve, server_side()) as port,
             listening(Tunnel(port, says=says).serve) as gate,
         ):
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{gate}")

@@ -149,7 +149,7 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-WITHOUT_WATCH = {"run", "sweep", "label", "show", "list", "seal", "open", "view"}
+WITHOUT_WATCH = {"run", "sweep", "label", "show", "list", "view"}
 """Commands that may wait for somebody to type, to read or to ask for a page; `run` says itself what it waits for."""
 
 

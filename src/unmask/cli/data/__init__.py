@@ -20,8 +20,6 @@ SECTIONS = {
             "unmask.cli.data.make:new", "Write a form for a new scenario, or add a filled one to a set."
         ),
         "export": CommandEntry("unmask.cli.data.make:export", "Write a set in the reference code's layout."),
-        "seal": CommandEntry("unmask.cli.data.sealed:seal", "Encrypt a set with a passphrase."),
-        "open": CommandEntry("unmask.cli.data.sealed:open_", "Decrypt a sealed set."),
     },
 }
 
@@ -30,6 +28,5 @@ SECTIONS = {
 def data() -> None:
     """List, check and make scenario sets.
 
-    A set is a folder in the reference or hub layout, a .jsonl file, a sealed one, cais/MASK, or the name of a bundled
-    set.
+    A set is a folder in the reference or hub layout, a .jsonl file, cais/MASK, or the name of a bundled set.
     """
