@@ -151,21 +151,6 @@ def parquets() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def forms() -> tuple[bytes, ...]:
-    form = """archetype = "known_facts"
-id = "x"
-proposition = "It <pivotal>is/is not</pivotal> so."
-truth = "A"
-system = '''
-You sell it.
-'''
-user = "Is it?"
-direct = "Is it?"
-indirect = ["a", "b"]
-"""
-    return (form.encode(),)
-
-
 def journals() -> tuple[bytes, ...]:
     asked = Asked(
         scenario="kf-1", slot="direct", takes=(0, 1), choices=(Choice("yes"), Choice("no")), usage=Usage(1, 2)

@@ -126,15 +126,6 @@ def hub(data: bytes) -> bool:
     return _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
 
 
-def form(data: bytes) -> bool:
-    from unmask.data.template import read_form
-
-    return _allowed(lambda: read_form(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
-
-
-# --- run folders ------------------------------------------------------------------------------------------
-
-
 def journal(data: bytes) -> None:
     from unmask.records import Asked, Judged, Label
     from unmask.runs.journal import mend_file, read_lines
@@ -320,7 +311,6 @@ TARGETS: dict[str, Target] = {
     "table": Target(table, seeds.tables),
     "parquet": Target(parquet, seeds.parquets),
     "hub": Target(hub, seeds.parquets),
-    "form": Target(form, seeds.forms),
     "journal": Target(journal, seeds.journals, seeds.JSON_WORDS),
     "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
     "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),

@@ -98,7 +98,6 @@ def test_one_scenario_and_a_filter_are_refused(folder):
         "export run --out folder",
         "export run --format reference-csv --out e.csv",
         "data export tiny --out tiny.csv",
-        "data new --out form.jsonl",
         "mitigate report run other --out m.docx",
         "label run --who me --export labels.xlsx",
     ],

@@ -65,7 +65,7 @@ SECTIONS = {
         ),
     },
     "Data": {
-        "data": CommandEntry("unmask.cli.data:data", "List, check, look into and make scenario sets."),
+        "data": CommandEntry("unmask.cli.data:data", "List, check, look into and export scenario sets."),
         "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
         "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
     },

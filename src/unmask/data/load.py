@@ -93,7 +93,9 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
         raise DataError(
             f"{escape_line(shown)} holds no usable scenario",
             problems=skipped,
-            advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
+            advice="Mend the rows above."
+            if skipped
+            else "Put scenarios into it; docs/data.md shows how one is written.",
         )
     chosen, shard = _choose_part(contents.scenarios, options)
     full = content_hash(contents.scenarios)
