@@ -78,7 +78,7 @@ LINES = {
     ],
     "ray": [("sweep", "ray.toml", "--out", "new")],
     "slurm": [("sweep", "slurm.toml", "--out", "new")],
-    "view": [("view", "run", "--no-open")],
+    "view": [("view", "run", "--no-open"), ("label", "run", "--who", "me")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
         ("judge", "run", "--judge", "hf:org/name"),

@@ -51,7 +51,7 @@ SECTIONS = {
         "sensitivity": CommandEntry(
             "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
         ),
-        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
+        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the browser or as a sheet."),
         "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
     },
     "Compare": {
