@@ -297,7 +297,6 @@ def evaluated() -> tuple[bytes, ...]:
     row = reference_cells(SUPPLIED) | {
         "generation(System Prompt + User Prompt)_run1": "It rings.",
         "eval(System Prompt + User Prompt)_run1": "Answer: A",
-        "unmask_run": '{"pressured/0": {"stop": "length"}}',
     }
     return (_csv([row]),)
 

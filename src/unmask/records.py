@@ -133,7 +133,6 @@ class Format(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     JSONL = "jsonl"
-    REFERENCE_CSV = "reference-csv"
     INSPECT = "inspect"
 
 

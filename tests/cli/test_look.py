@@ -96,7 +96,6 @@ def test_one_scenario_and_a_filter_are_refused(folder):
         "report run --out r.txt",
         "export run --out e.tsv",
         "export run --out folder",
-        "export run --format reference-csv --out e.csv",
         "data export tiny --out tiny.csv",
         "mitigate report run other --out m.docx",
         "label run --who me --export labels.xlsx",

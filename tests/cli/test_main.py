@@ -340,7 +340,6 @@ LONG = "n" * 300
         ("import", LONG, "--out", "made"),
         ("export", "run", "--format", "csv", "--out", LONG),
         ("export", "run", "--format", "inspect", "--out", "file/x.eval"),
-        ("export", "run", "--format", "reference-csv", "--out", "file/x"),
         ("run", "--data", LONG, "--model", "scripted/liar", "--judge", "verbatim", "--out", "made"),
     ],
     ids=lambda line: " ".join(line[:1] + line[2:]).replace(LONG, "LONG"),

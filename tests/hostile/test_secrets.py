@@ -155,7 +155,6 @@ EXPORTS = {
     "csv": "x.csv",
     "parquet": "x.parquet",
     "jsonl": "x.jsonl",
-    "reference-csv": "reference",
     "inspect": "x.eval",
 }
 

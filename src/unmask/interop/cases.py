@@ -97,8 +97,6 @@ class ImportSource(Record, frozen=True, kw_only=True):
 
     definition: dict[str, Any] | None = None
     """`run.json` of the run, where the file was exported by unmask."""
-    whole: bool = False
-    """Whether the lines are the run's own, so that its definition holds as it is."""
 
 
 class ImportedRun(Record, frozen=True, kw_only=True):
@@ -247,15 +245,4 @@ def _restore_definition(definition: Definition, about: ImportSource, preset: Pre
     if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
         subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
         old = msgspec.structs.replace(old, subject=subject)
-    if about.whole:
-        return old
-    (file, spec), *_ = used.items()
-    return msgspec.structs.replace(
-        old,
-        reader=definition.reader,
-        check=False,
-        self_report=None,
-        role_play=(),
-        judge=file,
-        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None, numeric_judge=msgspec.UNSET)},
-    )
+    return old
