@@ -407,13 +407,13 @@ def test_an_exported_log_about_a_take_that_no_run_has_is_refused(take: int, tmp_
 
 @pytest.mark.parametrize("epoch", [0, -5, 10**9])
 def test_epochs_that_no_log_has_are_refused(epoch: int, tmp_path: Path):
-    """Found by fuzzing: an epoch before the first made a run without takes."""
+    """Found by fuzzing: an epoch before the first once made a run without takes."""
     header, sample = (json.loads(part) for part in seeds.samples()[0].split(b"\0"))
     files = {
         "header.json": json.dumps(header).encode(),
         "samples/1.json": json.dumps(sample | {"epoch": epoch}).encode(),
     }
-    assert f"has the epoch {epoch}" in refused(zipped(tmp_path / "x.eval", files))
+    assert f"is of epoch {epoch}" in refused(zipped(tmp_path / "x.eval", files))
 
 
 @pytest.mark.parametrize("run", ["0", "9999", "00001"])
