@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.models.loopback import Canned, chat, loopback, request
-from unmask.errors import TransientModelError
+from unmask.errors import RequestRefusedError, TransientModelError
 from unmask.models import session
+from unmask.models.http import Channel
 from unmask.models.providers import open_model
 
 BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
@@ -608,3 +609,25 @@ def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
     assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
     if sys.platform == "linux":
         assert said() == "None False"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_that_is_too_large_names_the_limit_that_it_broke(packed):
+    """A call with a limit of its own, as for the files of batches, is refused by that limit."""
+    body = b"x" * 2000
+    sent, coding = (gzip.compress(body), b"Content-Encoding: gzip\r\n") if packed else (body, b"")
+    answer = b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (coding, len(sent), sent)
+
+    async def go(most: int) -> bytes:
+        async with listening(Counted(answer).serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            channel = Channel(model.target, timeout=60)
+            try:
+                return (await channel.send("GET", None, most=most)).body
+            finally:
+                await channel.close()
+                await model.close()
+
+    assert asyncio.run(go(2000)) == body
+    with pytest.raises(RequestRefusedError, match="an answer beyond 1999 bytes"):
+        asyncio.run(go(1999))
