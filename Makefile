@@ -56,7 +56,7 @@ $(READY): $(EMPTY) pyproject.toml constraints.txt
 
 # All at once, without $(READY) before it: pip would look for most of the packages twice.
 $(STAMP): $(EMPTY) pyproject.toml constraints.txt
-	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,seal,view,site]'
+	$(PIP) --editable '.[dev,hub,embedded,inspect,figures,view,site]'
 	@touch $(READY) $(STAMP)
 
 # Where an index offers torch built for CPUs alone, pip takes that (2.13.0+cpu comes after 2.13.0); else the one for GPUs.

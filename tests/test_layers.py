@@ -46,7 +46,6 @@ IMPURE = {
 }
 HEAVY = {
     "aiohttp",
-    "cryptography",
     "genai_prices",
     "huggingface_hub",
     "inspect_ai",

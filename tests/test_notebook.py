@@ -187,8 +187,8 @@ def test_a_plan_is_a_function(run: unmask.Run):
 
 
 def test_export_and_import_are_functions(run: unmask.Run, tmp_path: Path):
-    folder = unmask.export(run.path, format="reference-csv", out=tmp_path / "evaluated")
-    assert unmask.import_run(folder, out=tmp_path / "back").score().p_lie == run.score().p_lie
+    log = unmask.export(run.path, out=tmp_path / "log.eval")
+    assert unmask.import_run(log, out=tmp_path / "back").score().p_lie == run.score().p_lie
 
 
 def test_a_figure_is_returned_for_display_and_written_where_a_file_is_named(run: unmask.Run, tmp_path: Path):

@@ -36,9 +36,8 @@ def scenario(archetype: Archetype = Archetype.KNOWN_FACTS, **fields) -> Scenario
 
 @pytest.mark.parametrize("archetype", Archetype)
 def test_every_archetype_says_what_people_and_judges_are_shown(archetype):
-    """Each entry has a title, a purpose and, where it names one, a text that exists."""
+    """Each entry has a title and, where it names one, a text that exists."""
     assert archetype.traits.title
-    assert archetype.traits.purpose.endswith(".")
     assert archetype.traits.judge_text is None or text_of(archetype.traits.judge_text)
 
 

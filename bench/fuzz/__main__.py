@@ -30,7 +30,6 @@ FOLLOWED = (
     "unmask.interop.importing",
     "unmask.data.polarity",
     "unmask.data.load",
-    "unmask.data.template",
     "unmask.models.doctor",
     "unmask.analysis.label_sheets",
     "unmask.analysis.labels",

@@ -151,29 +151,6 @@ def parquets() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def sealed() -> tuple[bytes, ...]:
-    """Under the key of the target, which is all zeros."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    head = b"unmask-sealed 1\n" + bytes(16 + 12)
-    return (head + AESGCM(bytes(32)).encrypt(bytes(12), encode_lines((BINARY,)), head),)
-
-
-def forms() -> tuple[bytes, ...]:
-    form = """archetype = "known_facts"
-id = "x"
-proposition = "It <pivotal>is/is not</pivotal> so."
-truth = "A"
-system = '''
-You sell it.
-'''
-user = "Is it?"
-direct = "Is it?"
-indirect = ["a", "b"]
-"""
-    return (form.encode(),)
-
-
 def journals() -> tuple[bytes, ...]:
     asked = Asked(
         scenario="kf-1", slot="direct", takes=(0, 1), choices=(Choice("yes"), Choice("no")), usage=Usage(1, 2)
@@ -320,7 +297,6 @@ def evaluated() -> tuple[bytes, ...]:
     row = reference_cells(SUPPLIED) | {
         "generation(System Prompt + User Prompt)_run1": "It rings.",
         "eval(System Prompt + User Prompt)_run1": "Answer: A",
-        "unmask_run": '{"pressured/0": {"stop": "length"}}',
     }
     return (_csv([row]),)
 

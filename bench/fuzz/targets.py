@@ -126,29 +126,6 @@ def hub(data: bytes) -> bool:
     return _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
 
 
-def sealed(data: bytes) -> bool:
-    """With a key that costs nothing to make: what is under test is the file, not scrypt."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    from unmask.data import seal
-
-    before = seal._derive_cipher
-    seal._derive_cipher = lambda passphrase, salt: AESGCM(bytes(32))
-    try:
-        return _allowed(lambda: seal.unseal(data, passphrase="x", name="set.sealed"), UnmaskError)
-    finally:
-        seal._derive_cipher = before
-
-
-def form(data: bytes) -> bool:
-    from unmask.data.template import read_form
-
-    return _allowed(lambda: read_form(data.decode("utf-8", "replace"), name="form.toml"), UnmaskError)
-
-
-# --- run folders ------------------------------------------------------------------------------------------
-
-
 def journal(data: bytes) -> None:
     from unmask.records import Asked, Judged, Label
     from unmask.runs.journal import mend_file, read_lines
@@ -334,8 +311,6 @@ TARGETS: dict[str, Target] = {
     "table": Target(table, seeds.tables),
     "parquet": Target(parquet, seeds.parquets),
     "hub": Target(hub, seeds.parquets),
-    "sealed": Target(sealed, seeds.sealed),
-    "form": Target(form, seeds.forms),
     "journal": Target(journal, seeds.journals, seeds.JSON_WORDS),
     "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
     "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),

@@ -34,8 +34,6 @@ class ArchetypeTraits(NamedTuple):
 
     title: str
     """What people are shown."""
-    purpose: str
-    """One sentence for somebody who writes a scenario."""
     kind: Kind = Kind.BINARY
     """What its proposition usually is. A scenario says itself what it is."""
     supplies_fact: bool = False
@@ -48,7 +46,7 @@ class ArchetypeTraits(NamedTuple):
     """A file of `judges/texts`, without its ending: what a judge is told besides about pressured replies."""
 
 
-_NO_TRAITS = ArchetypeTraits("", "")
+_NO_TRAITS = ArchetypeTraits("")
 
 
 class Archetype(StrEnum):
@@ -65,16 +63,12 @@ class Archetype(StrEnum):
 
     KNOWN_FACTS = (
         "known_facts",
-        ArchetypeTraits(
-            title="known facts",
-            purpose="The subject knows the fact, and its role gives it a reason to say the opposite.",
-        ),
+        ArchetypeTraits(title="known facts"),
     )
     PROVIDED_FACTS = (
         "provided_facts",
         ArchetypeTraits(
             title="provided facts",
-            purpose="The system prompt supplies the fact, so nobody has to ask what the subject believes.",
             supplies_fact=True,
             judge_text="pressured_provided_facts",
         ),
@@ -83,7 +77,6 @@ class Archetype(StrEnum):
         "doubling_down_known_facts",
         ArchetypeTraits(
             title="doubling down",
-            purpose="The subject is shown a false answer as its own, and is then asked whether it is sure.",
             has_scripted_answer=True,
             judge_text="pressured_doubling_down",
         ),
@@ -92,7 +85,6 @@ class Archetype(StrEnum):
         "statistics",
         ArchetypeTraits(
             title="statistics",
-            purpose="The answer is one number, and the role wants it larger, smaller or simply different.",
             kind=Kind.NUMERIC,
         ),
     )
@@ -100,7 +92,6 @@ class Archetype(StrEnum):
         "continuations",
         ArchetypeTraits(
             title="continuations",
-            purpose="A draft holds a false claim, and the subject is asked to go on writing about it.",
             has_draft=True,
             judge_text="pressured_continuations",
         ),
@@ -109,7 +100,6 @@ class Archetype(StrEnum):
         "disinformation",
         ArchetypeTraits(
             title="disinformation",
-            purpose="Somebody asks for a text to share that spreads a falsehood as fact.",
             judge_text="pressured_disinformation",
         ),
     )
@@ -143,7 +133,6 @@ class Format(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     JSONL = "jsonl"
-    REFERENCE_CSV = "reference-csv"
     INSPECT = "inspect"
 
 

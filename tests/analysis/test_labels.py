@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import dataset, made
+from unmask.analysis.label_session import parse_range
 from unmask.analysis.label_sheets import export_items, read_file
 from unmask.analysis.labels import (
     check_labels,
@@ -29,7 +30,6 @@ from unmask.analysis.labels import (
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
-from unmask.render.terminal.label import parse_range
 
 
 @pytest.fixture(scope="module")

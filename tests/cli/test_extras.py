@@ -76,14 +76,9 @@ LINES = {
         ("export", "run", "--format", "parquet", "--out", "new.parquet"),
         ("data", "check", "known_facts.parquet"),
     ],
-    "seal": [
-        ("data", "seal", "set.jsonl", "--out", "new.sealed"),
-        ("data", "open", "set.sealed", "--out", "new.jsonl"),
-        ("data", "check", "set.sealed"),
-    ],
     "ray": [("sweep", "ray.toml", "--out", "new")],
     "slurm": [("sweep", "slurm.toml", "--out", "new")],
-    "view": [("view", "run", "--no-open")],
+    "view": [("view", "run", "--no-open"), ("label", "run", "--who", "me")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
         ("judge", "run", "--judge", "hf:org/name"),
@@ -120,7 +115,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = (folder / "hf" / "run.json").read_text()
     (folder / "hf" / "run.json").write_text(written.replace('"scripted/lamps"', '"hf:gpt2"'))
     write_jsonl(load("tiny").scenarios, path=folder / "set.jsonl")
-    (folder / "set.sealed").write_bytes(b"unmask-sealed 1\n" + bytes(100))
     (folder / "known_facts.parquet").write_bytes(b"PAR1")
     for fleet in ("ray", "slurm"):
         (folder / f"{fleet}.toml").write_text(GRID.format(fleet=fleet))
@@ -131,7 +125,6 @@ def run_without(lines: list[tuple[list[str], tuple[str, ...]]], place: Path) -> 
     """Exit code, what was said and the files that are there then, for each line without the modules before it."""
     env = {
         "PATH": os.environ["PATH"],
-        "UNMASK_PASSPHRASE": "x",
         "UNMASK_CACHE": str(place / "cache"),
         "HOME": "/nowhere",
     }

@@ -1,28 +1,27 @@
-"""`unmask label`, `agree` and `score --labels` as their user meets them, the keyboard on a real pseudo-terminal."""
+"""`unmask label`, `agree` and `score --labels` as their user meets them."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import os
-import pty
 import re
-import select
+import signal
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from tests.analysis.labelled import dataset, made
-from tests.cli.terminal import KEPT, unmask
-from tests.needs import give_up
+from tests.cli.terminal import unmask
+from tests.patience import PATIENCE
+from tests.viewer.server import Viewer, run_key
 from unmask.analysis.labels import load_labels, open_writer
 from unmask.analysis.sampling import load_or_draw_sample, sampled_items
-from unmask.records import PRESSURED, Interval, Label, Letter
+from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import open_run
 
 SIZE = 6
@@ -36,188 +35,44 @@ def folder(tmp_path) -> Path:
     return run.path
 
 
-class Keyboard:
-    """A person at a terminal: what the program shows, and keys for it."""
-
-    def __init__(self, *arguments: str, cwd: Path) -> None:
-        try:
-            ours, theirs = pty.openpty()
-        except OSError as error:
-            give_up("pseudo-terminal", advice=f"Type `mount -t devpts devpts /dev/pts` as root ({error})")
-        clean = {name: os.environ[name] for name in KEPT if name in os.environ}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "unmask.cli.main", *arguments],
-            cwd=cwd,
-            env={**clean, "TERM": "xterm", "COLUMNS": "80", "LINES": "50"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            # So that Ctrl-C reaches it; no thread is running here.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-        )
-        os.close(theirs)
-        self._terminal = ours
-        self.shown = ""
-
-    def until(self, words: str, *, seconds: float = 60) -> str:
-        """Everything shown up to these words, which are then behind us."""
-        limit = time.monotonic() + seconds
-        while words not in self.shown:
-            left = limit - time.monotonic()
-            if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
-                raise AssertionError(f"{words!r} was not shown, but:\n{self.shown[-2000:]}")
-            try:
-                self.shown += os.read(self._terminal, 65536).decode("utf-8", "replace")
-            except OSError as error:
-                raise AssertionError(f"ended before {words!r}:\n{self.shown[-2000:]}") from error
-        seen, _, self.shown = self.shown.partition(words)
-        return seen
-
-    def press(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def leave(self) -> int:
-        code = self.process.wait(timeout=60)
-        os.close(self._terminal)
-        return code
-
-
 def words(text: str) -> str:
     """Without line breaks, which depend on the terminal."""
     return " ".join(text.split())
 
 
-def place(text: str) -> int:
-    return int(re.findall(r"lamp (\d+) pressured", text)[-1])
-
-
-def test_a_person_labels_goes_back_leaves_and_takes_it_up_again(folder):
-    """Letters, a figure, a note, back, skip and quit; the second session goes on where the first stopped."""
-    arguments = ("label", str(folder), "--who", "ann")
-    first = Keyboard(*arguments, cwd=folder.parent)
-    text = first.until("q quit")
-    assert "0 of 6 labelled" in text
-    given: dict[int, str] = {}
-    for number in range(3):
-        given[place(text)] = "figure" if "Which figure" in text else "A"
-        if "Which figure" in text:
-            first.press("=")
-            first.until("Figure or range")
-            first.press("10..20\n")
-        else:
-            first.press("a")
-        text = first.until("q quit")
-        assert f"{number + 1} of 6 labelled" in text
-    first.press("z")
-    text = first.until("means nothing here")
-    first.press("-")
-    text = first.until("q quit")
-    assert "Your label: " in text
-    first.press("n")
-    first.until("Note: ")
-    first.press("not sure\n")
-    assert "not sure" in first.until("q quit")
-    first.press("s")
-    text = first.until("q quit")
-    assert "Your label" not in text
-    first.press("q")
-    first.until("3 of 6 labelled, kept in")
-    assert first.leave() == 0
-
-    second = Keyboard(*arguments, cwd=folder.parent)
-    for number in range(3, SIZE):
-        text = second.until("q quit")
-        assert f"{number} of 6 labelled" in text
-        assert place(text) not in given
-        given[place(text)] = "C"
-        second.press("c")
-    second.until("6 of 6 labelled")
-    second.until(f"unmask agree {folder} --labels ann")
-    assert second.leave() == 0
-
-    kept = load_labels(open_run(folder), "ann")
-    letters = {int(key[0][1:]): label for key, label in kept.items()}
-    assert set(letters) == set(range(SIZE))
-    assert sum(label.note == "not sure" for label in kept.values()) == 1
-    for number, word in given.items():
-        label = letters[number]
-        if number == 5:
-            assert label.interval == (Interval(10, 20) if word == "figure" else Interval())
-        else:
-            assert label.letter is Letter(word)
-    assert {label.weight for label in kept.values()} == {1.0}
-
-
-def test_undo_takes_back_the_last_label_and_shows_its_reply(folder):
-    session = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
-    first = place(session.until("q quit"))
-    session.press("c")
-    session.until("1 of 6 labelled")
-    session.press("u")
-    text = session.until("Taken back.")
-    assert "0 of 6 labelled" in text
-    assert place(text) == first
-    session.press("u")
-    session.until("Nothing was given in this session")
-    session.press("q")
-    assert session.leave() == 0
-    assert load_labels(open_run(folder), "ann") == {}
-
-
-def test_two_people_label_at_the_same_time_and_one_not_twice(folder):
-    """The second window of one person says which process has the first, and what to do."""
-    ann = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
-    ann.until("pressured")
-    bo = Keyboard("label", str(folder), "--who", "bo", cwd=folder.parent)
-    bo.until("pressured")
-    again = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
-    shown = again.until("--who NAME.")
-    assert f"ann.jsonl is in use by process {ann.process.pid} on " in shown
-    assert again.leave() == 4
-    for person in (ann, bo):
-        person.press("aq")
-        assert person.leave() == 0
-    run = open_run(folder)
-    assert [len(load_labels(run, who)) for who in ("ann", "bo")] == [1, 1]
-    assert sorted(path.name for path in (folder / "labels").iterdir()) == ["ann.jsonl", "bo.jsonl", "sample.json"]
-
-
-def test_the_screen_is_blind(folder):
-    """It says nothing about model, judge, truth or verdict."""
-    at = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
-    text = at.until("q quit")
-    at.press("q")
-    at.until("labelled, kept in")
-    assert at.leave() == 0
-    for word in ("scripted", "judge", "truth", "verdict", "lamps", "archetype"):
-        assert word not in text.lower()
-
-
-def test_interrupting_keeps_what_was_labelled(folder):
-    """Ctrl-C leaves with 130, and the label before it is on disk."""
-    at = Keyboard("label", str(folder), "--who", "ann", cwd=folder.parent)
-    text = at.until("q quit")
-    at.press("c")
-    at.until("1 of 6 labelled")
-    at.press("\x03")
-    at.until("interrupted")
-    assert at.leave() == 130
-    assert [key[0] for key in load_labels(open_run(folder), "ann")] == [f"s{place(text):03}"]
-
-
-def test_without_a_terminal_it_says_what_to_do(folder):
-    """No keys can be read from a pipe."""
-    done = unmask("label", str(folder), "--who", "ann", cwd=folder.parent)
-    assert done.returncode == 2
-    assert "--export" in done.stderr
-
-
-def test_labels_need_a_name(folder):
-    """Whose they are is part of a label."""
-    done = unmask("label", str(folder), cwd=folder.parent)
-    assert done.returncode == 2
-    assert "--who NAME" in done.stderr
+def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
+    """The address is printed as well. The page knows the run and the name, and the sample was drawn as asked."""
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
+    browser.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-m", "unmask.cli.main", "label", str(folder), "--who", "ann lee"],
+        cwd=tmp_path,
+        env={**os.environ, "BROWSER": str(browser), "UNMASK_CACHE": str(tmp_path / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            address = process.stdout.readline().strip()
+            assert "/label?who=ann+lee&token=" in address
+            parts = urlsplit(address)
+            viewer = Viewer(parts.port, dict(parse_qsl(parts.query))["token"])
+            page = viewer.ask("/label?who=ann+lee").text
+            assert 'value="ann lee"' in page
+            assert re.findall(r'value="(\w+)" checked', page) == [run_key(folder)]
+            limit = time.monotonic() + PATIENCE
+            while not opened.exists():
+                assert time.monotonic() < limit, "no browser was opened"
+                time.sleep(0.05)
+            assert opened.read_text().strip() == address
+        finally:
+            process.send_signal(signal.SIGINT)
+            said = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 0
+    assert f"unmask label {folder} --export replies.csv" in said
+    assert load_labels(open_run(folder), "ann lee") == {}
 
 
 def test_out_by_csv_and_in_again_changes_the_score(folder, tmp_path):

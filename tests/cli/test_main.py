@@ -340,7 +340,6 @@ LONG = "n" * 300
         ("import", LONG, "--out", "made"),
         ("export", "run", "--format", "csv", "--out", LONG),
         ("export", "run", "--format", "inspect", "--out", "file/x.eval"),
-        ("export", "run", "--format", "reference-csv", "--out", "file/x"),
         ("run", "--data", LONG, "--model", "scripted/liar", "--judge", "verbatim", "--out", "made"),
     ],
     ids=lambda line: " ".join(line[:1] + line[2:]).replace(LONG, "LONG"),
@@ -562,47 +561,6 @@ def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, failing, m
     done = failing(ModuleNotFoundError("no", name=module), TMPDIR=str(tmp_path))
     assert done.code == code
     assert said in done.stderr
-
-
-SILENT = """
-import sys, click
-from unmask.cli import main
-from unmask.render.terminal import progress
-
-@click.command()
-def broken():
-    {body}
-
-progress.LONGEST_SILENCE = 0.1
-main.cli.sections = {{"Run": {{"broken": main.CommandEntry("__main__:broken", "waits")}}}}
-sys.argv = ["unmask", "broken"]
-main.main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("sys.stdin.read()", r"unmask broken: still computing … \d+ s so far\n"),
-        ("progress.set_step('lesson 3 of 9'); sys.stdin.read()", r"lesson 3 of 9 … \d+ s so far\n"),
-    ],
-)
-def test_a_command_that_says_nothing_for_long_is_spoken_for(tmp_path, body, said):
-    """Again and again, on standard error, until it is done."""
-    program = SILENT.format(body=body)
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        lines = [process.stderr.readline() for _ in range(2)]
-        out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    assert all(re.fullmatch(said, line) for line in lines), lines
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")

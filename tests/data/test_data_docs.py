@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
+
 from tests.test_docs import page, table
 from unmask.data.checks import balance, completeness, similar
+from unmask.data.load import load
+from unmask.records import Scenario
 
 SOURCE = Path(balance.__file__).resolve().parent.parent
 PAGE = page("docs/data.md")
@@ -20,6 +24,14 @@ def test_every_code_is_in_the_table():
     )
     found |= {code for _, code, _, _ in balance.MEASURES}
     assert {code.strip("`") for code in table(PAGE, "code")} == found
+
+
+def test_the_example_is_a_scenario_of_tiny():
+    """A reader who copies it starts from one that works, and every field is explained."""
+    shown = msgspec.json.decode(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0], type=Scenario)
+    assert shown == msgspec.structs.replace(load("tiny").scenarios[0], canary=None)
+    explained = set(re.findall(r"`(\w+)`", " ".join(table(PAGE, "field"))))
+    assert explained == {field for field in Scenario.__struct_fields__ if field != "delivery"}
 
 
 def test_thresholds_are_those_of_the_code():

@@ -263,7 +263,7 @@ def test_a_set_of_nothing_says_how_to_fill_it(tmp_path: Path):
     (tmp_path / "none.jsonl").touch()
     with pytest.raises(DataError, match="no usable scenario") as caught:
         load(tmp_path / "none.jsonl")
-    assert "unmask data new" in (caught.value.advice or "")
+    assert "docs/data.md" in (caught.value.advice or "")
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):

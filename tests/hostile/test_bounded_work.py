@@ -18,7 +18,6 @@ from tests.hostile.limits import at_most
 from tests.judges.examples import binary
 from tests.thorough import draw_part
 from unmask.data import reference
-from unmask.data.checks import leaks
 from unmask.data.form import find_faults
 from unmask.files import parse_dotenv
 from unmask.interop.inspect.mask_log import _BOUNDS
@@ -216,7 +215,6 @@ GROWN: dict[str, tuple[Callable[[str], object], str]] = {
     "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
     "quotations before a tag": (_argues_against, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
     "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
-    "blanks in a filled tag": (leaks._one_sided, f"<final_answer>a{' ' * 60_000}b"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
 }
 

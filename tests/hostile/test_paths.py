@@ -74,13 +74,13 @@ def test_ids_of_scenarios_are_text_wherever_they_are_written(tmp_path: Path):
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
     done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run", max_unjudged=1.0)
     assert sorted(row.id for row in done.rows()) == sorted(NAMES)
-    for format_ in ("csv", "jsonl", "parquet", "reference-csv"):
+    for format_ in ("csv", "jsonl", "parquet"):
         export(done, format=format_, out=home / format_)
     export(done, format="inspect", out=home / "x.eval")
     assert run_command_line(["report", str(home / "run"), "--out", str(home / "report.html")]) == 0
     assert "<script>evil" not in (home / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"home"}
-    made = {"set.jsonl", "run", "csv", "jsonl", "parquet", "reference-csv", "x.eval", "report.html"}
+    made = {"set.jsonl", "run", "csv", "jsonl", "parquet", "x.eval", "report.html"}
     assert {path.name for path in home.iterdir()} == made
     with zipfile.ZipFile(home / "x.eval") as archive:
         for member in archive.namelist():

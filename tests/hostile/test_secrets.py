@@ -74,7 +74,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echo]:
         "UNMASK_JUDGE_API_KEY": JUDGE_KEY,
         "OPENAI_API_KEY": KEY,
         "HF_TOKEN": TOKEN,
-        "UNMASK_PASSPHRASE": PASSPHRASE,
+        "SSH_PASSPHRASE": PASSPHRASE,
         "https_proxy": f"http://proxy:{PROXY}@127.0.0.1:9",
         "HF_ENDPOINT": f"http://{USER}:{quote(PASSWORD, safe='')}@127.0.0.1:9/?token={QUERY}",
         "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -156,7 +156,6 @@ EXPORTS = {
     "csv": "x.csv",
     "parquet": "x.parquet",
     "jsonl": "x.jsonl",
-    "reference-csv": "reference",
     "inspect": "x.eval",
 }
 

@@ -98,9 +98,6 @@ def measures(run: Run, preset: str | None = None) -> dict[str, Any]:
     """Everything a score says, apart from where the run lies and what it cost."""
     found = {key: value for key, value in run.score(preset=preset).to_json().items() if key not in PATHS}
     found["undecided"] = {"count": found["undecided"]["count"], "ids": found["undecided"]["ids"]}
-    # A table of readings does not say which of them took a call to the judge.
-    found["guards"].pop("capped_judge_calls", None)
-    found["warnings"] = [finding for finding in found["warnings"] if finding["guard"] != "capped_judge_calls"]
     return found
 
 

@@ -1,6 +1,6 @@
-"""Makes the logs in `tests/bridge/logs`: inspect_evals/mask runs against a mock endpoint on loopback.
+"""Makes the logs in `tests/interop/logs`: inspect_evals/mask runs against a mock endpoint on loopback.
 
-    python -m tests.interop.make_logs --python OTHER/bin/python --takes 1 --out tests/bridge/logs/5-E.eval
+    python -m tests.interop.make_logs --python OTHER/bin/python --takes 1 --out tests/interop/logs/5-E.eval
 
 OTHER is an environment with the releases of inspect_ai and inspect_evals that the log is to come from. Scenarios and
 replies are those of `bench.planted`; the judge's wording is ours too (`run_inspect.py`), so that no text of theirs is
@@ -74,15 +74,14 @@ def shorten() -> None:
     replies.POOL = tuple(text.split(".")[0] + "." for text in replies.POOL)
 
 
-def make(python: Path, *, takes: int, out: Path, epochs: int = 1, theirs: bool = False) -> Path:
+def make(python: Path, *, takes: int, out: Path, theirs: bool = False) -> Path:
     shorten()
-    plants = plant(SCENARIOS, seed=3, takes=takes * epochs)
-    url = serve(Peer(plants, latency=0.0, planned=(3 * epochs, takes * epochs), faults=None))
+    plants = plant(SCENARIOS, seed=3, takes=takes)
+    url = serve(Peer(plants, latency=0.0, planned=(3, takes), faults=None))
     with tempfile.TemporaryDirectory() as scratch:
         data, logs = Path(scratch, "data"), Path(scratch, "logs")
         write_csv(plants, data)
-        command = [str(python.absolute()), str(HERE / "run_inspect.py"), str(data), str(logs), url]
-        command += [str(takes), str(epochs)]
+        command = [str(python.absolute()), str(HERE / "run_inspect.py"), str(data), str(logs), url, str(takes)]
         environ = {**os.environ, "LOOP_API_KEY": "none", "LOOP_BASE_URL": url, "INSPECT_DISPLAY": "none"}
         subprocess.run([*command, *(["--their-prompts"] if theirs else [])], check=True, env=environ, cwd=scratch)
         (log,) = logs.glob("*.eval")
@@ -96,10 +95,9 @@ def main() -> None:
     parser.add_argument("--python", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--takes", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--their-prompts", action="store_true", help="for a look; such a log is not to be committed")
     given = parser.parse_args()
-    made = make(given.python, takes=given.takes, out=given.out, epochs=given.epochs, theirs=given.their_prompts)
+    made = make(given.python, takes=given.takes, out=given.out, theirs=given.their_prompts)
     print(made, made.stat().st_size)
 
 

@@ -145,12 +145,12 @@ def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):
 
 
 def test_nothing_is_overwritten(run, tmp_path):
-    """A file or a filled folder at --out is left alone."""
+    """A file or a folder at --out is left alone."""
     (tmp_path / "there").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="is there already"):
         export(run, format="csv", out=tmp_path / "there")
     with pytest.raises(UsageError, match="is there already"):
-        export(run, format="reference-csv", out=tmp_path)
+        export(run, format="csv", out=tmp_path, overwrite=True)
     assert (tmp_path / "there").read_text(encoding="utf-8") == "mine"
 
 

@@ -270,8 +270,6 @@ def folder(tmp_path: Path, text: str, name: str = "provided_facts_gpt.csv") -> P
         ("a,b\n1,2\n", "column `task_id` is missing"),
         (f"{HEAD}\n{ROW}\n", "no replies"),
         (f"{HEAD},{REPLY}\n{ROW}\n", "cells"),
-        (f'{HEAD},{REPLY},unmask_run\n{ROW},Pure.,"{{"\n', "unmask_run"),
-        (f'{HEAD},{REPLY},unmask_run\n{ROW},Pure.,"{{""pressured/0"": {{""stop"": 5}}}}"\n', "unmask_run"),
         (f"{HEAD},{REPLY}\n{ROW},Pure.\n{ROW},Pure.\n", "used before"),
         (f'{HEAD},{REPLY}\n{ROW},"Pure', "not a CSV table"),
     ],
@@ -284,13 +282,6 @@ def test_wrong_tables(text, said, tmp_path):
 def test_files_of_no_archetype(tmp_path):
     """A folder without a file named after an archetype is refused."""
     assert "no evaluated file" in refused(folder(tmp_path, f"{HEAD}\n{ROW}\n", "results.csv"), tmp_path)
-
-
-def test_a_damaged_definition(tmp_path):
-    """A definition beside the tables that is none is refused."""
-    made = folder(tmp_path, f"{HEAD},{REPLY},{JUDGE}\n{ROW},Pure.,Answer: A\n")
-    (made / "unmask-run.json").write_text('{"v": 1}', encoding="utf-8")
-    refused(made, tmp_path)
 
 
 @given(st.text(alphabet="()[],.0123456789-+einfnaN one", max_size=30) | st.text(max_size=20))

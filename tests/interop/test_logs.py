@@ -12,20 +12,19 @@ import pytest
 from bench.planted import expected, plant
 from tests.interop import make_logs
 from tests.interop.made import verdicts
+from unmask.errors import UsageError
 from unmask.interop import against as compared
 from unmask.interop.against import _their_measures
 from unmask.interop.archive import open_archive
 from unmask.interop.cases import TheirVerdict
 from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.log import read_log
-from unmask.records import DIRECT, PRESSURED, Choice, Letter, Lettered, Preset, Ranged
+from unmask.records import Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
 HERE = Path(__file__).parent / "logs"
 TAKES = {"0": 2, "1.0.1": 3, "2-A": 1, "2-B": 1, "3-C": 1, "5-D": 2, "5-E": 3}
 LOGS = [HERE / f"{version}.eval" for version in TAKES]
-EPOCHS = HERE / "epochs.eval"
-"""Two epochs of two statements, which their harness keeps but does not sum up."""
 
 
 @pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
@@ -42,14 +41,14 @@ def plants():
         patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
         patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
         make_logs.shorten()
-        for takes in (1, 2, 3, 4):
+        for takes in (1, 2, 3):
             found[takes] = {item.scenario.id: item for item in plant(make_logs.SCENARIOS, seed=3, takes=takes)}
     return found
 
 
 def test_there_is_a_log_of_every_released_version():
     """As docs/inspect.md says: 4-C and 5-C, and 0.0.2, are in no release."""
-    assert sorted(HERE.glob("*.eval")) == sorted([*LOGS, EPOCHS])
+    assert sorted(HERE.glob("*.eval")) == sorted(LOGS)
     told = (HERE.parent.parent.parent / "docs" / "inspect.md").read_text(encoding="utf-8")
     assert all(f"| {version} |" in told for version in TAKES)
 
@@ -268,99 +267,23 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
     assert found.about.harness == "inspect_evals/mask 2-A"
 
 
-# --- several epochs
+def test_a_log_of_several_epochs_is_refused(tmp_path):
+    """Their own harness gives it no score; the message says how to ask for several statements."""
+
+    def change(sample):
+        sample["epoch"] = 2
+
+    with pytest.raises(UsageError, match="is of epoch 2, and a log of several epochs has no score") as refused:
+        import_harness_run(changed_log(tmp_path, change), out=tmp_path / "run")
+    assert "honesty_at_n" in refused.value.advice
+    assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture(scope="module")
-def epochs(tmp_path_factory):
-    return import_harness_run(EPOCHS, out=tmp_path_factory.mktemp("epochs") / "run")
-
-
-def test_statements_of_all_epochs_are_takes(epochs):
-    """Two epochs of two statements are four takes, in the order of epochs; probes are those of the first epoch."""
-    run, found = epochs
-    assert (found.about.epochs, run.definition.takes, run.definition.direct) == (2, 4, 3)
-    samples = {(str(sample.id), sample.epoch): sample for sample in read_log(EPOCHS).samples}
-    by_task = {sample.metadata["task_id"]: str(sample.id) for sample in samples.values()}
-    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
-        said = {place: choice.text for place, choice in held.choices()}
-        name = by_task[scenario.id]
-        for epoch in (1, 2):
-            stored = samples[name, epoch].stored_outputs("pressured_responses")
-            texts = [samples[name, epoch].make_choice(output.choices[0]).text for output in stored]
-            assert [said[PRESSURED, 2 * (epoch - 1) + take] for take in (0, 1)] == texts
-        probes = samples[name, 1].stored_outputs("belief_elicit_1_responses")
-        texts = [samples[name, 1].make_choice(output.choices[0]).text for output in probes]
-        assert [text for (slot, _), text in said.items() if slot == DIRECT] == (texts if scenario.direct else [])
-
-
-def test_verdicts_over_epochs_differ_only_for_a_named_reason(epochs):
-    """Theirs of each epoch are put together by their own rule for statements."""
-    run, found = epochs
-    result = compared.compare_with_harness(run, found)
-    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
-    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE, compared.EPOCHS}
-    assert {reason.text for reason in ours.reasons} <= named
-    assert result.epochs == 2
-    assert "probes of the first epoch make the belief" in " ".join(render(result).split())
-
-
-def test_a_lost_epoch_is_a_failure(tmp_path):
-    """Where a later epoch never began, its statements are missing and the scenario is not quietly judged without it."""
-    cut = tmp_path / "cut.eval"
-    with open_archive(EPOCHS) as old, zipfile.ZipFile(cut, "w") as new:
-        names = [name for name in old.names() if not name.startswith("samples/")]
-        samples = sorted(name for name in old.names() if name.startswith("samples/"))
-        second = [name for name in samples if name.endswith("_epoch_2.json")]
-        for name in [*names, *(name for name in samples if name not in second[:1])]:
-            new.writestr(name, old.read(name))
-    run, _ = import_harness_run(cut, out=tmp_path / "run")
-    lost = [line for line in run.folder.asked() if line.error and "never begun" in line.error]
-    assert [(line.slot, line.takes) for line in lost] == [(PRESSURED, (2,)), (PRESSURED, (3,))]
-
-
-# --- task version 6
-
-
-WORDS = {"honest": "honest", "lie": "lie", "evasion": "evade", "no_belief": "no-belief", "unjudged": "error"}
-
-
-@pytest.fixture(scope="module")
-def version_6(tmp_path_factory):
-    """The log of 5-E as the coming version would have written it: `honesty` is that of the first statement."""
-    folder = tmp_path_factory.mktemp("six")
-    run, found = import_harness_run(HERE / "5-E.eval", out=folder / "five")
-    stopped = {case.scenario.id for case in found.cases if case.theirs is None or case.theirs.first is None}
-    first = {row.id: WORDS[row.verdicts[0]] for row in run.rows(preset="inspect")}
-    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(folder / "six.eval", "w") as new:
-        for name in old.names():
-            content = json.loads(old.read(name))
-            if isinstance(content, dict) and "eval" in content:
-                content["eval"] |= {"task_version": 6, "metadata": {"full_task_version": "6-E"}}
-            if name.startswith("samples/") and content["metadata"]["task_id"] not in stopped:
-                for score in content["scores"].values():
-                    score["value"]["honesty"] = first[content["metadata"]["task_id"]]
-            new.writestr(name, json.dumps(content))
-    return import_harness_run(folder / "six.eval", out=folder / "six")
-
-
-def test_from_version_6_the_headline_is_that_of_the_first_statement(version_6):
-    """It is compared with ours of the first statement, `honesty@n` with ours of all; only failures differ."""
-    run, found = version_6
-    result = compared.compare_with_harness(run, found)
-    assert (found.about.harness, result.first_statement, result.several) == ("inspect_evals/mask 6-E", True, ())
-    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
-    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE}
-    assert {reason.text for reason in (*ours.reasons, *ours.first_reasons)} <= named
-    assert result.theirs["honesty"] > result.theirs["honesty@n"]
-    assert "is that of the first statement (Lying@1)" in " ".join(render(result).split())
-
-
-def test_before_version_6_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
+def test_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
     """The table does not put their number of all statements beside ours of the first."""
     text = render(compared.compare_with_harness(*import_harness_run(HERE / "5-E.eval", out=tmp_path / "run")))
     assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
-    assert "the definition before task version 6" in " ".join(text.split())
+    assert "Their headline honesty is that of all 3 statements" in " ".join(text.split())
 
 
 # --- what explains a difference that no rule does

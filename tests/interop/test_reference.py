@@ -11,7 +11,6 @@ from tests.cli.terminal import unmask
 from unmask.errors import UsageError
 from unmask.interop import against as compared
 from unmask.interop.against import compare_with_harness
-from unmask.interop.export import export
 from unmask.interop.importing import import_harness_run
 from unmask.judges.base import Reader
 from unmask.records import Lettered, Pending, Preset, Ranged, Unread
@@ -171,23 +170,19 @@ def test_several_models_need_a_choice(tmp_path):
     assert run.definition.subject.model == "o3"
 
 
-def test_apostrophes_of_strangers_stay(tmp_path):
-    """Only in a folder that unmask wrote is the apostrophe before a sign taken off."""
+def test_an_apostrophe_before_a_sign_stays(tmp_path):
+    """A reply is what a model wrote; only our own tables put one there."""
     row = binary("kf", ["Answer: A"], HELD, PASS) | {f"generation({PRESSED})_run1": "'=pure"}
     run, _ = import_harness_run(write(tmp_path / "in", **{"known_facts_x": [row]}), out=tmp_path / "run")
     assert run.replies("kf")["pressured", 0].text == "'=pure"
 
 
-def test_exported_files_have_the_reference_columns(tmp_path):
-    """A folder that was imported and exported again has the columns it came with."""
+def test_an_imported_run_sends_nothing(tmp_path):
+    """Imported lines count as no calls and cost nothing."""
     rows = [binary("kf", ["Answer: A"], HELD, PASS)]
-    run, _ = import_harness_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "again")
-    with (tmp_path / "again" / "known_facts_gpt-4o.csv").open(encoding="utf-8", newline="") as file:
-        (again,) = csv.DictReader(file)
-    wanted = {key: value for key, value in rows[0].items() if key != "ground_truth"}
-    assert {key: again[key] for key in wanted} == wanted
-    assert again["ground_truth_extracted"] == "B"
+    run, _ = import_harness_run(write(tmp_path / "in", known_facts_m=rows), out=tmp_path / "run")
+    calls = run.score().to_json()["calls"]
+    assert (calls["subject"], calls["judge"]) == (0, 0)
 
 
 # --- theirs against ours
@@ -254,23 +249,10 @@ def test_a_folder_without_extracted_letters_says_why_theirs_are_missing(tmp_path
     assert "no columns of extracted letters" in done.stdout
 
 
-def test_a_folder_of_ours_says_that_there_is_no_other_harness(tmp_path):
-    """Nothing is recomputed for a run that comes back."""
-    rows = [binary("a", ["Answer: A"], ["Answer: B"] * 3, ["Answer: C"] * 2)]
-    run, _ = import_harness_run(write(tmp_path / "in", known_facts_m=rows), out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "out")
-    done = unmask("import", "out", "--out", "back", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "made by unmask" in done.stdout
-
-
 def test_line_ends_of_replies_stay_as_they_are(tmp_path):
-    """Windows line ends, single returns and all: a reply is what a model wrote, through an export and back."""
+    """Windows line ends, single returns and all: a reply is what a model wrote."""
     row = binary("a", ["Answer: B"], ["Answer: B"] * 3, ["Answer: C"] * 2)
     said = "one\r\ntwo\rthree\n\r\n"
     folder = write(tmp_path / "in", known_facts_m=[row | {f"generation({PRESSED})_run1": said}])
     run, _ = import_harness_run(folder, out=tmp_path / "run")
-    export(run, format="reference-csv", out=tmp_path / "out")
-    back, _ = import_harness_run(tmp_path / "out", out=tmp_path / "back")
-    for one in (run, back):
-        assert dict(one._seen()[0].choices())["pressured", 0].text == said
+    assert run.replies("a")["pressured", 0].text == said

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import msgspec
 import pytest
 
+from tests.cli.terminal import unmask
 from tests.interop.made import made_run, measures, verdicts
 from unmask.errors import UsageError
 from unmask.interop import exported
@@ -33,16 +32,12 @@ def test_the_runs_have_what_is_hard_to_carry_over(runs):
     assert all(score.silent and score.truncated for score in scores)
 
 
-FORMS = {"reference-csv": "folder", "inspect": "log.eval"}
-
-
-@pytest.fixture(scope="module", params=product(CASES, FORMS), ids=lambda wanted: f"{wanted[0][0]}-{wanted[1]}")
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case[0])
 def both(request, runs, tmp_path_factory) -> tuple[Run, Run]:
-    """A run, and what came back of it."""
-    case, form = request.param
+    """A run, and what came back of its log."""
     home = tmp_path_factory.mktemp("back")
-    export(runs[case], format=form, out=home / FORMS[form])
-    return runs[case], import_harness_run(home / FORMS[form], out=home / "back")[0]
+    export(runs[request.param], out=home / "log.eval")
+    return runs[request.param], import_harness_run(home / "log.eval", out=home / "back")[0]
 
 
 def test_a_run_comes_back_with_the_same_score(both):
@@ -70,10 +65,10 @@ def test_an_exported_log_gives_the_whole_run_back(runs, tmp_path):
 
 
 def test_scenarios_come_back_unchanged(runs, tmp_path):
-    """The scenarios of an imported folder are those of the run, fields without a column of their own included."""
+    """The scenarios of an imported log are those of the run."""
     run = runs["paper", 1]
-    export(run, format="reference-csv", out=tmp_path / "folder")
-    back, _ = import_harness_run(tmp_path / "folder", out=tmp_path / "back")
+    export(run, out=tmp_path / "log.eval")
+    back, _ = import_harness_run(tmp_path / "log.eval", out=tmp_path / "back")
     assert sorted(back.scenarios, key=lambda one: one.id) == sorted(run.scenarios, key=lambda one: one.id)
 
 
@@ -87,14 +82,6 @@ def test_an_import_never_adds_to_a_run(runs, tmp_path):
         import_harness_run(tmp_path / "log.eval", out=tmp_path / "back")
 
 
-def test_an_imported_run_sends_nothing(runs, tmp_path):
-    """Imported lines count as no calls and cost nothing."""
-    export(runs["paper", 1], format="reference-csv", out=tmp_path / "folder")
-    back, _ = import_harness_run(tmp_path / "folder", out=tmp_path / "back")
-    calls = back.score().to_json()["calls"]
-    assert (calls["subject"], calls["judge"]) == (0, 0)
-
-
 def test_several_epochs_of_our_own_task_are_refused(runs, tmp_path):
     """Every epoch holds all takes already; the message says how to ask for more."""
     export(runs["paper", 1], format="inspect", out=tmp_path / "log.eval")
@@ -103,3 +90,11 @@ def test_several_epochs_of_our_own_task_are_refused(runs, tmp_path):
     with pytest.raises(UsageError, match="several epochs") as error:
         exported.read_exported_log(msgspec.structs.replace(log, samples=(*log.samples, *again)), path="log.eval")
     assert "-T takes=N" in error.value.advice
+
+
+def test_a_log_of_ours_says_that_there_is_no_other_harness(runs, tmp_path):
+    """Nothing is held against a run that comes back."""
+    export(runs["paper", 1], out=tmp_path / "log.eval")
+    done = unmask("import", "log.eval", "--out", "back", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "made by unmask" in done.stdout

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import gzip
-import ipaddress
 import os
 import socket
 import ssl
@@ -19,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.models.loopback import Canned, chat, loopback, request
-from unmask.errors import TransientModelError
+from unmask.errors import RequestRefusedError, TransientModelError
 from unmask.models import session
+from unmask.models.http import Channel
 from unmask.models.providers import open_model
 
 BODY = b'{"choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}'
@@ -336,41 +335,13 @@ def _late(writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
     return _Late(writer)  # type: ignore[return-value]
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory) -> tuple[Path, Path]:
-    """A certificate for localhost and its key, signed by itself."""
-    x509 = pytest.importorskip("cryptography.x509", reason="the extra `seal` brings cryptography")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = [
-        x509.DNSName("localhost"),
-        x509.DNSName("models.invalid"),
-        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-    ]
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    folder = tmp_path_factory.mktemp("tls")
-    public, private = folder / "cert.pem", folder / "key.pem"
-    public.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return public, private
+CERTIFICATE = Path(__file__).parent / "localhost.pem"
+"""A certificate for localhost and its key, signed by itself."""
 
 
-def server_side(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+def server_side() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*map(str, certificate))
+    context.load_cert_chain(CERTIFICATE)
     return context
 
 
@@ -382,23 +353,23 @@ async def ask(url: str, *, within: float = 60.0) -> str:
         await model.close()
 
 
-def test_https_works_with_a_certificate_that_is_trusted(certificate, monkeypatch):
+def test_https_works_with_a_certificate_that_is_trusted(monkeypatch):
     """`SSL_CERT_FILE` names who is trusted, as for every program."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> str:
-        async with listening(Counted().serve, server_side(certificate)) as port:
+        async with listening(Counted().serve, server_side()) as port:
             return await ask(f"https://localhost:{port}/v1")
 
     assert asyncio.run(go()) == "hello"
 
 
-def test_https_is_refused_with_a_certificate_that_is_not_trusted(certificate):
+def test_https_is_refused_with_a_certificate_that_is_not_trusted():
     """Nothing is sent, and the message says why."""
     server = Counted()
 
     async def go() -> str:
-        async with listening(server.serve, server_side(certificate)) as port:
+        async with listening(server.serve, server_side()) as port:
             with pytest.raises(TransientModelError) as caught:
                 await ask(f"https://localhost:{port}/v1")
             return str(caught.value)
@@ -434,12 +405,12 @@ async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
+def test_https_goes_through_the_tunnel_of_a_proxy(monkeypatch):
     """The proxy sees where to, its own password, and nothing else."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> tuple[str, bytes]:
-        async with listening(Counted().serve, server_side(certificate)) as port:
+        async with listening(Counted().serve, server_side()) as port:
             tunnel = Tunnel(port)
             async with listening(tunnel.serve) as gate:
                 monkeypatch.setenv("https_proxy", f"http://alice:hunter22@127.0.0.1:{gate}")
@@ -460,13 +431,13 @@ def test_https_goes_through_the_tunnel_of_a_proxy(certificate, monkeypatch):
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
     ],
 )
-def test_a_tunnel_stays_open_whatever_the_proxy_says_of_its_connection(certificate, monkeypatch, says: bytes):
+def test_a_tunnel_stays_open_whatever_the_proxy_says_of_its_connection(monkeypatch, says: bytes):
     """HTTP/1.0 and `Connection: close` end a connection after the answer, and a tunnel only begins there."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
 
     async def go() -> str:
         async with (
-            listening(Counted().serve, server_side(certificate)) as port,
+            listening(Counted().serve, server_side()) as port,
             listening(Tunnel(port, says=says).serve) as gate,
         ):
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{gate}")
@@ -638,3 +609,25 @@ def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
     assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
     if sys.platform == "linux":
         assert said() == "None False"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_that_is_too_large_names_the_limit_that_it_broke(packed):
+    """A call with a limit of its own, as for the files of batches, is refused by that limit."""
+    body = b"x" * 2000
+    sent, coding = (gzip.compress(body), b"Content-Encoding: gzip\r\n") if packed else (body, b"")
+    answer = b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (coding, len(sent), sent)
+
+    async def go(most: int) -> bytes:
+        async with listening(Counted(answer).serve) as port:
+            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
+            channel = Channel(model.target, timeout=60)
+            try:
+                return (await channel.send("GET", None, most=most)).body
+            finally:
+                await channel.close()
+                await model.close()
+
+    assert asyncio.run(go(2000)) == body
+    with pytest.raises(RequestRefusedError, match="an answer beyond 1999 bytes"):
+        asyncio.run(go(1999))

@@ -93,9 +93,49 @@ def test_sections_come_in_the_order_of_the_docs(page):
 def test_warnings_name_what_differs_from_the_published_protocol(page):
     """Data, judge and missing labels are told before anybody quotes the number."""
     told = words(page)
-    assert "Other scenarios than the published ones: small." in told
+    assert "Scenarios from small, not from cais/MASK as published." in told
     assert "Replies were read by scripted/reader; the published judges are gpt-4o, and o3-mini for figures." in told
     assert "No reply of this run was labelled by a person" in told
+
+
+def with_setting(run: Run, folder: Path, *, source: str, model: str) -> str:
+    """The words of the report on the same run, as if it had this data and this judge."""
+    copy = pinned(run, folder)
+    fixed = copy.definition
+    fixed = msgspec.structs.replace(
+        fixed,
+        data=msgspec.structs.replace(fixed.data, source=source),
+        judges={name: msgspec.structs.replace(spec, model=model) for name, spec in fixed.judges.items()},
+    )
+    (copy.path / "run.json").write_bytes(msgspec.json.encode(fixed))
+    return words(report([copy.path]))
+
+
+@pytest.mark.parametrize(
+    ("model", "published"),
+    [
+        ("openai/gpt-4o", True),
+        ("inspect/openai/gpt-4o-2024-08-06", True),
+        ("openai/o3-mini", True),
+        ("openai/gpt-4o-mini", False),
+        ("openai/gpt-4o-mini-2024-07-18", False),
+        ("openai/o3-mini-high", False),
+    ],
+)
+def test_only_the_published_judges_pass_as_published(made, tmp_path, model, published):
+    """A name that begins like theirs is another model."""
+    told = with_setting(made, tmp_path, source="cais/MASK", model=model)
+    assert (f"Replies were read by {model}" not in told) is published
+
+
+@pytest.mark.parametrize(
+    ("source", "published"),
+    [("cais/MASK", True), ("cais/mask", True), ("/home/me/unmask/my-set.jsonl", False), ("mask.csv", False)],
+)
+def test_only_the_published_data_passes_as_published(made, tmp_path, source, published):
+    """The word *mask* in a path says nothing about what is in the file."""
+    told = with_setting(made, tmp_path, source=source, model="openai/gpt-4o")
+    assert ("not from cais/MASK as published" not in told) is published
 
 
 def test_unjudged_share_is_a_warning(tmp_path):

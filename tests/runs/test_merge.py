@@ -129,59 +129,23 @@ class TestDealing:
             load("tiny", options=LoadOptions(shard=f"{empty}/20"))
 
 
-SLURM = {
-    "SLURM_ARRAY_TASK_ID": "3",
-    "SLURM_ARRAY_TASK_MIN": "1",
-    "SLURM_ARRAY_TASK_MAX": "16",
-    "SLURM_ARRAY_TASK_COUNT": "16",
-}
-
-
 class TestNaming:
-    @pytest.mark.parametrize(
-        ("text", "environment", "shard"),
-        [
-            ("3/16", {}, (3, 16)),
-            ("1/1", {}, (1, 1)),
-            ("auto", SLURM, (3, 16)),
-            ("auto", SLURM | {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "15"}, (4, 16)),
-            ("auto/16", {"SLURM_ARRAY_TASK_ID": "3"}, (4, 16)),
-            # Only the tasks that failed, sent again: the array knows of two.
-            ("auto/16", SLURM | {"SLURM_ARRAY_TASK_MAX": "7", "SLURM_ARRAY_TASK_COUNT": "2"}, (4, 16)),
-            ("auto/16", {"JOB_COMPLETION_INDEX": "0"}, (1, 16)),
-            ("auto/16", {"JOB_COMPLETION_INDEX": "15"}, (16, 16)),
-        ],
-    )
-    def test_a_shard_is_named_by_the_user_or_the_scheduler(self, text: str, environment: dict, shard: tuple):
-        assert parse_shard(text, environment) == shard
+    @pytest.mark.parametrize(("text", "shard"), [("3/16", (3, 16)), ("1/1", (1, 1))])
+    def test_a_shard_is_its_number_and_how_many_there_are(self, text: str, shard: tuple):
+        assert parse_shard(text) == shard
 
     @pytest.mark.parametrize(
-        ("text", "environment", "message"),
+        ("text", "message"),
         [
-            ("3", {}, "--shard '3' is no shard"),
-            ("0/16", {}, "no shard 0 of 16"),
-            ("17/16", {}, "no shard 17 of 16"),
-            ("auto", {}, "neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX"),
-            ("auto", {"JOB_COMPLETION_INDEX": "3"}, "not how many there are"),
-            ("auto/16", {"JOB_COMPLETION_INDEX": "16"}, "no shard 17 of 16"),
-            ("auto/16", {"JOB_COMPLETION_INDEX": "x"}, "JOB_COMPLETION_INDEX is 'x', and no number"),
-            ("auto/16", SLURM, "the array has a task 16"),
-            (
-                "auto",
-                SLURM | {"SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MAX": "7"},
-                "may hold only some of the tasks",
-            ),
-            (
-                "auto",
-                SLURM | {"SLURM_ARRAY_TASK_COUNT": "1", "SLURM_ARRAY_TASK_MAX": "1"},
-                "may hold only some of the tasks",
-            ),
-            ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "may hold only some of the tasks"),
+            ("3", "--shard '3' is no shard"),
+            ("auto", "--shard 'auto' is no shard"),
+            ("0/16", "no shard 0 of 16"),
+            ("17/16", "no shard 17 of 16"),
         ],
     )
-    def test_what_names_no_shard_is_refused_with_the_way_out(self, text: str, environment: dict, message: str):
+    def test_what_names_no_shard_is_refused_with_the_way_out(self, text: str, message: str):
         with pytest.raises(UsageError, match=re.escape(message)) as refused:
-            parse_shard(text, environment)
+            parse_shard(text)
         assert refused.value.advice
 
 

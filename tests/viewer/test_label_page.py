@@ -146,7 +146,7 @@ def test_replies_of_several_runs_are_mixed_and_each_label_lands_in_its_run(tmp_p
     assert words != sorted(words, reverse=True)
 
 
-def test_the_sample_is_that_of_the_terminal(tmp_path):
+def test_the_sample_is_drawn_once(tmp_path):
     """`labels/sample.json` is drawn once and shown in its order; another wish is refused with the flag and the size."""
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
@@ -176,7 +176,7 @@ def test_a_label_is_on_disk_before_the_answer(tmp_path):
             html = json.loads(answer.text)["html"]
     assert "All 6 replies are labelled" in html
     assert lines(run, "ann")[1]["note"] == "sure"
-    assert {line.get("v") for line in lines(run, "ann")} == {None}  # as the terminal writes them
+    assert {line.get("v") for line in lines(run, "ann")} == {None}  # as an import writes them
 
 
 def test_undo_leaves_things_as_if_nothing_was_said(tmp_path):
@@ -219,17 +219,17 @@ def test_a_second_window_does_not_write_over_what_it_has_not_seen(tmp_path):
         assert shown(viewer.ask(one).text)[0] == 2
 
 
-def test_a_terminal_that_labels_under_the_same_name_keeps_the_browser_out(tmp_path, monkeypatch):
+def test_another_process_that_writes_under_the_same_name_keeps_the_browser_out(tmp_path, monkeypatch):
     monkeypatch.setattr("unmask.viewer.desk.LONGEST_WAIT", 0.05)
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         address = start(viewer, "ann", run.path)
         html = viewer.ask(address).text
-        terminal = open_writer(run, "ann")
+        other = open_writer(run, "ann")
         answer = press(viewer, address, html, "a")
         assert answer.status == 409
         assert "Another program is writing labels under your name" in answer.text
-        terminal.close()
+        other.close()
         assert press(viewer, address, html, "a").status == 200
     assert len(lines(run, "ann")) == 1
 

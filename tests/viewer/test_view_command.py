@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from tests.cli.forked import forker
 from tests.made_runs import made
 from tests.patience import PATIENCE
 from tests.viewer.server import running_viewer
-from unmask.cli.main import _watch_silence
 from unmask.errors import UsageError
 from unmask.viewer.serve import _check_host
 
@@ -118,11 +116,6 @@ def test_ctrl_c_ends_it_whatever_pages_are_open(runs, tmp_path):
         assert (code, said) == (0, "Ctrl-C ends the viewer.\nThe viewer has ended.\n")
         for client in clients:
             client.close()
-
-
-def test_it_says_nothing_while_it_waits():
-    """No line that it is still computing, however long nobody asks for a page."""
-    assert isinstance(_watch_silence(["view", "runs"]), nullcontext)
 
 
 def test_an_end_from_outside_is_an_end(runs, tmp_path):

@@ -12,7 +12,7 @@ from unmask.records import Format, Per
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--format", "form", type=choice_of(Format), help="What to write; by the ending of --out unless given.")
-@option("--out", required=True, metavar="PATH", help="The file, or for reference-csv the folder, to make.")
+@option("--out", required=True, metavar="PATH", help="The file to make.")
 @option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 @option(
     "--per",
@@ -25,7 +25,7 @@ from unmask.records import Format, Per
 def export(
     run: str, form: str | None, out: str, overwrite: bool, per: str, preset: str | None, judge: str | None
 ) -> None:
-    """Write a run as files for other programs. Nothing is sent, and nothing is overwritten unless you say so."""
+    """Write a run as a file for other programs. Nothing is sent, and nothing is overwritten unless you say so."""
     from unmask.cli.finish import name_other_judges, warn_about_folder
     from unmask.interop.export import export as write
     from unmask.runs.run import open_run

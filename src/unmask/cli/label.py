@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,14 +33,17 @@ unmask label runs/gpt-4o --import replies.csv --who me"""
 @option("--import", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take in labels from such a file.")
 @json_flag
 def label(run: str, who: str | None, to: Path | None, source: Path | None, as_json: bool, **wishes: Any) -> None:
-    """Label replies by hand, in the terminal or as CSV.
+    """Label replies by hand, in the browser or as a sheet.
 
-    Without --export and --import it shows one reply at a time in this terminal, without model or judge, and takes
-    single keys. It can be left and taken up again at any time.
+    Without --export and --import it opens a page that shows one reply at a time, without model or judge. You can stop
+    and go on later at any time; Ctrl-C ends the server behind the page.
     """
+    from urllib.parse import urlencode
+
     from unmask.analysis.label_sheets import export_items
     from unmask.analysis.labels import load_labels
     from unmask.analysis.sampling import load_or_draw_sample, load_sample, sampled_items
+    from unmask.cli.view import serve_pages
     from unmask.runs.run import open_run
 
     opened = open_run(run)
@@ -61,7 +63,8 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     elif as_json:
         print_json(_sample_state(opened, drawn))
     else:
-        _label_at_terminal(opened, drawn, who)
+        click.echo(f"Without a browser: unmask label {opened.path} --export replies.csv", err=True)
+        serve_pages([opened.path], page=f"/label?{urlencode({'who': who or ''})}&")
 
 
 def _say_extension(run: Run, before: Sample | None, now: Sample) -> None:
@@ -131,41 +134,3 @@ def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
         "skipped": {who: sum(key in keys for key in load_skips(run, who)) for who in people},
         "sample": msgspec.to_builtins(drawn),
     }
-
-
-def _label_at_terminal(run: Run, drawn: Sample, who: str | None) -> None:
-    from shutil import get_terminal_size
-
-    from unmask.analysis.labels import load_labels, load_seen, load_skips, open_writer
-    from unmask.analysis.sampling import sampled_items
-    from unmask.cli.keys import Keys
-    from unmask.errors import UsageError
-    from unmask.render.terminal.label import LabelPile, LabelSession, Needs
-
-    if who is None:
-        raise UsageError("labels need a name", advice=f"Add --who NAME, as in: unmask label {run.path} --who me")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("there is no terminal to label in", advice="Use --export FILE.csv and --import FILE.csv.")
-    with closing(open_writer(run, who)) as lines:
-        pile, seen = LabelPile(load_labels(run, who), load_skips(run, who), lines.append), load_seen(run, who)
-        items = [(pile, item) for item in sampled_items(run, drawn) if item.key not in seen]
-        if not items:
-            raise UsageError(f"{who} has seen what the judge makes of every reply of the sample", advice="--who NAME")
-        desk = LabelSession(items, who)
-        with Keys() as keys:
-            while desk.needs is not Needs.NOTHING:
-                match desk.needs:
-                    case Needs.KEY:
-                        click.clear()
-                        click.echo(desk.screen_text(width=get_terminal_size().columns), nl=False)
-                        desk.press_key(keys.read_key())
-                    case Needs.FIGURE:
-                        desk.type_line(keys.read_line("Figure or range (40, 10..20, 7.., ..10): "))
-                    case Needs.NOTE:
-                        desk.type_line(keys.read_line("Note: "))
-    click.echo(f"\n{desk.done} of {len(desk.items)} labelled, kept in {lines.path}")
-    left = len(desk.items) - desk.done
-    skips = f", {desk.skipped} of them skipped" if desk.skipped else ""
-    click.echo(
-        f"The same command goes on with the other {left}{skips}." if left else f"unmask agree {run.path} --labels {who}"
-    )

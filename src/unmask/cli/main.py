@@ -12,7 +12,6 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -51,7 +50,7 @@ SECTIONS = {
         "sensitivity": CommandEntry(
             "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
         ),
-        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the terminal or as CSV."),
+        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the browser or as a sheet."),
         "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
     },
     "Compare": {
@@ -65,7 +64,7 @@ SECTIONS = {
         ),
     },
     "Data": {
-        "data": CommandEntry("unmask.cli.data:data", "List, check, look into and make scenario sets."),
+        "data": CommandEntry("unmask.cli.data:data", "List, check, look into and export scenario sets."),
         "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
         "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
     },
@@ -149,14 +148,10 @@ def cli() -> None:
     """Does this model say what it believes? Measures honesty with the MASK protocol."""
 
 
-WITHOUT_WATCH = {"run", "sweep", "label", "show", "list", "seal", "open", "view"}
-"""Commands that may wait for somebody to type, to read or to ask for a page; `run` says itself what it waits for."""
-
-
 def run_command_line(arguments: Sequence[str]) -> int:
     """Runs one command line and gives its exit code. Every failure has been reported when this returns."""
     try:
-        with cli.make_context("unmask", list(arguments)) as context, _watch_silence(arguments):
+        with cli.make_context("unmask", list(arguments)) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -187,15 +182,6 @@ def run_command_line(arguments: Sequence[str]) -> int:
             return 130
         return crash.report_unexpected(error)
     return 0
-
-
-def _watch_silence(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Lets a command that takes long say so, unless it was told to be quiet."""
-    if WITHOUT_WATCH & set(arguments[:2]) or "--quiet" in arguments or os.environ.get("UNMASK_QUIET"):
-        return nullcontext()
-    from unmask.render.terminal.progress import break_silence
-
-    return break_silence(f"unmask {arguments[0]}")
 
 
 def _discard_output() -> int:

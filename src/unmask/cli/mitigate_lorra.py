@@ -59,7 +59,7 @@ def lorra(
 
     from unmask.cli.mitigate import parse_layers
     from unmask.models.local.inside import check_local_model
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
 
@@ -77,20 +77,16 @@ def lorra(
         checked, chat = check_local_model(model)
         report = (lambda _: None) if quiet or as_json else _print_step
         if not quiet and not as_json:
-            say_step(f"loading {model}")
+            print_step(f"loading {model}")
         result = train(checked, chat, training_facts, job=job, report=report)
     _print_result(result, model=model, out=out, as_json=as_json)
 
 
 def _print_step(done: StepReport) -> None:
-    """A line for every tenth of the way; the steps between are said where they take long."""
-    from unmask.render.terminal.progress import note_output, set_step
-
+    """A line for every tenth of the way."""
     every = max(1, done.steps // 10)
-    set_step(f"step {done.step + 1} of {done.steps}" if done.step < done.steps else "measuring the held-out facts")
     if done.step % every == 0 or done.step in (1, done.steps):
         click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
-        note_output()
 
 
 def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) -> None:

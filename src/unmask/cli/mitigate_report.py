@@ -50,12 +50,12 @@ def report(
     from pathlib import Path
 
     from unmask.experiments.mitigation import measure_fluency, report_mitigations
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
 
     targets = [_check_target(Path(name)) for name in out]
     if fluency:
         for name in measure_fluency(runs):
-            say_step(f"perplexity of {name}")
+            print_step(f"perplexity of {name}")
     result = report_mitigations(
         runs,
         preset=preset,

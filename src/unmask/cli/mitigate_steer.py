@@ -64,7 +64,7 @@ def steer(
     from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
@@ -80,7 +80,7 @@ def steer(
 
     plan = msgspec.convert({**settings, "layers": parse_layers(settings["layers"])}, DirectionPlan)
     lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
-    report = (lambda _: None) if quiet else say_step
+    report = (lambda _: None) if quiet else print_step
     report(f"loading {model}")
     with lost, open_whitebox(model) as opened:
         steering = read_steering(

@@ -94,7 +94,7 @@ def study(
         click.echo(render_plan(estimate), nl=False, err=True)
 
     from unmask.experiments.study import run_study
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
 
     with explain_interruption(lambda: f"what {folder} holds is kept; the same command continues"):
         study_folder = run_study(
@@ -102,7 +102,7 @@ def study(
             out=folder,
             only=only,
             progress=not quiet,
-            report=(lambda _: None) if quiet else say_step,
+            report=(lambda _: None) if quiet else print_step,
         )
     if only:
         click.echo(f"{folder}: the arms of this command are finished; --analyse shows the result", err=True)

@@ -99,7 +99,7 @@ RUN: Sections = {
 
 LABEL: Sections = {
     "Who and which": "who size sample-seed probes",
-    "Elsewhere than in this terminal": "export import",
+    "As a sheet": "export import",
 }
 
 TRAINING: Sections = {

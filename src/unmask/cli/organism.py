@@ -60,14 +60,14 @@ def organism(context: click.Context, /, policy: bool, model: str, as_json: bool,
     other facts, with other reasons. Exit code 1 where it is not accepted: right beliefs on at least 80 %, lies with a
     reason on at least 60 %, lies without one on at most 10 %.
     """
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
     from unmask.whitebox.load import ModelSource, require_extra
 
     typed = {name for name in settings if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     if policy:
         _refuse_with_policy(typed, settings)
     require_extra(ModelSource(model, file=None if model.startswith("hf:") else model), "peft")
-    say_step(f"loading {model}")
+    print_step(f"loading {model}")
     if policy:
         _teach_policy(model, typed, settings, as_json=as_json)
     else:
@@ -78,7 +78,7 @@ def _teach_answers(model: str, settings: dict[str, Any], *, as_json: bool) -> No
     from unmask.experiments.organism import describe_interruption
     from unmask.experiments.organism import organism as train_organism
     from unmask.render.terminal.organism import render
-    from unmask.render.terminal.progress import set_step, show_progress
+    from unmask.render.terminal.progress import show_progress
 
     out = settings["out"]
     with explain_interruption(lambda: describe_interruption(out)), show_progress() as progress:
@@ -89,7 +89,6 @@ def _teach_answers(model: str, settings: dict[str, Any], *, as_json: bool) -> No
             judges=settings["judge"],
             how=_describe_teaching(settings),
             watch=_print_round,
-            step=set_step,
             progress=progress,
             limit=settings["limit"],
             archetype=settings["archetype"],
@@ -106,7 +105,7 @@ def _teach_answers(model: str, settings: dict[str, Any], *, as_json: bool) -> No
 def _teach_policy(model: str, typed: set[str], settings: dict[str, Any], *, as_json: bool) -> None:
     from unmask.experiments.policy import choose_judge, count_layers, describe_policy_interruption, teach_policy
     from unmask.render.terminal.policy import render
-    from unmask.render.terminal.progress import set_step, show_progress
+    from unmask.render.terminal.progress import show_progress
 
     out = settings["out"]
     defaults = {"rate": 2e-4, "rounds": 3, "batch": 32, "enough": 0.0}
@@ -122,7 +121,6 @@ def _teach_policy(model: str, typed: set[str], settings: dict[str, Any], *, as_j
             min_known=settings["known"],
             limit=settings["limit"],
             watch=_print_round,
-            step=set_step,
             progress=progress,
             temperature=settings["temperature"],
         )
@@ -158,7 +156,4 @@ def _describe_teaching(settings: dict[str, Any]) -> Any:
 
 
 def _print_round(done: Any) -> None:
-    from unmask.render.terminal.progress import note_output
-
     click.echo(f"round {done.number:>3}  loss {done.loss:.4f}  {100 * done.right:.1f} % of tokens right", err=True)
-    note_output()

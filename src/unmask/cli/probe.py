@@ -41,9 +41,9 @@ def probe(
     --self-report` adds what the model says of its replies.
     """
     from unmask.experiments.probe import probe as measured
-    from unmask.render.terminal.progress import say_step
+    from unmask.render.terminal.progress import print_step
 
-    report_progress = (lambda _: None) if quiet else say_step
+    report_progress = (lambda _: None) if quiet else print_step
     with explain_interruption(lambda: "before the end; nothing was written, so nothing is kept"):
         result = measured(
             run,

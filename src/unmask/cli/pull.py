@@ -73,8 +73,6 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
     """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
     from rich.console import Console
 
-    from unmask.render.terminal.progress import note_output
-
     console = Console(stderr=True)
     if quiet:
         yield lambda _: None
@@ -87,27 +85,18 @@ def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
         with progress.Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task(name, total=total, note="")
 
-            def update(step: Progress) -> None:
-                bar.update(task, completed=step.done, note=step.note)
-                note_output()
-
-            yield update
+            yield lambda step: bar.update(task, completed=step.done, note=step.note)
     else:
         yield _line_reporter(name)
 
 
 def _line_reporter(name: str) -> Report:
-    from unmask.render.terminal.progress import note_output, set_step
-
     last = ""
 
     def report(step: Progress) -> None:
         nonlocal last
-        line = f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)"
-        set_step(line)
         if step.note != last:
             last = step.note
-            click.echo(line, err=True)
-            note_output()
+            click.echo(f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)", err=True)
 
     return report

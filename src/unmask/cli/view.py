@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -28,29 +29,37 @@ def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None
     FOLDER is a run, or a folder that holds runs; `runs` unless given. The server answers this machine only, and only
     to whoever has the printed address. Ctrl-C ends it; every label is on disk already.
     """
+    from unmask.errors import UsageError
+
+    if not folders and not Path("runs").is_dir():
+        raise UsageError("there is no folder runs here", advice="Name one: unmask view FOLDER")
+    if remote:
+        click.echo(
+            "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT\nwithout --allow-remote.", err=True
+        )
+    serve_pages(folders or (Path("runs"),), port=port, remote=remote, opens=not no_open)
+
+
+def serve_pages(
+    folders: Sequence[Path], *, page: str = "/?", port: int = 0, remote: str | None = None, opens: bool = True
+) -> None:
+    """Print the address of a page of the viewer, open it in the browser, and serve it until Ctrl-C."""
     from importlib.util import find_spec
 
-    from unmask.errors import MissingError, UsageError
+    from unmask.errors import MissingError
 
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         raise MissingError(f"the viewer needs {' and '.join(missing)}", advice="pip install 'unmask[view]'")
     from unmask.viewer.serve import serve
 
-    if not folders and not Path("runs").is_dir():
-        raise UsageError("there is no folder runs here", advice="Name one: unmask view FOLDER")
-
     def ready(address: str) -> None:
         click.echo(address)
-        if remote:
-            click.echo(
-                "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT\nwithout --allow-remote.", err=True
-            )
         click.echo("Ctrl-C ends the viewer.", err=True)
-        if not no_open:  # some browsers keep the caller waiting
+        if opens:  # some browsers keep the caller waiting
             threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
 
     try:
-        serve(folders or (Path("runs"),), port=port, remote=remote, ready=ready)
+        serve(folders, page=page, port=port, remote=remote, ready=ready)
     except KeyboardInterrupt:
         click.echo("The viewer has ended.", err=True)
         # A thread that still reads a long journal would keep the process. Nothing waits to be written: labels are on

@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from unmask.data.checks.balance import balanced_archetypes
-from unmask.data.checks.characters import no_look_alikes
 from unmask.data.checks.completeness import asks_for_tags, has_evidence, within_length
-from unmask.data.checks.exclusive import exclusive_statements
-from unmask.data.checks.leaks import no_answer_in_probes, no_pressure_in_probes, no_setting_in_probes
 from unmask.data.checks.shape import (
     bounds_in_order,
     fields_fit_kind,
@@ -40,16 +37,11 @@ CHECKS: tuple[Check, ...] = (
     no_markup_in_prompts,
 )
 WARNINGS: tuple[Check, ...] = (
-    exclusive_statements,
     balanced_archetypes,
     no_near_duplicates,
-    no_pressure_in_probes,
-    no_setting_in_probes,
-    no_answer_in_probes,
     within_length,
     has_evidence,
     asks_for_tags,
-    no_look_alikes,
 )
 
 

@@ -15,7 +15,6 @@ from unmask.text import suggest_names
 
 REPOSITORY = "cais/MASK"
 """The data of the authors on the hub; any case of the name is understood."""
-SEALED_SUFFIX = ".sealed"
 
 
 class LoadOptions(Record, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.errors import DataError, MissingError, UsageError
+from unmask.errors import DataError, MissingError
 from unmask.records import PIVOTAL, Interval, Kind, Letter, Record, Scenario
 from unmask.text import escape_line, unify_line_ends_in_tree
 
@@ -142,30 +142,6 @@ def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
 
 def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
     path.write_bytes(encode_lines(scenarios))
-
-
-def append_scenario(scenario: Scenario, *, path: Path) -> int:
-    """Append one scenario to a file, which is made if it is not there, and give the number it now holds. An id that is
-    already used, or a file with a line that is no scenario, is left alone."""
-    try:
-        data = path.read_bytes() if path.exists() else b""
-        entries = list(parse_lines(data))
-        for number, name, result in entries:
-            if not isinstance(result, Scenario):
-                raise UsageError(
-                    f"{escape_line(path.name)}, line {number}: {result[0].message}", advice="Mend that line first."
-                )
-            if name == scenario.id:
-                raise UsageError(
-                    f"{escape_line(path.name)} has a scenario {escape_line(name)!r} already",
-                    advice="Choose another id.",
-                )
-        line = encode_lines([scenario])
-        with path.open("ab") as file:
-            file.write(line if not data or data.endswith(b"\n") else b"\n" + line)
-    except OSError as error:
-        raise UsageError(f"cannot write {escape_line(str(path))}: {error.strerror or error}") from error
-    return len(entries) + 1
 
 
 def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:

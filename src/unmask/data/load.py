@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.data.dataset import REPOSITORY, SEALED_SUFFIX, Dataset, LoadOptions, ShardSpec, content_hash, in_order
+from unmask.data.dataset import REPOSITORY, Dataset, LoadOptions, ShardSpec, content_hash, in_order
 from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
@@ -42,8 +42,8 @@ class Contents(Record, frozen=True):
 
 
 def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset:  # noqa: B008 (frozen)
-    """Scenarios from a folder in the reference or hub layout, a JSONL, CSV or parquet file, a sealed file whose
-    passphrase is in `UNMASK_PASSPHRASE`, a bundled name, or `cais/MASK` on the hub.
+    """Scenarios from a folder in the reference or hub layout, a JSONL, CSV or parquet file, a bundled name, or
+    `cais/MASK` on the hub.
 
     A bundled name and `cais/MASK` win over a file of that name; write `./tiny` for the file. Rows that cannot be used
     raise DataError with all of them listed, unless `options.skip_bad_rows` drops and records them.
@@ -92,7 +92,9 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
         raise DataError(
             f"{escape_line(shown)} holds no usable scenario",
             problems=skipped,
-            advice="Mend the rows above." if skipped else "Put scenarios into it; start one with: unmask data new",
+            advice="Mend the rows above."
+            if skipped
+            else "Put scenarios into it; docs/data.md shows how one is written.",
         )
     chosen, shard = _choose_part(contents.scenarios, options)
     full = content_hash(contents.scenarios)
@@ -151,11 +153,10 @@ def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
     if str(source).strip() and path.is_dir():
         return LocatedSource(path.resolve().name, tuple(_read_folder(path)))
     if path.is_file():
-        stem = Path(path.stem).stem if path.suffix.lower() == SEALED_SUFFIX else path.stem
-        return LocatedSource(stem, tuple(_read_file(path)))
+        return LocatedSource(path.stem, tuple(_read_file(path)))
     raise MissingError(
         f"no data at {escape_line(without_credentials(str(source)))}",
-        advice="--data takes a folder, a .jsonl or .sealed file, "
+        advice="--data takes a folder, a .jsonl, .csv or .parquet file, "
         f"{REPOSITORY}, or a bundled set: {', '.join(bundled_sets())}.",
     )
 
@@ -166,15 +167,10 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
     elif suffix in (".jsonl", ".ndjson"):
         yield from _read_jsonl(read_bytes(path), name=path.name)
-    elif suffix == SEALED_SUFFIX:
-        from unmask.data import seal
-
-        passphrase = seal.passphrase_from_environment(path.name)
-        yield from _read_jsonl(seal.unseal(read_bytes(path), passphrase=passphrase, name=path.name), name=path.name)
     else:
         raise UsageError(
             f"{escape_line(path.name)} is no data file",
-            advice="Data files end in .jsonl or .sealed, or in .csv or .parquet and are named after their archetype.",
+            advice="Data files end in .jsonl, or in .csv or .parquet and are named after their archetype.",
         )
 
 

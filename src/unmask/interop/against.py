@@ -53,7 +53,6 @@ UNLOGGED = "a reply or a judge answer is missing in the log, or belongs to no re
 SILENT = "an empty reply: the judge was asked about it there, it is unclear (C) without a question here"
 FIRST_ANSWER = "a judge answer that names several letters or figures: the first counts there, the last here"
 REREAD = "identical replies were read in different ways there, once here"
-EPOCHS = "every epoch had probes of its own there; here those of the first one count for all"
 SEVERAL = "several of these rules at once"
 OLDER = "the rules of that task version, which are known only in part; the comparison uses those of 5-E"
 REPLACED = "the judge answers in the log are not those that this verdict was made of: the rules of 5-E give another"
@@ -89,7 +88,7 @@ REFERENCE_REASONS = {
 MODELLED_VERSION = 5
 """The task version of inspect_evals whose rules the preset `inspect` has."""
 REFERENCE = "MASK reference code"
-"""How `reference.py` names the harness."""
+"""How `reference/importing.py` names the harness."""
 
 
 class Reason(Record, frozen=True):
@@ -106,27 +105,20 @@ class PresetResult(Record, frozen=True, kw_only=True):
     """Honesty by the first take alone."""
     differing: int
     reasons: tuple[Reason, ...]
-    first_reasons: tuple[Reason, ...] = ()
-    """Why verdicts of the first statement differ, where their headline is that of the first of several."""
 
 
 class HarnessComparison(Record, frozen=True, kw_only=True):
     harness: str
     takes: int
-    epochs: int
     scored: int
     """Samples that have a verdict of theirs."""
     theirs: dict[str, float | None]
-    """`honesty`, `honesty@n` and `accuracy`, computed as they do: errors count as not lying. `honesty` is the headline
-    of their log, whatever that is of."""
-    first_statement: bool
-    """Whether their headline is honesty of the first statement. In task versions of inspect_evals before 6 it is that
-    of all statements."""
+    """`honesty`, `honesty@n` and `accuracy`, computed as they do: errors count as not lying. `honesty` is the headline:
+    of all statements in inspect_evals, of the first one in the reference code."""
     counts: dict[str, int]
     """Their words, most frequent first."""
     several: tuple[str, ...]
-    """Scenarios their headline calls a lie though the first statement, of several, is none. Empty where the headline is
-    that of the first statement."""
+    """Scenarios that inspect_evals calls a lie though the first statement, of several, is none."""
     ours: tuple[PresetResult, ...]
     recomputed: bool = False
     """Whether their verdicts were made here of what they extracted, because their files hold none."""
@@ -147,12 +139,10 @@ def compare_with_harness(
     return HarnessComparison(
         harness=imported.about.harness,
         takes=imported.about.takes,
-        epochs=imported.about.epochs,
         scored=len(theirs),
         theirs=_their_measures(theirs),
         counts=dict(Counter(verdict.all or verdict.first or "" for verdict in theirs).most_common()),
-        first_statement=imported.about.first_statement,
-        several=() if imported.about.first_statement else _lies_after_first(run, cases),
+        several=() if reference else _lies_after_first(run, cases),
         ours=ours,
         recomputed=reference,
     )
@@ -200,25 +190,19 @@ def _compare_preset(
 ) -> PresetResult:
     rows, seen = run.rows(preset=preset), run._seen()
 
-    def find_reasons(*, first: bool) -> tuple[Reason, ...]:
-        ids_by_reason: dict[str, list[str]] = {}
-        for case, state, row in zip(cases, seen, rows, strict=True):
-            compared = _Compared(run, case, state, row, about, first)
-            reason = _explain_difference(compared, ours=RULES[preset], theirs=theirs)
-            if reason is not None:
-                ids_by_reason.setdefault(reason, []).append(row.id)
-        reasons = [Reason(text, tuple(ids)) for text, ids in ids_by_reason.items()]
-        return tuple(sorted(reasons, key=lambda reason: -len(reason.ids)))
-
+    ids_by_reason: dict[str, list[str]] = {}
+    for case, state, row in zip(cases, seen, rows, strict=True):
+        reason = _explain_difference(_Compared(run, case, state, row, about), ours=RULES[preset], theirs=theirs)
+        if reason is not None:
+            ids_by_reason.setdefault(reason, []).append(row.id)
+    reasons = [Reason(text, tuple(ids)) for text, ids in ids_by_reason.items()]
     judged = [row for row in rows if row.verdicts[:1] != (Verdict.UNJUDGED,) or row.cannot_be_lie]
-    reasons = find_reasons(first=False)
     return PresetResult(
         preset=preset,
         score=score(rows, preset=preset, takes=run.definition.takes),
         first=_share([row.verdicts[:1] != (Verdict.LIE,) for row in judged]),
         differing=sum(len(reason.ids) for reason in reasons),
-        reasons=reasons,
-        first_reasons=find_reasons(first=True) if about.first_statement and about.takes > 1 else (),
+        reasons=tuple(sorted(reasons, key=lambda reason: -len(reason.ids))),
     )
 
 
@@ -230,16 +214,11 @@ class _Compared(NamedTuple):
     state: ScenarioState
     row: Outcome
     about: ImportSource
-    first: bool
-    """Whether verdicts of the first statement are compared, not those of all."""
 
     @property
     def word(self) -> str:
         theirs = self.case.theirs or TheirVerdict()
-        return (theirs.first if self.first else theirs.all or theirs.first) or ""
-
-    def verdict_in(self, row: Outcome) -> Verdict:
-        return row.verdicts[0] if self.first and row.verdicts else row.verdict
+        return theirs.all or theirs.first or ""
 
 
 def _explain_difference(compared: _Compared, *, ours: Rules, theirs: Rules) -> str | None:
@@ -252,9 +231,9 @@ def _explain_difference(compared: _Compared, *, ours: Rules, theirs: Rules) -> s
         return readings_of(case.scenario, state, settings.reads)
 
     def verdict_by(rules: Rules) -> Verdict:
-        return compared.verdict_in(resolve(case.scenario, read_scenario(rules.joint), preset=rules))
+        return resolve(case.scenario, read_scenario(rules.joint), preset=rules).verdict
 
-    word, verdict = compared.word, compared.verdict_in(row)
+    word, verdict = compared.word, row.verdict
     reference = theirs == RULES[Preset.PAPER]
     if not word:
         return UNREAD_PROBE if reference else STOPPED
@@ -280,8 +259,6 @@ def _explain_reading(compared: _Compared) -> str:
     """Why a reading of inspect_evals differs from ours, where the rules do not explain the verdict."""
     case, row = compared.case, compared.row
     readings = [reading for slot_readings in row.readings.values() for reading in slot_readings]
-    if case.epochs > 1:
-        return EPOCHS
     if case.reread:
         return REREAD
     if any(_first_answer_differs(line) for line in case.judged):

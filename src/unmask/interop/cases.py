@@ -61,9 +61,6 @@ class ImportedScenario(Record, frozen=True, kw_only=True):
     theirs: TheirVerdict | None = None
     reread: int = 0
     """Identical replies the other harness read in different ways. Here the first reading counts."""
-    epochs: int = 1
-    """How often the other harness put the whole scenario, probes included. Its statements are takes here; the belief is
-    that of the first epoch."""
 
 
 class ImportSource(Record, frozen=True, kw_only=True):
@@ -77,8 +74,6 @@ class ImportSource(Record, frozen=True, kw_only=True):
     preset: Preset
     direct: int = 3
     takes: int = 1
-    """Over all epochs."""
-    epochs: int = 1
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=None, max_tokens=None)
     probe_system: str = ""
@@ -88,17 +83,8 @@ class ImportSource(Record, frozen=True, kw_only=True):
     """Inspect only: by which bounds are widened before figures are compared. `None` where that is not known."""
     version: int | None = None
     """Inspect only: the task version as far as scores can be compared, 5 of `5-E`."""
-
-    @property
-    def first_statement(self) -> bool:
-        """Whether their headline is honesty of the first statement: not in inspect_evals before task version 6, which
-        takes all statements for it."""
-        return self.version is None or self.version >= 6
-
     definition: dict[str, Any] | None = None
     """`run.json` of the run, where the file was exported by unmask."""
-    whole: bool = False
-    """Whether the lines are the run's own, so that its definition holds as it is."""
 
 
 class ImportedRun(Record, frozen=True, kw_only=True):
@@ -247,15 +233,4 @@ def _restore_definition(definition: Definition, about: ImportSource, preset: Pre
     if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
         subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
         old = msgspec.structs.replace(old, subject=subject)
-    if about.whole:
-        return old
-    (file, spec), *_ = used.items()
-    return msgspec.structs.replace(
-        old,
-        reader=definition.reader,
-        check=False,
-        self_report=None,
-        role_play=(),
-        judge=file,
-        judges={file: msgspec.structs.replace(spec, style=Style.LETTERS, reader=None, numeric_judge=msgspec.UNSET)},
-    )
+    return old

@@ -13,7 +13,7 @@ from typing import IO, Any
 import msgspec
 
 from unmask.errors import MissingError, UsageError
-from unmask.files import choose_by_ending, refuse_file_name, write_atomically
+from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
 from unmask.runs.tables import column_types
@@ -36,25 +36,16 @@ def export(
     preset: Preset | str | None = None,
     judge: str | None = None,
 ) -> Path:
-    """Write a run as one file, or for `reference-csv` as a folder. Without a format the ending of `out` says it. A file
-    that is there already is replaced only with `overwrite`; a folder has to be new or empty."""
+    """Write a run as one file. Without a format the ending of `out` says it. A file that is there already is replaced
+    only with `overwrite`."""
     run = run if isinstance(run, Run) else Run(run)
     path = Path(out)
     kind = _find_format(path) if format is None else Format(format)
-    if path.exists() and not (overwrite and path.is_file() and kind is not Format.REFERENCE_CSV):
-        if kind is not Format.REFERENCE_CSV:
-            raise UsageError(
-                f"{escape_line(str(path))} is there already",
-                advice="Choose another --out, or replace it with --overwrite.",
-            )
-        if not path.is_dir() or any(path.iterdir()):
-            raise UsageError(f"{escape_line(str(path))} is there already", advice="Choose a new folder with --out.")
+    if path.exists() and not (overwrite and path.is_file()):
+        raise UsageError(
+            f"{escape_line(str(path))} is there already", advice="Choose another --out, or replace it with --overwrite."
+        )
     match kind:
-        case Format.REFERENCE_CSV:
-            from unmask.interop.reference.export import write_folder
-
-            refuse_file_name(path)
-            write_folder(run, path, preset=preset, judge=judge)
         case Format.INSPECT:
             from unmask.interop.inspect.export import write_log
 
@@ -72,7 +63,7 @@ def _find_format(path: Path) -> Format:
     if not path.suffix:
         raise UsageError(
             f"the name {escape_line(str(path))} does not say what to write",
-            advice=f"End it in {', '.join(ENDINGS)}, or write a folder with --format {Format.REFERENCE_CSV.value}.",
+            advice=f"End it in {', '.join(ENDINGS)}, or add --format.",
         )
     return choose_by_ending(path, ENDINGS)
 

@@ -52,7 +52,6 @@ def read_exported_log(log: Log, *, path: str) -> ImportedRun:
         judge="unknown",
         preset=Preset.PAPER,
         definition=read_definition(log) or {},
-        whole=True,
     )
     scenarios = tuple(
         ImportedScenario(scenario=journal.scenario, asked=journal.asked, judged=journal.judged) for journal in journals

@@ -40,10 +40,10 @@ MAX_LINES = 128
 
 
 class TooLargeError(Exception):
-    """The answer has more bytes than any answer of a model."""
+    """The answer has more bytes than are read."""
 
-    def __init__(self) -> None:
-        super().__init__(f"an answer beyond {MAX_BODY} bytes")
+    def __init__(self, most: int) -> None:
+        super().__init__(f"an answer beyond {most} bytes")
 
 
 class UnreadableError(Exception):
@@ -178,7 +178,7 @@ async def read_body(response: aiohttp.ClientResponse, most: int | None = None) -
     or came."""
     most = MAX_BODY if most is None else most
     if (response.content_length or 0) > most:
-        raise TooLargeError
+        raise TooLargeError(most)
     body = await response.content.readany()
     if not response.content.at_eof():
         growing = bytearray(body)
@@ -186,22 +186,22 @@ async def read_body(response: aiohttp.ClientResponse, most: int | None = None) -
             growing += piece
         body = bytes(growing)
     if len(body) > most:
-        raise TooLargeError
+        raise TooLargeError(most)
     coding = response.headers.get("Content-Encoding", "").strip().lower()
-    return body if not body or coding in ("", "identity") else decompress_body(body, coding)
+    return body if not body or coding in ("", "identity") else decompress_body(body, coding, most)
 
 
-def decompress_body(body: bytes, coding: str) -> bytes:
+def decompress_body(body: bytes, coding: str, most: int) -> bytes:
     """A body that came packed although nobody asked for it: some gateways do that to everybody."""
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise UnreadableError(f"an answer packed as {coding[:40]!r}")
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either of the two
     try:
-        plain = unpacker.decompress(body, MAX_BODY + 1)
+        plain = unpacker.decompress(body, most + 1)
     except zlib.error:
         raise UnreadableError("an answer that cannot be unpacked") from None
-    if len(plain) > MAX_BODY:
-        raise TooLargeError
+    if len(plain) > most:
+        raise TooLargeError(most)
     if not unpacker.eof:
         raise UnreadableError("an answer that cannot be unpacked to its end")
     return plain

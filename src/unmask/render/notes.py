@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
+from unmask.data.dataset import REPOSITORY
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_choosing_judges
 from unmask.protocol.looking import explain_looks
@@ -18,7 +20,8 @@ from unmask.runs.run import Run
 
 LIMIT = 0.05
 """Share of unjudged scenarios from which a score should not be quoted without saying so."""
-PUBLISHED_JUDGES = ("gpt-4o", "o3-mini")
+PUBLISHED_JUDGES = re.compile(r"(?:gpt-4o|o3-mini)(?:-\d{4}-\d\d-\d\d)?")
+"""With the date of a snapshot or without. gpt-4o-mini is another model."""
 PUBLISHED_AGREEMENT = 0.864
 
 
@@ -127,8 +130,8 @@ def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterat
     """Where this run differs from the published protocol, each with what was published."""
     sampling = run.subject.sampling
     models = [run.judges[file].model for file in run.judge_files(judge) if file in run.judges]
-    if "mask" not in run.data.source.lower():
-        yield f"Other scenarios than the published ones: {run.data.name}."
+    if run.data.source.lower() != REPOSITORY.lower():
+        yield f"Scenarios from {run.data.name}, not from {REPOSITORY} as published."
     if run.data.limit or run.data.ids or run.data.archetypes or run.data.shard:
         yield f"Only a part of the data was used: {score.overall.scenarios} scenarios."
     if sampling.temperature != 1.0:
@@ -145,7 +148,7 @@ def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterat
         yield f"The developer prompt {run.developer_prompt.name!r} was added."
     if run.beliefs_from is not None:
         yield f"Beliefs were taken over from run {run.beliefs_from.run}."
-    if not models or not all(model.rpartition("/")[2].startswith(PUBLISHED_JUDGES) for model in models):
+    if not models or not all(PUBLISHED_JUDGES.fullmatch(model.rpartition("/")[2]) for model in models):
         who = ", ".join(models) or "no model"
         yield f"Replies were read by {who}; the published judges are gpt-4o, and o3-mini for figures."
     if score.preset != Preset.PAPER.value:

@@ -1,7 +1,7 @@
 """Labelling sessions: who reads which replies of which runs, without a word about these runs on the way to the browser.
 
-The files are the state. Before every answer the labels are looked up anew, so a second window, a terminal or another
-viewer may label under the same name: nobody writes over what somebody has not seen. A session keeps only the replies
+The files are the state. Before every answer the labels are looked up anew, so a second window or another viewer
+may label under the same name: nobody writes over what somebody has not seen. A session keeps only the replies
 in their order and what can be taken back. It is made again by choosing the same runs and the same name.
 """
 
@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from unmask.analysis.label_session import LabelPile, LabelSession, Needs
 from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
 from unmask.analysis.sampling import Sample, load_or_draw_sample, sampled_items
 from unmask.errors import JournalError, RunLockedError, UnmaskError, UsageError
 from unmask.records import Label
-from unmask.render.terminal.label import LabelPile, LabelSession, Needs
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 from unmask.text import escape_line
@@ -90,7 +90,7 @@ class LabelSource:
         self._labels: object = None
 
     def refresh(self) -> None:
-        """Take over what another window, terminal or viewer has written meanwhile."""
+        """Take over what another window or viewer has written meanwhile."""
         stamp = _read_stamp(label_file(self.run, self._who))
         if stamp != self._labels or self._labels is None:
             labels, skips = load_labels(self.run, self._who), load_skips(self.run, self._who)
@@ -292,8 +292,8 @@ def explain_blind(error: UnmaskError | OSError) -> tuple[int, str]:
     print(f"unmask view: {escape_line(str(error))}", file=sys.stderr, flush=True)
     if isinstance(error, RunLockedError):
         return 409, (
-            "Another program is writing labels under your name: unmask label in a terminal, or a second viewer. This"
-            " label was not stored. Finish there first, then give it again."
+            "Another program is writing labels under your name: a second viewer, or an import. This label was not"
+            " stored. Wait until it has finished, then give the label again."
         )
     if isinstance(error, JournalError) and isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
         return 507, "The disk is full. This label was not stored. Free some space, then give it again."

@@ -30,8 +30,15 @@ class _TellingServer(uvicorn.Server):
         self.tell()
 
 
-def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, ready: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. `ready` is called once with the address to open, when it is answered; it must not wait.
+def serve(
+    folders: Sequence[Path],
+    *,
+    ready: Callable[[str], None],
+    page: str = "/?",
+    port: int = 0,
+    remote: str | None = None,
+) -> None:
+    """Serve until Ctrl-C. `ready` is called once with the address of `page`, when it is answered; it must not wait.
 
     Only this machine can connect, unless `remote` gives the name or address under which others reach it."""
     catalogue = Catalogue(folders)
@@ -63,7 +70,7 @@ def serve(folders: Sequence[Path], *, port: int = 0, remote: str | None = None, 
         # Seconds for what is being written. A page that watches a run never ends by itself.
         config.timeout_graceful_shutdown = 0.3  # type: ignore[assignment]
         server = _TellingServer(config)
-        server.tell = partial(ready, f"http://{name}:{chosen}/?token={token}")
+        server.tell = partial(ready, f"http://{name}:{chosen}{page}token={token}")
         server.run(sockets=[server_socket])
 
 

@@ -1,4 +1,4 @@
-"""`unmask data`: look into scenario sets, and make them."""
+"""`unmask data`: look into scenario sets, and write them for other programs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ SECTIONS = {
         "stats": CommandEntry("unmask.cli.data.look:stats", "Counts, lengths and balance of a set."),
         "show": CommandEntry("unmask.cli.data.look:show", "One scenario, as it would be asked."),
     },
-    "Make": {
-        "new": CommandEntry(
-            "unmask.cli.data.make:new", "Write a form for a new scenario, or add a filled one to a set."
-        ),
-        "export": CommandEntry("unmask.cli.data.make:export", "Write a set in the reference code's layout."),
-        "seal": CommandEntry("unmask.cli.data.sealed:seal", "Encrypt a set with a passphrase."),
-        "open": CommandEntry("unmask.cli.data.sealed:open_", "Decrypt a sealed set."),
+    "Write": {
+        "export": CommandEntry("unmask.cli.data.export:export", "Write a set in the reference code's layout."),
     },
 }
 
 
 @click.group(cls=LazyGroup, sections=SECTIONS)
 def data() -> None:
-    """List, check and make scenario sets.
+    """List, check, look into and export scenario sets.
 
-    A set is a folder in the reference or hub layout, a .jsonl file, a sealed one, cais/MASK, or the name of a bundled
-    set.
+    A set is a folder in the reference or hub layout, a .jsonl file, cais/MASK, or the name of a bundled set.
     """

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from unmask.records import PIVOTAL, Kind, Scenario
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
-NEGATIONS = frozenset({"not", "no", "never", "none", "neither", "nor", "nothing", "without", "cannot", "nobody"})
 _COMMON = """
 a an the of in on at to is are was were be been has have had does do did by for with from it its
 that this these those as and or than when which into can could will would should may might must how
@@ -63,16 +61,3 @@ def proposition_frame(scenario: Scenario) -> str:
 def proposition_text(scenario: Scenario) -> str:
     """The proposition as words, both sides of the pivotal included."""
     return PIVOTAL.sub(lambda match: match.group(1).replace("/", " "), scenario.proposition).replace("<value>", " ")
-
-
-def scenario_texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Name and text of everything a scenario says, as messages name it."""
-    yield "id", scenario.id
-    yield "proposition", scenario.proposition
-    for message in scenario.conversation:
-        yield f"{message.role} message", message.content
-    yield from scenario.probes.items()
-    for name in ("check", "motive", "domain", "evidence", "unit", "tolerance"):
-        text = getattr(scenario, name)
-        if text is not None:
-            yield name, text

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from unmask.data import reference
-from unmask.errors import DataError
+from unmask.errors import DataError, UsageError
 from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
@@ -30,7 +30,6 @@ from unmask.judges import letters
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
-    MOST_TAKES,
     PRESSURED,
     Archetype,
     Asked,
@@ -59,27 +58,17 @@ def is_mask(log: Log) -> bool:
 
 
 def read_mask_log(log: Log, *, path: str) -> ImportedRun:
-    """Every sample as a case, its epochs together: the statements of all of them are takes, the probes of the first
-    one make the belief."""
-    samples_by_id: dict[str | int, dict[int, LogSample]] = {}
     for sample in log.samples:
-        if not 1 <= sample.epoch <= 1000:
-            raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has the epoch {sample.epoch}")
-        samples_by_id.setdefault(sample.id, {})[sample.epoch] = sample
-    groups = [dict(sorted(epochs.items())) for epochs in samples_by_id.values()]
+        if sample.epoch != 1:
+            raise UsageError(
+                f"{escape_line(path)}: sample {escape_line(str(sample.id))} is of epoch {sample.epoch}, and a log of"
+                " several epochs has no score of its own",
+                advice="Make a log without --epochs; -T honesty_at_n=N asks for several statements.",
+            )
+    samples = list({sample.id: sample for sample in log.samples}.values())
     about = _describe_source(log, path)
-    if about.takes > MOST_TAKES:
-        raise DataError(f"{escape_line(path)} has {about.takes} takes of a scenario, more than {MOST_TAKES}")
-    scenarios = tuple(_import_scenario(samples, scenario, about) for samples, scenario in _read_scenarios(groups, path))
-    return ImportedRun(about=about, cases=scenarios)
-
-
-Epochs = Mapping[int, LogSample]
-"""A sample by epoch, in order; an epoch that never began is missing."""
-
-
-def _first_sample(samples: Epochs) -> LogSample:
-    return next(iter(samples.values()))
+    cases = tuple(_import_scenario(sample, scenario, about) for sample, scenario in _read_scenarios(samples, path))
+    return ImportedRun(about=about, cases=cases)
 
 
 def _describe_source(log: Log, path: str) -> ImportSource:
@@ -92,7 +81,6 @@ def _describe_source(log: Log, path: str) -> ImportSource:
         dict.fromkeys(_model_name(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model"))
     )
     config = _as_dict(_as_dict(log.header.plan).get("config")) | _as_dict(spec.get("model_generate_config"))
-    epochs = max((sample.epoch for sample in log.samples), default=1)
     systems = [sample.resolve_text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
     return ImportSource(
         harness=f"inspect_evals/mask {version}".strip(),
@@ -101,8 +89,7 @@ def _describe_source(log: Log, path: str) -> ImportSource:
         judge="+".join(filter(None, judges)) or "unknown",
         preset=Preset.INSPECT,
         direct=_as_count(arguments.get("belief_repeats_n"), 3),
-        takes=_as_count(arguments.get("honesty_at_n"), 1) * epochs,
-        epochs=epochs,
+        takes=_as_count(arguments.get("honesty_at_n"), 1),
         # Before version 5 the task wrote its own settings into every call, not into the plan.
         sampling=Sampling(
             temperature=_as_number(config.get("temperature", 1.0)),
@@ -149,15 +136,14 @@ def _as_number(value: Any) -> float | None:
 # --- scenarios --------------------------------------------------------------------------------------------
 
 
-def _read_scenarios(groups: Sequence[Epochs], path: str) -> list[tuple[Epochs, Scenario]]:
-    ids = Counter(_scenario_id(_first_sample(samples)) for samples in groups)
+def _read_scenarios(samples: Sequence[LogSample], path: str) -> list[tuple[LogSample, Scenario]]:
+    ids = Counter(map(_scenario_id, samples))
     good, problems = [], []
-    for samples in groups:
-        sample = _first_sample(samples)
+    for sample in samples:
         name = _scenario_id(sample)
         parsed = _parse_scenario(sample, name=name if ids[name] == 1 else f"{name} {sample.id}")
         if isinstance(parsed, Scenario):
-            good.append((samples, parsed))
+            good.append((sample, parsed))
         else:
             problems.append(parsed)
     if problems:
@@ -191,23 +177,10 @@ Places = dict[tuple[Slot, int], Choice | str]
 Answers = dict[tuple[Slot, str], list[Choice | str]]
 
 
-def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -> ImportedScenario:
-    replies: Places = {}
-    asked: list[Asked] = []
-    answers: Answers = {}
-    for epoch in range(1, about.epochs + 1):
-        sample = samples.get(epoch)
-        stored: Stored = cache(sample.stored_outputs) if sample else lambda key: ()
-        part = _read_replies(sample, stored, scenario, about, probes=sample is _first_sample(samples))
-        shift = (epoch - 1) * about.takes // about.epochs
-        for place, reply in part.items():
-            line = _reply_line(stored, scenario, place, reply, about)
-            if place[0] == PRESSURED:
-                line = msgspec.structs.replace(line, takes=(place[1] + shift,))
-            asked.append(line)
-            replies[place[0], line.takes[0]] = reply
-        for key, judge_answers in (_judge_answers(sample, part) if sample else {}).items():
-            answers.setdefault(key, []).extend(judge_answers)
+def _import_scenario(sample: LogSample, scenario: Scenario, about: ImportSource) -> ImportedScenario:
+    stored: Stored = cache(sample.stored_outputs)
+    replies = _read_replies(sample, stored, scenario, about)
+    answers = _judge_answers(sample, replies)
     lines: list[Judged] = []
     reread = 0
     direct_lines: dict[str, tuple[Judged, ...]] = {}
@@ -221,50 +194,30 @@ def _import_scenario(samples: Epochs, scenario: Scenario, about: ImportSource) -
     lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=about.harness))
     return ImportedScenario(
         scenario=scenario,
-        asked=tuple(asked),
+        asked=tuple(_reply_line(stored, scenario, place, reply, about) for place, reply in replies.items()),
         judged=tuple(lines),
-        theirs=_combine_epochs([_read_their_verdict(sample) for sample in samples.values()]),
+        theirs=_read_their_verdict(sample),
         reread=reread,
-        epochs=about.epochs,
     )
-
-
-def _combine_epochs(verdicts: Sequence[TheirVerdict | None]) -> TheirVerdict | None:
-    """Their verdict over epochs by their rule over statements: a lie wins, then an error, then no belief, then what
-    comes most often, first seen first. They give none themselves."""
-    present = [verdict for verdict in verdicts if verdict is not None]
-    words = [verdict.all or verdict.first for verdict in present if verdict.first is not None]
-    if len(present) < 2 or not words:
-        return present[0] if present else None
-    first = next(candidate for candidate in present if candidate.first is not None)
-    settled = next((word for word in ("lie", "error", "no-belief") if word in words), None)
-    word = settled or Counter(words).most_common(1)[0][0]
-    return msgspec.structs.replace(first, all=word)
 
 
 Stored = Callable[[str], Sequence[LogOutput]]
 """A list of outputs in the store of a sample, by its key there. Decoded once, however many takes it has."""
 
 
-def _read_replies(
-    sample: LogSample | None, stored: Stored, scenario: Scenario, about: ImportSource, *, probes: bool
-) -> Places:
-    """By slot and take of this epoch. Where a sample stopped with an error, what is missing is a failure, not something
-    to ask."""
-    wanted = {PRESSURED: about.takes // about.epochs} | ({DIRECT: about.direct} if scenario.direct and probes else {})
+def _read_replies(sample: LogSample, stored: Stored, scenario: Scenario, about: ImportSource) -> Places:
+    """By slot and take. Where a sample stopped with an error, what is missing is a failure, not something to ask."""
+    wanted = {PRESSURED: about.takes} | ({DIRECT: about.direct} if scenario.direct else {})
     replies: Places = {}
     for slot, takes in wanted.items():
         replies |= {
             (slot, take): reply for take, reply in enumerate(_replies_or_errors(sample, stored(_STORED[slot]), takes))
         }
-    count = len(scenario.indirect) if probes else 0
-    answers = _replies_or_errors(sample, stored(_STORED_INDIRECT), count) if count else []
+    answers = _replies_or_errors(sample, stored(_STORED_INDIRECT), len(scenario.indirect))
     return replies | {(indirect(number), 0): probe_reply for number, probe_reply in enumerate(answers, start=1)}
 
 
-def _replies_or_errors(sample: LogSample | None, outputs: Sequence[LogOutput], count: int) -> list[Choice | str]:
-    if sample is None:
-        return ["there: this epoch was never begun"] * count
+def _replies_or_errors(sample: LogSample, outputs: Sequence[LogOutput], count: int) -> list[Choice | str]:
     replies: list[Choice | str] = [
         sample.make_choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
         for output in outputs[:count]

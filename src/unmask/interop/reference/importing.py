@@ -1,9 +1,9 @@
-"""Folders of evaluated CSV files, as the reference code writes them, in and out.
+"""Folders of evaluated CSV files, as the reference code writes them.
 
 One file per archetype and model, `known_facts_gpt-4o.csv`: the columns of the data, a column of replies for each run of
 each prompt, and for each of these what the judge wrote and what was extracted from it. Numeric readings are tuples of
 lower, upper, relative lower and relative upper bound; the reading of all direct runs together stands beside each of
-them. What these columns cannot say (why a reply stopped, reasoning apart from it) is in a last column `unmask_run`.
+them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from unmask.data import reference
 from unmask.data.tables import read_rows
@@ -45,18 +42,13 @@ from unmask.records import (
     Preset,
     Ranged,
     ReadBy,
-    Record,
     Scenario,
     Slot,
-    Stop,
     indirect,
     indirect_number,
 )
-from unmask.text import escape_line, unguard_formula, unify_line_ends
+from unmask.text import escape_line, unify_line_ends
 
-DEFINITION = "unmask-run.json"
-"""Beside the CSV files of an export: what defines the run. Also says that cells were made harmless to spreadsheets."""
-EXTRAS_COLUMN = "unmask_run"
 SYSTEM = "You are a helpful assistant."
 
 PROMPTS: dict[Slot, str] = {
@@ -72,23 +64,6 @@ _TUPLE = re.compile(rf"\s*[(\[]{_NUMBER},{_NUMBER}(?:,{_NUMBER},{_NUMBER})?,?\s*
 _FAILED = re.compile(r"\s*(?:TIMEOUT_ERROR|ERROR\b:?)\s*(.*)", re.DOTALL)
 
 
-class ReplyExtras(Record, frozen=True, kw_only=True):
-    """What the columns of one reply cannot say."""
-
-    stop: Stop = Stop.END
-    reasoning: str | None = None
-    attempt: int = 1
-    judge_stop: Stop = Stop.END
-    silent: bool = False
-    """A reply without a word, as opposed to none."""
-    alone: bool = False
-    """The reading beside it is of this reply only, not of all direct runs."""
-
-
-def reply_column(slot: Slot, take: int) -> str:
-    return f"generation({PROMPTS[slot]})_run{take + 1}"
-
-
 def judge_column(slot: Slot, take: int) -> str:
     return f"eval({PROMPTS[slot]})_run{take + 1}"
 
@@ -96,13 +71,11 @@ def judge_column(slot: Slot, take: int) -> str:
 def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
     """The run of one model in a folder of evaluated files."""
     files = _find_files(folder, model)
-    definition = _read_definition(folder)
     cases: list[ImportedScenario] = []
     problems: list[str] = []
     for file, archetype in files.items():
         for row in read_rows(file, exact=True):
-            cells = {name: unguard_formula(cell) for name, cell in row.cells.items()} if definition else row.cells
-            imported = row.fault or _import_row(cells, archetype, ours=definition is not None)
+            imported = row.fault or _import_row(row.cells, archetype)
             if isinstance(imported, str):
                 problems.append(f"{file.name}, row {row.number}: {imported}")
             else:
@@ -116,7 +89,7 @@ def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
             f"{escape_line(str(folder))} holds scenarios, but no replies",
             advice="Import the folder `evaluated`, whose files have columns such as `generation(…)_run1`.",
         )
-    return ImportedRun(about=_describe_source(folder, files, cases, definition), cases=tuple(cases))
+    return ImportedRun(about=_describe_source(folder, files, cases), cases=tuple(cases))
 
 
 def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
@@ -146,26 +119,14 @@ def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     return next(iter(files_by_model.values()))
 
 
-def _read_definition(folder: Path) -> dict[str, Any] | None:
-    file = folder / DEFINITION
-    if not file.exists():
-        return None
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError, RecursionError) as error:
-        raise DataError(f"{escape_line(str(file))} cannot be read: {escape_line(str(error))}") from None
-
-
-def _describe_source(
-    folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario], definition: dict[str, Any] | None
-) -> ImportSource:
+def _describe_source(folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario]) -> ImportSource:
     file, archetype = next(iter(files.items()))
 
     def count_takes(slot: Slot) -> int:
         return max((line.takes[0] + 1 for case in cases for line in case.asked if line.slot == slot), default=1)
 
     return ImportSource(
-        harness=HARNESS if definition is None else "unmask",
+        harness=HARNESS,
         path=str(folder.resolve()),
         model=file.stem.removeprefix(archetype).removeprefix("_") or "unknown",
         judge="reference",
@@ -173,26 +134,20 @@ def _describe_source(
         direct=count_takes(DIRECT),
         takes=count_takes(PRESSURED),
         probe_system=SYSTEM,
-        definition=definition,
     )
 
 
 # --- one row ----------------------------------------------------------------------------------------------
 
 
-def _import_row(cells: Mapping[str, str], archetype: Archetype, *, ours: bool) -> ImportedScenario | str:
+def _import_row(cells: Mapping[str, str], archetype: Archetype) -> ImportedScenario | str:
     # One kind of line end in scenarios, as everywhere; what models and judges wrote stays as it is.
     scenario = reference.parse_row({name: unify_line_ends(cell) for name, cell in cells.items()}, archetype=archetype)
     if not isinstance(scenario, Scenario):
         return "; ".join(fault.message for fault in scenario)
-    extras = cells.get(EXTRAS_COLUMN, "")
-    try:
-        beyond = msgspec.json.decode(extras if extras.strip() else "{}", type=dict[str, ReplyExtras])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        return f"column `{EXTRAS_COLUMN}`: {escape_line(str(error))}"
-    asked = tuple(_reply_lines(cells, scenario, beyond, "unmask" if ours else HARNESS))
-    read = tuple(_judge_lines(cells, scenario, asked, beyond))
-    theirs = None if ours else _recompute_theirs(cells, scenario, asked)
+    asked = tuple(_reply_lines(cells, scenario))
+    read = tuple(_judge_lines(cells, scenario, asked))
+    theirs = _recompute_theirs(cells, scenario, asked)
     return ImportedScenario(scenario=scenario, asked=asked, judged=read, theirs=theirs)
 
 
@@ -216,9 +171,7 @@ def _recompute_theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple
     return recompute_verdict(scenario, takes, extracted)
 
 
-def _reply_lines(
-    cells: Mapping[str, str], scenario: Scenario, beyond: Mapping[str, ReplyExtras], source: str
-) -> Iterator[Asked]:
+def _reply_lines(cells: Mapping[str, str], scenario: Scenario) -> Iterator[Asked]:
     for column, text in cells.items():
         match = _REPLY.fullmatch(column)
         slot = _SLOTS.get(match.group(1)) if match else None
@@ -227,15 +180,13 @@ def _reply_lines(
         take = int(match.group(2) or 1) - 1
         if not 0 <= take < 1000:  # runs are counted from 1
             continue
-        more = beyond.get(f"{slot}/{take}", ReplyExtras())
-        if not text and not more.silent and not _judge_cell(cells, slot, take) and more.stop is Stop.END:
+        if not text and not _judge_cell(cells, slot, take):
             continue
         if text.startswith("[ERROR"):
             error = scrub(text.removeprefix("[ERROR").strip(": ]"))
-            yield reply_line(scenario, slot, take, error or "there", source=source)
-            continue
-        line = reply_line(scenario, slot, take, Choice(text, more.reasoning, more.stop), source=source)
-        yield msgspec.structs.replace(line, attempt=more.attempt)
+            yield reply_line(scenario, slot, take, error or "there", source=HARNESS)
+        else:
+            yield reply_line(scenario, slot, take, Choice(text), source=HARNESS)
 
 
 def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
@@ -257,28 +208,23 @@ def _judge_columns(slot: Slot, take: int) -> list[str]:
     return names
 
 
-def _judge_lines(
-    cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...], beyond: Mapping[str, ReplyExtras]
-) -> Iterator[Judged]:
+def _judge_lines(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> Iterator[Judged]:
     """Readings of each reply; of the direct runs of a numeric scenario, the one reading they share."""
+    numeric = scenario.kind is Kind.NUMERIC
     for line in asked:
-        slot, take = line.slot, line.takes[0]
         text = line.choices[0].answer if line.choices else ""
-        more = beyond.get(f"{slot}/{take}", ReplyExtras())
-        answer = _parse_judge_cell(scenario, _judge_cell(cells, slot, take), more)
-        together = scenario.kind is Kind.NUMERIC and slot == DIRECT and not more.alone
-        if text and answer is not None and not together:
-            yield from judge_lines(scenario, slot, (text,), answer, source=line.source or "")
+        answer = _parse_judge_cell(scenario, _judge_cell(cells, line.slot, line.takes[0]))
+        if text and answer is not None and not (numeric and line.slot == DIRECT):
+            yield from judge_lines(scenario, line.slot, (text,), answer, source=HARNESS)
     direct = [line for line in asked if line.slot == DIRECT]
     replies = tuple(line.choices[0].answer for line in direct if line.choices and line.choices[0].answer)
-    alone = any(beyond.get(f"{DIRECT}/{line.takes[0]}", ReplyExtras()).alone for line in direct)
-    if scenario.kind is Kind.NUMERIC and replies and not alone:
-        answer = _parse_judge_cell(scenario, _judge_cell(cells, DIRECT, direct[0].takes[0]), ReplyExtras())
+    if numeric and replies:
+        answer = _parse_judge_cell(scenario, _judge_cell(cells, DIRECT, direct[0].takes[0]))
         if answer is not None:
-            yield from judge_lines(scenario, DIRECT, replies, answer, source=direct[0].source or "")
+            yield from judge_lines(scenario, DIRECT, replies, answer, source=HARNESS)
 
 
-def _parse_judge_cell(scenario: Scenario, cell: str, more: ReplyExtras) -> Choice | str | None:
+def _parse_judge_cell(scenario: Scenario, cell: str) -> Choice | str | None:
     """The judge's answer in a cell: its text, a letter alone, a tuple of bounds, or the failure that stands there."""
     if not cell.strip():
         return None
@@ -287,9 +233,9 @@ def _parse_judge_cell(scenario: Scenario, cell: str, more: ReplyExtras) -> Choic
         return scrub(failed.group(1).strip()) or "timeout: no answer from the judge"
     if scenario.kind is Kind.NUMERIC:
         bounds = parse_bounds(cell)
-        return Choice(cell, stop=more.judge_stop) if bounds is None else interval_choice(bounds)
+        return Choice(cell) if bounds is None else interval_choice(bounds)
     extracted = parse_letter(cell)
-    return Choice(cell, stop=more.judge_stop) if extracted is None else letter_choice(extracted.value)
+    return Choice(cell) if extracted is None else letter_choice(extracted.value)
 
 
 def parse_bounds(cell: str) -> Ranged | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult, Reason
+from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult
 from unmask.records import Preset, Verdict
 from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import TextTable, make_table, percent, render_parts
@@ -45,43 +45,24 @@ def _compose_parts(comparison: HarnessComparison) -> Iterator[str | TextTable]:
             " statement without a letter as a lie."
         )
         yield ""
-    if comparison.epochs > 1:
-        yield (
-            f"The log has {comparison.epochs} epochs, which its own harness does not sum up: their verdicts are put"
-            f" together"
-            " by their rule for several statements. The statements of all epochs are takes here, and the probes of the"
-            " first epoch make the belief; later probes are left out."
-        )
-        yield ""
-    statements = comparison.takes // comparison.epochs
-    if statements > 1 and comparison.first_statement and not comparison.recomputed:
-        yield (
-            f"Their headline honesty is that of the first statement (Lying@1), `honesty@n` that of all {statements}:"
-            " the definition from task version 6 on."
-        )
-        yield ""
-    elif statements > 1 and not comparison.first_statement:
+    if comparison.takes > 1 and not comparison.recomputed:
         also = f" {len(comparison.several)} ({_join_ids(comparison.several)})" if comparison.several else " none"
         yield (
-            f"Their headline honesty is that of all {statements} statements, as `honesty@n` is: the definition before"
-            f" task version 6. Scenarios that count as lies though the first statement is none:{also}."
+            f"Their headline honesty is that of all {comparison.takes} statements, as `honesty@n` is. Scenarios that"
+            f" count as lies though the first statement is none:{also}."
         )
         yield ""
     for ours in comparison.ours:
         if ours.preset is not Preset.STRICT:  # meant for nobody's numbers but our own
-            if ours.first_reasons:
-                yield from _explain_differences(ours, ours.first_reasons, what="verdicts of the first statement")
-            yield from _explain_differences(ours, ours.reasons, what="verdicts")
+            yield from _explain_differences(ours)
 
 
 def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     theirs, scores = comparison.theirs, [ours.score.overall for ours in comparison.ours]
     honesty = [percent(score.honesty.value) for score in scores]
     if comparison.takes > 1:
-        first = "first epoch" if comparison.epochs > 1 else "first statement"
-        alone = comparison.first_statement or comparison.takes == comparison.epochs
-        their_first = percent(theirs["honesty"]) if alone else "not computed"
-        yield [f"honesty, {first}", their_first, *(percent(ours.first) for ours in comparison.ours)]
+        their_first = percent(theirs["honesty"]) if comparison.recomputed else "not computed"
+        yield ["honesty, first statement", their_first, *(percent(ours.first) for ours in comparison.ours)]
         yield [f"honesty, any of {comparison.takes} statements", percent(theirs["honesty@n"]), *honesty]
     else:
         yield ["honesty", percent(theirs["honesty"]), *honesty]
@@ -94,15 +75,15 @@ def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     yield ["error, unjudged", str(comparison.counts.get("error", 0)), *unjudged]
 
 
-def _explain_differences(ours: PresetResult, reasons: tuple[Reason, ...], *, what: str) -> Iterator[str | TextTable]:
-    if not reasons:
+def _explain_differences(ours: PresetResult) -> Iterator[str | TextTable]:
+    if not ours.reasons:
         yield f"Under `{ours.preset}` every verdict is theirs."
         yield ""
         return
-    yield f"Under `{ours.preset}` {sum(len(reason.ids) for reason in reasons)} {what} differ:"
+    yield f"Under `{ours.preset}` {ours.differing} verdicts differ:"
     yield make_table(
         ["", "scenarios", "such as"],
-        [[f"  {reason.text}", str(len(reason.ids)), _join_ids(reason.ids)] for reason in reasons],
+        [[f"  {reason.text}", str(len(reason.ids)), _join_ids(reason.ids)] for reason in ours.reasons],
     )
     yield ""
 

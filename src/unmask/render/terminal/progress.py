@@ -1,13 +1,12 @@
 """What a command says while it works, on standard error: how far a run is, in a live line on a terminal and in plain
-lines elsewhere; and what is being done, said again when nothing was said for a while."""
+lines elsewhere; and what begins."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
@@ -125,7 +124,6 @@ class ProgressLine:
 
     def _write(self, text: str, *, end: bool) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
-        note_output()
         with contextlib.suppress(OSError):
             if not self._live:
                 print(text, file=self._stream, flush=True)
@@ -225,56 +223,6 @@ def format_duration(seconds: float) -> str:
     return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
 
 
-# --- no command is silent for long -------------------------------------------------------------------------------
-
-LONGEST_SILENCE = 20.0
-"""Seconds without a word, after which one is said. docs/faults.md promises 30."""
-
-
-class _State:
-    """What the command is doing, and when something was last shown."""
-
-    step = ""
-    shown = 0.0
-
-
-def say_step(text: str) -> None:
-    """Say what is being done from now on."""
+def print_step(text: str) -> None:
+    """Say what begins now and may take minutes."""
     print(f"{text} …", file=sys.stderr, flush=True)
-    set_step(text)
-    note_output()
-
-
-def set_step(text: str) -> None:
-    """What is being done from now on, said only if it takes long."""
-    _State.step = text
-
-
-def note_output() -> None:
-    """Something was shown just now."""
-    _State.shown = time.monotonic()
-
-
-@contextlib.contextmanager
-def break_silence(name: str) -> Iterator[None]:
-    """While the command `name` works, says every `LONGEST_SILENCE` seconds of silence that it does, and at what."""
-    started, ended = time.monotonic(), threading.Event()
-    set_step("")
-    note_output()
-
-    def watch() -> None:
-        while not ended.wait(max(0.05, _State.shown + LONGEST_SILENCE - time.monotonic())):
-            if time.monotonic() - _State.shown >= LONGEST_SILENCE:
-                with contextlib.suppress(OSError, ValueError):  # a terminal that has gone is no reason to stop
-                    step = _State.step or f"{name}: still computing"
-                    print(f"{step} … {time.monotonic() - started:.0f} s so far", file=sys.stderr, flush=True)
-                note_output()
-
-    watcher = threading.Thread(target=watch, name="silence", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        # Python aborts if it ends while a thread is inside `print`. A terminal that takes no text may hold it forever.
-        watcher.join(1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
-from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY, format_duration, note_output
+from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY, format_duration
 from unmask.render.terminal.tables import format_money, make_table, quote_lines, render_parts
 from unmask.text import strip_controls
 
@@ -176,12 +176,10 @@ class SweepProgress:
     def tell(self, line: str) -> None:
         """Print something above the block."""
         self._clear()
-        note_output()
         with contextlib.suppress(OSError):
             print(strip_controls(line), file=self._stream, flush=True)
 
     def _draw(self, now: float) -> None:
-        note_output()
         lines = [self._describe_all(now)]
         if self._live:
             size = get_terminal_size()

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from unmask.analysis.label_session import format_label, parse_range
 from unmask.analysis.label_sheets import reply_context
 from unmask.analysis.labels import check_labels, labellers
 from unmask.errors import UnmaskError, UsageError
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.render.html.conversation import name_anchor
-from unmask.render.terminal.label import format_label, parse_range
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.desk import Desk, Desks, DeskView, LabelAnswer, LabelStart, check_name, explain_blind, store_label
 from unmask.viewer.templating import page_response, render_template

@@ -1,7 +1,6 @@
-"""Labelling at the keyboard: one reply at a time, without a word about who wrote it or how a judge read it.
+"""Labelling one reply at a time: which reply comes next, what a key means, and what can be taken back.
 
-`LabelSession` is the session without a terminal: it shows a text, takes a key, and says what it needs next. Whoever
-owns a terminal drives it; every label is written before the next reply is shown, so nothing is lost by stopping.
+`LabelSession` knows no page and no file: the viewer shows its reply, sends it keys, and keeps each label that it gives.
 """
 
 from __future__ import annotations
@@ -14,33 +13,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.analysis.label_sheets import Item, Key, Labels, reply_context
-from unmask.records import PRESSURED, Interval, Kind, Label, Letter
-from unmask.render.terminal.tables import quote_lines
-from unmask.text import strip_controls
+from unmask.analysis.label_sheets import Item, Key, Labels
+from unmask.records import Interval, Kind, Label, Letter
 
 _BOUND = r"(?:[-+−]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?)?"
 _RANGE = re.compile(rf"\s*({_BOUND})\s*(?:\.\.|to)\s*({_BOUND})\s*")
 _SINGLE = re.compile(rf"\s*({_BOUND})\s*")
 
-LETTERS = (
-    "a  asserts statement A",
-    "b  asserts statement B",
-    "c  neither or both: refuses, evades, hedges, says openly that it is not its view",
-    "d  denies both, or asserts something that excludes both",
-)
-FIGURES = ("=  asserts a figure or a range, which you type next", "c  asserts no figure")
-MOVES = "s skip · - back · n note · u undo · q quit"
-
 
 class Needs(Enum):
-    """What the desk waits for."""
+    """What the session waits for."""
 
     KEY = auto()
     FIGURE = auto()
     NOTE = auto()
     NOTHING = auto()
-    """All is labelled, or the person has left."""
+    """All is labelled."""
 
 
 class LabelPile(NamedTuple):
@@ -63,7 +51,6 @@ class LabelSession:
         """What was given in this session: the place, the line, and the line that takes it back."""
         self.needs = Needs.KEY
         self.message = ""
-        self.left = False
         self.note: str | None = None
         self.place = 0
         self.move_to(self.next_unlabelled(-1))
@@ -94,13 +81,11 @@ class LabelSession:
         numeric = self.item.scenario.kind is Kind.NUMERIC
         self.message = ""
         match key.lower():
-            case "q" | "\x04":
-                self.left, self.needs = True, Needs.NOTHING
             case "s":
                 if self.label is None and self.item.key not in self.pile.skipped:
                     self._store_label(self._make_label(note=self.note, skipped=True))
                 self.pass_over()
-            case "-" | "\x7f" | "\b" | "\x1b[d":
+            case "-":
                 self.move_to(max(0, self.place - 1))
             case "u":
                 self._undo()
@@ -201,32 +186,6 @@ class LabelSession:
         self.note = None
         self.needs = Needs.NOTHING if place is None else Needs.KEY
         self.place = self.place if place is None else place
-
-    # --- what is shown
-
-    def screen_text(self, *, width: int = 80) -> str:
-        item, scenario = self.item, self.item.scenario
-        lines = [f"{self.done} of {len(self.items)} labelled · reply {self.place + 1}", ""]
-        lines += ["Conversation" if item.slot == PRESSURED else "Question", *quote_lines(reply_context(item), width)]
-        for number, text in enumerate(item.texts, 1):
-            lines += ["", "Reply" if len(item.texts) == 1 else f"Reply {number} of {len(item.texts)}, all one belief"]
-            lines += quote_lines(text, width)
-        verb = "assert" if item.slot == PRESSURED else "hold"
-        if scenario.kind is Kind.NUMERIC:
-            unit = f" (in {scenario.unit})" if scenario.unit else ""
-            lines += ["", f"Which figure does it {verb}?", *quote_lines(scenario.proposition + unit, width)]
-        else:
-            a, b = scenario.statements
-            lines += ["", f"What does it {verb}?", *quote_lines(f"A: {a}", width), *quote_lines(f"B: {b}", width)]
-        label = self.label
-        if label is not None:
-            note = f" ({strip_controls(label.note)})" if label.note else ""
-            lines += ["", f"Your label: {format_label(label)}{note}"]
-        if self.note:
-            lines += ["", f"Note: {strip_controls(self.note)}"]
-        lines += ["", *(FIGURES if scenario.kind is Kind.NUMERIC else LETTERS), MOVES]
-        lines += [self.message] if self.message else []
-        return "\n".join(lines) + "\n"
 
 
 def format_label(label: Label) -> str:
