@@ -82,7 +82,6 @@ LINES = {
         ("data", "check", "set.sealed"),
     ],
     "ray": [("sweep", "ray.toml", "--out", "new")],
-    "slurm": [("sweep", "slurm.toml", "--out", "new")],
     "view": [("view", "run", "--no-open")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
@@ -122,8 +121,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_jsonl(load("tiny").scenarios, path=folder / "set.jsonl")
     (folder / "set.sealed").write_bytes(b"unmask-sealed 1\n" + bytes(100))
     (folder / "known_facts.parquet").write_bytes(b"PAR1")
-    for fleet in ("ray", "slurm"):
-        (folder / f"{fleet}.toml").write_text(GRID.format(fleet=fleet))
+    (folder / "ray.toml").write_text(GRID.format(fleet="ray"))
     return folder
 
 
