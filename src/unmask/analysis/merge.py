@@ -42,7 +42,7 @@ from unmask.runs.journal import LineIndex, LineSummary
 from unmask.runs.run import Run
 
 _KNOWN_FILES = {"run.json", "scenarios.jsonl", "replies.jsonl", "readings", "labels", "fluency.json", "status.json"}
-_FLEETING = (".lock", ".reserve", ".torn", ".new")
+_FLEETING = (".lock", ".torn", ".new")
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -299,7 +299,7 @@ class Executor:
             self.workload.settle(job)
         refused = isinstance(result, RequestRefusedError)  # for itself: that says nothing of the next
         try:
-            result = self.workload.keep(job, result) or result
+            self.workload.keep(job, result)
             self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from unmask.engine.polarity import PolarityStore, asks_polarity
-from unmask.errors import IncompleteError, ModelError, RequestRefusedError
+from unmask.errors import IncompleteError, ModelError
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
@@ -39,7 +39,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.cost import Bill, Purse
-from unmask.runs.journal import JournalFile, TooLongError
+from unmask.runs.journal import JournalFile
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
 from unmask.text import replace_surrogates_in_record
 
@@ -186,8 +186,8 @@ class Workload:
         """A request is over: what it cost is paid for."""
         self.purse.give_back((id(self), job.scenario, job.keys))
 
-    def keep(self, job: Job, result: Completion | ModelError) -> ModelError | None:
-        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
+    def keep(self, job: Job, result: Completion | ModelError) -> None:
+        """Write down an answer, or why there is none."""
         scenario = self.scenarios[job.scenario]
         fields = _line_fields(scenario, job.role, result, self.prices)
         self.calls[job.role] += 1
@@ -198,17 +198,7 @@ class Workload:
             self.purse.pay(fields["cost_usd"])
         elif self.prices.get(job.role) is not None and not _is_withheld(result):
             self.purse.uncounted = self.purse.uncounted or job.role
-        try:
-            self._write_line(job, result, fields)
-        except TooLongError as error:
-            if isinstance(result, ModelError):
-                raise
-            # Written down, it would make the whole run unreadable. No model writes that much: the endpoint is at fault.
-            refusal = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
-            self.failed[job.role] += 1
-            self._write_line(job, refusal, _line_fields(scenario, job.role, refusal, self.prices))
-            return refusal
-        return None
+        self._write_line(job, result, fields)
 
     def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
         scenario, state, work = self.scenarios[job.scenario], self.state(job.scenario), job.work
