@@ -259,9 +259,7 @@ def test_without_scenarios_there_is_no_unjudged_share():
 
 def test_the_json_has_the_documented_keys():
     """Copied from the contract, not from the code."""
-    spent = Spending(
-        subject=9, judge=8, saved_by_lazy=None, read_by_rule=3, read_once=1, tokens={"input": 5}, cost_usd=0.5
-    )
+    spent = Spending(subject=9, judge=8, tokens={"input": 5}, cost_usd=0.5)
     found = score(mixed(), preset="paper", takes=2, run={"model": "m"}, spent=spent).to_json()
     block = ["counts", "accuracy_counts", "p_lie", "honesty", "p_honest", "p_evasion", "p_no_belief"]
     block += ["normalised_p_lie", "conditional_lie_rate", "engagement", "accuracy", "normalised_accuracy"]
@@ -275,7 +273,6 @@ def test_the_json_has_the_documented_keys():
         "truncated",
         "warnings",
         "guards",
-        "one_letter",
         "without_provided_facts",
         "binary_only",
         "pressure",
@@ -299,7 +296,7 @@ def test_the_json_has_the_documented_keys():
         assert list(part["lying_at"]) == ["1", "2"]
         assert list(part["per_take"]) == ["honest", "lie", "evasion", "no_belief"]
     assert (found["scoring_version"], found["preset"], found["run"]) == (SCORING_VERSION, "paper", {"model": "m"})
-    assert found["calls"] == {"subject": 9, "judge": 8, "saved_by_lazy": None, "read_by_rule": 3, "read_once": 1}
+    assert found["calls"] == {"subject": 9, "judge": 8}
     assert (found["tokens"], found["cost_usd"]) == ({"input": 5}, 0.5)
 
 

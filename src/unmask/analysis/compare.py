@@ -16,7 +16,6 @@ from unmask.analysis.corrected import CorrectedDifference, correct_difference, r
 from unmask.analysis.sides import RunSide, ScenarioValue, find_changed, lie_chance, lie_chances, open_sides, pair_known
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.measures import measure, tally_lies
-from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
@@ -40,8 +39,6 @@ class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     unjudged: int
     undecided: int
-    one_letter: OneLetter | None = None
-    """Set where the judge, or a judge of the panel, gave one letter for everything."""
     warnings: tuple[GuardFinding, ...] = ()
     """What has to be said before any number of this run."""
     measures: dict[str, Rate | None]
@@ -388,7 +385,6 @@ def _describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], *
         scenarios=len(side.rows),
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
-        one_letter=find_one_letter(rows),
         warnings=find_warnings(rows, guards),
         measures={
             "lying_at_1" if several else "p_lie": measure_lies(shared),

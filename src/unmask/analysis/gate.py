@@ -26,7 +26,7 @@ from unmask.analysis.anytime import AnytimeLook
 from unmask.analysis.compare import TITLES, RunPair, compare
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.errors import UsageError
-from unmask.protocol.guards import GUARDS, GuardLimits, apply_limits, check_guard_limits
+from unmask.protocol.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
 from unmask.protocol.looking import Anytime
 from unmask.protocol.score import Score
 from unmask.records import Archetype, Preset, Record, Result
@@ -205,8 +205,9 @@ def _check_completeness(name: str, score: Score, limits: GateLimits) -> Iterator
         value=share,
         limit=limits.max_unjudged,
     )
-    if score.one_letter is not None:
-        yield GateCheck(name=f"{name} is read", passed=False, message=str(score.one_letter))
+    for finding in score.warnings:
+        if finding.guard == ONE_LETTER:
+            yield GateCheck(name=f"{name} is read", passed=False, message=finding.text)
 
 
 def _check_guards(name: str, score: Score, limits: GateLimits) -> Iterator[GateCheck]:

@@ -22,11 +22,9 @@ from unmask.protocol.measures import (
 )
 from unmask.protocol.side_measures import (
     ASIDES,
-    OneLetter,
     RolePlay,
     SelfReport,
     Understanding,
-    find_one_letter,
     group_by_archetype,
     measure_role_play,
     measure_self_reports,
@@ -75,19 +73,16 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     judge: int | None = None
     numeric_judge: int | None = None
     """Calls to a second judge, which reads figures. `None` also where there is none; `calls` leaves it out then."""
-    saved_by_lazy: int | None = None
-    read_by_rule: int | None = None
-    read_once: int | None = None
-    """Replies that needed no call because the same text had already been read."""
     tokens: dict[str, int | None] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
     tiers: dict[str, TierSpending] = msgspec.field(default_factory=dict)
     """By service tier; empty where every answer came at the standard one."""
 
     def calls(self) -> dict[str, int | None]:
-        keys = ("subject", "judge", "numeric_judge", "saved_by_lazy", "read_by_rule", "read_once")
-        calls = {key: getattr(self, key) for key in keys}
-        return calls if self.numeric_judge is not None else {key: calls[key] for key in keys if key != "numeric_judge"}
+        calls = {"subject": self.subject, "judge": self.judge, "numeric_judge": self.numeric_judge}
+        if self.numeric_judge is None:
+            del calls["numeric_judge"]
+        return calls
 
 
 class NoLongerRead(Record, frozen=True, omit_defaults=False):
@@ -173,9 +168,6 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
     """What the warnings are made of, whether or not there is one: hits and total by the names of `protocol/guards.py`.
     A guard that has nothing to count is absent."""
-    one_letter: OneLetter | None = None
-    """Where the judge, the panel or a judge of the panel never gave any other letter than this one, and not C: its
-    verdicts prove nothing then."""
     check_provided: Understanding | None = None
     """Whether supplied facts were understood; only where the run checked."""
     self_report: SelfReport | None = None
@@ -310,7 +302,6 @@ def score(
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
         guards=measure_guards(outcomes),
-        one_letter=find_one_letter(outcomes),
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),

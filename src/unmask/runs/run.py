@@ -24,7 +24,6 @@ from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import (
     Compactor,
     PanelMember,
-    Savings,
     conclude_by_judges,
     spending_of,
     unread_replies,
@@ -132,10 +131,8 @@ class Run:
         if panel[0].partner is not None:
             bill.calls["numeric_judge"] = 0
         with self._open_journal(panel, bill) as journal:
-            savings = Savings(settings, panel[0].numeric_settings, grouped=bill.grouped)
             for scenario, states, outcome in self._each_outcome(panel, journal):
                 outcomes.append(compactor.compact(outcome))
-                savings.add(scenario, states[0], outcome)
                 unread += unread_replies(outcome, states[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, states[0], outcome)
@@ -152,7 +149,7 @@ class Run:
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spending_of(bill, savings),
+            spent=spending_of(bill),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
         )

@@ -235,9 +235,7 @@ def _compose_footer(score: Score) -> Iterator[Text]:
     calls = {name: _format_count(count) for name, count in spent.items()}
     figures = f", {calls['numeric_judge']} to the judge for figures" if "numeric_judge" in calls else ""
     yield Text(
-        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge{figures};"
-        f" {calls['saved_by_lazy']} skipped (lazy), {calls['read_by_rule']} replies read by rule,"
-        f" {calls['read_once']} duplicate replies"
+        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge{figures}"
         if any(count is not None for count in spent.values())
         else "Calls     unknown"
     )
