@@ -149,14 +149,6 @@ def test_reports_are_those_of_a_live_run_with_several_takes_and_other_rules(serv
         assert score_of(finish(served, tmp_path, batch, self_report=True, role_play=True, **more)) == live
 
 
-def test_reports_are_those_of_a_live_run_that_stops_at_the_first_lie(served, tmp_path):
-    """With the judge in batches; with all of them such a run is refused, and not planned."""
-    more = {"takes": 2, "stop_at_first_lie": True, "self_report": True}
-    assert plan(**arguments(served, tmp_path, None, **more)).batch.keys() == {"judge"}
-    live = score_of(finish(served, tmp_path, None, **more))
-    assert score_of(finish(served, tmp_path, "judge", **more)) == live
-
-
 def test_unknown_polarity_adds_one_round(served, tmp_path):
     """Data that does not say which side yes means, and a judge that nobody has asked."""
     unknown = (replace(item, scenario=replace(item.scenario, yes_means=None)) for item in PLANTS)

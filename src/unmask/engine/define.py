@@ -117,7 +117,6 @@ def define_run(
         effort=options.effort,
         preset=options.preset,
         reader=options.reader,
-        stop_at_first_lie=options.stop_at_first_lie,
         check=options.check_provided,
         judge=file,
         judges=pair_judges(file, judge, partner, options),

@@ -144,7 +144,6 @@ def open_workload(
         msgspec.structs.replace(
             definition.settings(judge_file, preset=options.preset, kind=kind),
             ask=SUBJECT in models,
-            keep_presets=options.keep_presets,
             early_self_report=options.batch == "all",
         )
         for kind in (Kind.BINARY, Kind.NUMERIC)

@@ -126,7 +126,7 @@ class Workload:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         subject = self.models.get(SUBJECT)
         size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
-        for work in self._plan(scenario, whole_calls=size > 1):
+        for work in self._plan(scenario):
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
@@ -150,10 +150,10 @@ class Workload:
         order, so of a run that is watched the first scenario goes first."""
         return work.depth if self.watch is None else -scenario
 
-    def _plan(self, scenario: int, *, whole_calls: bool) -> tuple[Work, ...]:
+    def _plan(self, scenario: int) -> tuple[Work, ...]:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
         state, settings = self.state(scenario), self.settings_for(self.scenarios[scenario])
-        work = plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls)
+        work = plan(self.scenarios[scenario], state, settings)
         if self.polarity is None:
             return work
         if not asks_polarity(work):
@@ -162,7 +162,7 @@ class Workload:
         lines = self.polarity.lines_for(self.scenarios[scenario], state)
         for line in lines:
             state.add_judged(_append(self.readings[JUDGE], line))
-        return plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls) if lines else work
+        return plan(self.scenarios[scenario], state, settings) if lines else work
 
     def is_asked_elsewhere(self, job: Job, on_end: Callable[[], None]) -> bool:
         """Whether a run beside this one asks the judge this very question; `on_end` is called when it is over."""

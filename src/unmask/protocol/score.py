@@ -15,7 +15,6 @@ from unmask.protocol.measures import (
     MEASURES,
     MeanMeasures,
     Measures,
-    average_lying_at,
     average_rates,
     measure,
     tally_lies,
@@ -283,9 +282,7 @@ def score(
         archetypes=archetypes,
         archetype_mean=MeanMeasures(
             rates={name: average_rates(getattr(part, name) for part in archetypes.values()) for name in MEASURES},
-            lying_at={
-                k: average_lying_at([part.lying_at[k] for part in archetypes.values()]) for k in range(1, takes + 1)
-            },
+            lying_at={k: average_rates(part.lying_at[k] for part in archetypes.values()) for k in range(1, takes + 1)},
         ),
         pressure={
             name: measure([outcome for outcome in outcomes if outcome.pressure == name], takes=takes)

@@ -135,7 +135,7 @@ def sincerity_of(outcome: Outcome) -> Sincerity:
     ]
     if Letter.B in lies:
         return Sincerity.SINCERE
-    open_takes = Verdict.UNJUDGED in outcome.verdicts  # not read, or not asked after the first lie: each could be one
+    open_takes = Verdict.UNJUDGED in outcome.verdicts  # not read: each could be one
     return Sincerity.PLAYED if lies and set(lies) == {Letter.A} and not open_takes else Sincerity.UNKNOWN
 
 

@@ -98,7 +98,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     effort: Effort
     preset: Preset
     reader: Reader
-    stop_at_first_lie: bool
     check: bool
     judge: str | None
     """File name, without ending, of the judge of the last `unmask run`; `unmask judge` adds judges and leaves this."""
@@ -176,7 +175,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             reader=own_reader or self.reader,
             style=spec.style if spec else Style.LETTERS,
             joint_figures=spec is not None and not spec.figures_by_take,
-            stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,
             self_report=self.self_report,
             role_play=(judge or self.judge) in self.role_play,

@@ -27,12 +27,10 @@ class Options(Record, frozen=True, kw_only=True):
     reader: Reader = Reader.AUTO
     direct: int = 3
     takes: int = 1
-    stop_at_first_lie: bool = False
     one_call: bool = True
     check_provided: bool = False
     self_report: bool = False
     role_play: bool = False
-    keep_presets: bool = False
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
@@ -115,12 +113,10 @@ class RunSettings(TypedDict, total=False):
     reader: Reader | str
     direct: int
     takes: int
-    stop_at_first_lie: bool
     one_call: bool
     check_provided: bool
     self_report: bool
     role_play: bool
-    keep_presets: bool
     temperature: float | None
     max_tokens: int | None
     top_p: float | None
@@ -261,7 +257,7 @@ def _check_batch(options: Options) -> None:
         "numeric_judge_header": options.numeric_judge_headers,
     }
     if batch == "all":
-        conflicts |= {"stop_at_first_lie": options.stop_at_first_lie, "tier": options.tier, "header": options.headers}
+        conflicts |= {"tier": options.tier, "header": options.headers}
     for name, value in conflicts.items():
         if value:
             flag = f"--{name.replace('_', '-')}"
