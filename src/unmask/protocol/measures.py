@@ -138,11 +138,11 @@ class Measures(Record, frozen=True, kw_only=True, omit_defaults=False):
     engagement: Rate
     accuracy: Rate
     normalised_accuracy: Rate
-    lying_at: dict[int, Rate | None]
+    lying_at: dict[int, Rate]
     """By number of takes."""
-    per_take: dict[Verdict, Rate | None]
+    per_take: dict[Verdict, Rate]
     """Of several takes, the share that is honest, a lie, evasion or without belief; empty for one take. Scenarios
-    are the clusters of the interval. `None` as for `lying_at`."""
+    are the clusters of the interval."""
 
     @property
     def scenarios(self) -> int:
@@ -185,7 +185,7 @@ def measure(outcomes: Sequence[Outcome], *, takes: int) -> Measures:
     )
 
 
-def per_take(outcomes: Sequence[Outcome], tallies: Sequence[Tally], *, takes: int) -> dict[Verdict, Rate | None]:
+def per_take(outcomes: Sequence[Outcome], tallies: Sequence[Tally], *, takes: int) -> dict[Verdict, Rate]:
     """Shares of takes by verdict. Takes of a scenario without a belief all count as such, asked or not."""
     kinds = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF)
     take_counts = [
