@@ -422,7 +422,6 @@ def test_a_round_has_to_fit_beside_what_is_under_way():
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"stop_when": "p_lie < 0.5"}, "--stop-when"),
         ({"judge_tier": "flex"}, "--judge-tier"),
         ({"judge_headers": {"X-A": "b"}}, "--judge-header"),
         ({"judge": "verbatim"}, "no model"),

@@ -93,7 +93,7 @@ RUN: Sections = {
     " numeric-judge-header numeric-judge-name",
     "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier numeric-judge-tier batch"
     " no-wait price judge-price numeric-judge-price",
-    "When it ends": "stop-when max-unjudged moved yes",
+    "When it ends": "max-unjudged moved yes",
 }
 """`run`, `plan` and `judge`."""
 

@@ -16,7 +16,6 @@ from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes
-from unmask.protocol.looking import Look, RuleWatch
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
@@ -100,8 +99,6 @@ class Workload:
     """The batches that are being waited for, for whoever shows progress."""
     polarity: PolarityStore | None = None
     """What the judge has said in earlier runs about which side *yes* means."""
-    watch: RuleWatch | None = None
-    """The rule that may end the run early. `scenarios` stand in the order of looking."""
 
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -132,10 +129,10 @@ class Workload:
                 for start in range(0, len(takes), size):
                     part = msgspec.structs.replace(work, takes=takes[start : start + size])
                     keys = tuple((work.slot, take) for take in part.takes)
-                    yield Job(scenario=scenario, role=SUBJECT, depth=self._depth(scenario, work), keys=keys, work=part)
+                    yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 role = self._judge_role(scenario)
-                yield Job(scenario=scenario, role=role, depth=self._depth(scenario, work), keys=(key,), work=work)
+                yield Job(scenario=scenario, role=role, depth=work.depth, keys=(key,), work=work)
 
     def settings_for(self, scenario: Scenario) -> PlannerSettings:
         """How this scenario is planned and read."""
@@ -144,11 +141,6 @@ class Workload:
     def _judge_role(self, scenario: int) -> str:
         """Which of the two judges reads this scenario."""
         return JUDGE if self.settings_for(self.scenarios[scenario]) is self.settings else NUMERIC_JUDGE
-
-    def _depth(self, scenario: int, work: Work) -> int:
-        """The deepest job is sent first: that with the longest chain behind it. A rule looks at scenarios in their
-        order, so of a run that is watched the first scenario goes first."""
-        return work.depth if self.watch is None else -scenario
 
     def _plan(self, scenario: int) -> tuple[Work, ...]:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
@@ -216,15 +208,12 @@ class Workload:
             if work.slot == POLARITY and self.polarity is not None:
                 self.polarity.store(scenario, state)
 
-    def finished(self, scenario: int) -> bool:
-        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it. Says
-        whether a rule has ended the run."""
+    def finished(self, scenario: int) -> None:
+        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
         settings = self.settings_for(self.scenarios[scenario])
         readings = readings_of(self.scenarios[scenario], self.state(scenario), settings.reads)
         outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
         self.verdicts[outcome.verdict] += 1
-        if self.watch is not None:
-            self.watch.add(scenario, outcome)
         self.done += 1
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
@@ -232,12 +221,6 @@ class Workload:
             self.newest.append((scenario, outcome.verdict, round(time.time(), 3)))
         self.worked_calls += calls
         del self.open_states[scenario]
-        return self.stopped is not None
-
-    @property
-    def stopped(self) -> Look | None:
-        """The rule that has ended the run, if one has."""
-        return Look(str(self.watch.rule), self.watch.after) if self.watch and self.watch.after is not None else None
 
     def halt(self) -> str | None:
         """A reason to send nothing more: the purse is empty. Raises where the limit could not be kept and there is more

@@ -10,7 +10,6 @@ from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_choosing_judges
-from unmask.protocol.looking import explain_looks
 from unmask.protocol.score import Score, explain_unjudged
 from unmask.records import Kind, Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
@@ -35,7 +34,6 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
     others do not matter. `judge` is a file name, or that of a panel."""
     all_notes = [
         *_note_missing(score, rows),
-        *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
         *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
         *_note_agreement(run, score, judge),
         *_note_other_judges(run, score),

@@ -12,7 +12,6 @@ from unmask.errors import UsageError
 from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.models.user_params import check_headers, check_params
-from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
 from unmask.text import list_names, refuse_unknown
 
@@ -62,7 +61,6 @@ class Options(Record, frozen=True, kw_only=True):
     judge_price: str | None = None
     numeric_judge_price: str | None = None
     max_unjudged: float = 0.05
-    stop_when: str | None = None
     archetype: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None
@@ -147,7 +145,6 @@ class RunSettings(TypedDict, total=False):
     judge_price: str | None
     numeric_judge_price: str | None
     max_unjudged: float
-    stop_when: str | None
     archetype: str | Sequence[str]
     ids: str | Sequence[str]
     limit: int | None
@@ -217,13 +214,6 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
-    if options.stop_when is not None:
-        parse_rule(options.stop_when)
-        if options.shard is not None:
-            raise UsageError(
-                "--stop-when needs all scenarios, and a shard has a part of them",
-                advice="Leave one of the two out. A rule that is met in one shard says nothing about the others.",
-            )
     _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")
@@ -250,7 +240,6 @@ def _check_batch(options: Options) -> None:
     if batch not in BATCHES:
         raise UsageError(f"--batch {batch!r} is unknown", advice=f"Choose from: {', '.join(BATCHES)}")
     conflicts: dict[str, object] = {
-        "stop_when": options.stop_when,
         "judge_tier": options.judge_tier,
         "judge_header": options.judge_headers,
         "numeric_judge_tier": options.numeric_judge_tier,
