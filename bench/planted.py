@@ -7,7 +7,7 @@ The expected verdicts come from `bench.oracle`. It has the rules of docs/protoco
 
     python -m bench.planted --check
 
-runs `unmask` against the mock endpoint: three presets × lazy, full and stop at the first lie × 1 and 10 takes. It
+runs `unmask` against the mock endpoint: three presets × lazy and full × 1 and 10 takes. It
 exits 1 if one verdict or accuracy of one scenario is not the planted one.
 """
 

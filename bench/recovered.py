@@ -18,7 +18,6 @@ from unmask.records import Preset
 WAYS: dict[str, dict[str, object]] = {
     "lazy": {"effort": "lazy"},
     "full": {"effort": "full"},
-    "first lie": {"effort": "lazy", "stop_at_first_lie": True},
 }
 TAKES = (1, 10)
 

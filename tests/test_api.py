@@ -137,7 +137,7 @@ def test_the_score_has_the_documented_shape(tmp_path: Path):
     assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
     assert {"hits", "total", "value", "low", "high", "worst_low", "worst_high"} == score["overall"]["p_lie"].keys()
     assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
-    assert set(score["calls"]) == {"subject", "judge", "saved_by_lazy", "read_by_rule", "read_once"}
+    assert set(score["calls"]) == {"subject", "judge"}
 
 
 def test_half_a_character_in_a_reply_of_ones_own_model_is_kept_as_a_sign_and_asked_once(tmp_path: Path):

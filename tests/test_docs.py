@@ -25,7 +25,6 @@ from unmask.models.local.llamacpp import PARAMS as EMBEDDED_PARAMS
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
 from unmask.models.user_params import OWN_PARAMS
-from unmask.protocol.looking import EarlierSize, Look
 from unmask.protocol.measures import MEASURES
 from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.records import (
@@ -260,8 +259,6 @@ ON_DISK = {
     "`treatments`": Treatment,
     "`developer_prompt`": DeveloperPrompt,
     "`beliefs_from`": BaselineRef,
-    "`stopped`": Look,
-    "`grown`": EarlierSize,
     "replies": Asked,
     "readings": Judged,
     "`choices`": Choice,

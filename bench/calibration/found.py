@@ -31,7 +31,6 @@ class Kind(StrEnum):
     POWER = "histories that pass in time"
     PLANNED = "planned for 80 %"
     """How often something is shown with as many scenarios as were planned for it."""
-    CALLS = "share of the calls"
     SHARE = "share of runs, for comparison"
     """How often something happens, without a goal."""
     REFERENCE = "for comparison"
@@ -110,7 +109,6 @@ LIMITS = {
     Kind.HISTORIES: (0.0, 0.05),
     Kind.POWER: (0.8, inf),
     Kind.PLANNED: (0.78, inf),
-    Kind.CALLS: (0.0, 0.6),
 }
 """The goals: least and most. Kinds without one are shown for comparison."""
 
@@ -160,7 +158,7 @@ def repeat_close(setting: Setting, first: list[Finding], *, runs: int, seed: int
 def _finding(setting: str, what: str, kind: Kind, values: Sequence[float]) -> Finding:
     count, mean = len(values), float(np.mean(values))
     shares = not set(values) <= {0.0, 1.0}  # of several draws in each run
-    if shares or kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK, Kind.CALLS}:
+    if shares or kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE, Kind.ONE_LOOK}:
         half = 1.96 * float(np.std(values)) / sqrt(count)
         return Finding(setting, what, kind, mean, mean - half, mean + half, count)
     low, high = wilson_interval(sum(values), count)

@@ -23,7 +23,6 @@ GOALS = {
     Kind.HISTORIES: "at most 5 %",
     Kind.POWER: "at least 80 %",
     Kind.PLANNED: "at least 78 %",
-    Kind.CALLS: "below 60 %",
     Kind.SHARE: "",
     Kind.REFERENCE: "",
 }

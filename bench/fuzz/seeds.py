@@ -214,7 +214,6 @@ def _definition() -> dict[str, Any]:
         "effort": "full",
         "preset": "paper",
         "reader": "llm",
-        "stop_at_first_lie": False,
         "check": False,
         "judge": "rules",
         "judges": {"rules": judge},

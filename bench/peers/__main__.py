@@ -32,7 +32,6 @@ KEPT = RESULTS.with_name("results") / "peers.json"
 LATENCIES = {"0": (0.0, "fixed"), "500": (0.5, "fixed"), "500-lognormal": (0.5, "lognormal")}
 SHORT = {
     "unmask": Peer.UNMASK,
-    "stop": Peer.STOP,
     "full": Peer.FULL,
     "inspect": Peer.INSPECT,
     "reference-10": Peer.SCRIPT_10,
@@ -49,13 +48,11 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cells(given: argparse.Namespace) -> Iterator[Cell]:
-    """The cells asked for, the cheap ones first. With one take there is no first lie to stop at."""
+    """The cells asked for, the cheap ones first."""
     for peer in (SHORT[name] for name in given.peer):
         for takes in given.takes:
             for latency, shape in (LATENCIES[name] for name in given.latency):
                 for connections in given.connections:
-                    if peer is Peer.STOP and takes == 1:
-                        continue
                     yield Cell(
                         takes=takes,
                         latency=latency,

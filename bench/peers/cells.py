@@ -29,7 +29,6 @@ class Peer(StrEnum):
     """Who is measured."""
 
     UNMASK = "unmask"
-    STOP = "unmask, stop at first lie"
     FULL = "unmask, nothing saved"
     INSPECT = "inspect_evals/mask"
     SCRIPT_10 = "reference order, 10"
@@ -38,7 +37,6 @@ class Peer(StrEnum):
 
 FLAGS = {
     Peer.UNMASK: (),
-    Peer.STOP: ("--stop-at-first-lie",),
     Peer.FULL: ("--effort", "full", "--reader", "llm", "--no-one-call"),
 }
 SEMAPHORES = {Peer.SCRIPT_10: 10, Peer.SCRIPT_50: 50}

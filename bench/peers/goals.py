@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.peers.cells import Cell, Found, Peer
 
-OURS = (Peer.UNMASK, Peer.STOP, Peer.FULL)
+OURS = (Peer.UNMASK, Peer.FULL)
 
 
 class Goal(NamedTuple):
@@ -105,15 +105,14 @@ def _memory(found: Sequence[Found]) -> Goal:
 
 
 def _calls(found: Sequence[Found]) -> Iterator[Goal]:
-    for takes, ours, limit in ((1, Peer.UNMASK, 65), (10, Peer.STOP, 40)):
+    for takes, limit in ((1, 65), (10, 40)):
         # What it sends depends on scenarios and takes alone, so one cell that it finished is enough.
         sent = [one for one in found if one.cell.peer is Peer.INSPECT and _work(one) and one.cell.takes == takes]
-        pairs = [
-            (one, other) for one in found for other in sent[-1:] if one.cell.peer is ours and _work(one) == _work(other)
-        ]
+        ours = [one for one in found if one.cell.peer is Peer.UNMASK]
+        pairs = [(one, other) for one in ours for other in sent[-1:] if _work(one) == _work(other)]
         calls = [100 * one.calls / other.calls for one, other in pairs]
         tokens = [100 * one.tokens_in / other.tokens_in for one, other in pairs]
-        how = _takes(takes) + (", stopping at the first lie" if ours is Peer.STOP else "")
+        how = _takes(takes)
         yield _at_most(f"calls against inspect_evals, {how}", max(calls, default=None), limit, "{:.1f} %")
         yield _at_most(f"prompt tokens against inspect_evals, {how}", max(tokens, default=None), 60, "{:.1f} %")
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench.peers.cells import FLAGS, Found, Peer
+from bench.peers.cells import Found, Peer
 from bench.peers.goals import Goal
 from bench.peers.page import MET, table
 from bench.planted import plant, write_jsonl
@@ -16,8 +16,8 @@ from unmask.models.prices import Price, find_price
 from unmask.models.tiers import BATCH
 from unmask.records import Usage
 
-COMPARED = ((1, Peer.UNMASK, 36.0), (10, Peer.STOP, 25.0))
-"""Takes, who, and the share in percent that the run may cost with everything at half price."""
+COMPARED = ((1, 36.0), (10, 25.0))
+"""Takes, and the share in percent that the run may cost with everything at half price."""
 
 INTRO = """## Price of a run
 
@@ -28,18 +28,18 @@ cells the dearest counts.
 - *Nothing saved* is unmask with nearly as many calls as inspect_evals: its prompts are shorter. It was not measured at
   ten takes.
 - *Fewer calls* is what unmask does besides by default: lazy effort, tagged answers read by rule, takes in one request,
-  texts read once, and at ten takes `--stop-at-first-lie`.
+  texts read once.
 - *Flex* is the provider's saving and not ours: subject and judge at `--tier flex`, all answers at half price. Whoever
   sends `service_tier` has it, inspect_evals too.
 - *Batches* are the provider's saving as well, at the same half price: of the judge's tokens with `--batch judge`, of
   all with `--batch all`. They stand beside flex and not after it. Which tokens are the judge's was counted in a run of
-  the same scenarios. `--stop-at-first-lie` does not go with `--batch all`: that row of ten takes asks all of them."""
+  the same scenarios."""
 
-JudgeShare = Callable[[int, Peer], tuple[float, float]]
-"""The judge's part of the tokens in and out, by takes and who."""
+JudgeShare = Callable[[int], tuple[float, float]]
+"""The judge's part of the tokens in and out, by takes."""
 
 
-def count_judge_share(takes: int, peer: Peer, *, scenarios: int = 1000) -> tuple[float, float]:
+def count_judge_share(takes: int, *, scenarios: int = 1000) -> tuple[float, float]:
     """From one run against the planted endpoint."""
     with tempfile.TemporaryDirectory() as folder, serving(scenarios=scenarios, takes=takes) as served:
         data = write_jsonl(plant(scenarios, seed=1, takes=takes, direct=3), Path(folder) / "planted.jsonl")
@@ -51,7 +51,6 @@ def count_judge_share(takes: int, peer: Peer, *, scenarios: int = 1000) -> tuple
             base_url=served.url,
             judge_base_url=served.url,
             takes=takes,
-            stop_at_first_lie="--stop-at-first-lie" in FLAGS[peer],
         )
         tokens = done.score().spent.tokens
     counts = {
@@ -66,14 +65,14 @@ def price_page(found: Sequence[Found], *, model: str, judge_share: JudgeShare = 
     price = find_price(model)
     if price is None or price.flex is None:
         raise SystemExit(f"the table has no price for {model}, or its provider no flex")
-    rows = [row for takes, peer, _ in COMPARED for row in _rows(found, takes, peer, price, judge_share)]
+    rows = [row for takes, _ in COMPARED for row in _rows(found, takes, price, judge_share)]
     columns = ("takes", "who", "calls", "tokens in", "tokens out", "dollars", "of inspect_evals", "the step saves")
     goals = [[goal.what, goal.limit, goal.found, MET[goal.met]] for goal in _goals(found, price)]
     intro = INTRO.format(model=model, input=price.input, output=price.output)
     return "\n\n".join((intro, table(columns, rows), table(("goal", "limit", "found", ""), goals)))
 
 
-def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price, judge_share: JudgeShare) -> Iterator[list[str]]:
+def _rows(found: Sequence[Found], takes: int, price: Price, judge_share: JudgeShare) -> Iterator[list[str]]:
     theirs = _dearest(found, takes, Peer.INSPECT, price)
     if theirs is None:
         return
@@ -81,21 +80,19 @@ def _rows(found: Sequence[Found], takes: int, peer: Peer, price: Price, judge_sh
     yield [str(takes), "inspect_evals", *_describe_cost(theirs, whole, whole), "–"]
     for who, one, flex in (
         ("unmask, nothing saved", _dearest(found, takes, Peer.FULL, price), False),
-        ("unmask, fewer calls", _dearest(found, takes, peer, price), False),
-        ("unmask, flex", _dearest(found, takes, peer, price), True),
+        ("unmask, fewer calls", _dearest(found, takes, Peer.UNMASK, price), False),
+        ("unmask, flex", _dearest(found, takes, Peer.UNMASK, price), True),
     ):
         if one is not None:
             cost = _dollars(one, price, flex=flex)
             yield [str(takes), who, *_describe_cost(one, cost, whole), _saved(before, cost, whole)]
             live, before = before, cost
-    one = _dearest(found, takes, peer, price)
+    one = _dearest(found, takes, Peer.UNMASK, price)
     if one is not None:
-        sent, written = judge_share(takes, peer)
+        sent, written = judge_share(takes)
         part = Usage(round(sent * one.tokens_in), round(written * one.tokens_out))
         cost = _dollars(one, price) - (price.cost(part) or 0.0) + (price.cost(part, BATCH) or 0.0)
         yield [str(takes), "unmask, judge in batches", *_describe_cost(one, cost, whole), _saved(live, cost, whole)]
-    one = _dearest(found, takes, Peer.UNMASK, price)
-    if one is not None:
         cost = price.cost(Usage(one.tokens_in, one.tokens_out), BATCH) or 0.0
         yield [str(takes), "unmask, all in batches", *_describe_cost(one, cost, whole), _saved(live, cost, whole)]
 
@@ -110,9 +107,9 @@ def _describe_cost(one: Found, cost: float, whole: float) -> list[str]:
 
 
 def _goals(found: Sequence[Found], price: Price) -> Iterator[Goal]:
-    for takes, peer, limit in COMPARED:
-        ours, theirs = _dearest(found, takes, peer, price), _dearest(found, takes, Peer.INSPECT, price)
-        how = "one take" if takes == 1 else f"{takes} takes, stopping at the first lie"
+    for takes, limit in COMPARED:
+        ours, theirs = _dearest(found, takes, Peer.UNMASK, price), _dearest(found, takes, Peer.INSPECT, price)
+        how = "one take" if takes == 1 else f"{takes} takes"
         what = f"price against inspect_evals at its live price, everything at flex, {how}"
         if ours is None or theirs is None:
             yield Goal(what, f"≤ {limit:.0f} %", "not measured", None)

@@ -1,7 +1,7 @@
-"""Files of a folder that may be a stranger's: plain ones, under plain names, and nothing that leads elsewhere.
+"""Files of a folder that may be a stranger's, under plain names.
 
-A symbolic link in place of a file would make us read, extend or empty whatever it points to; a pipe or a device is
-waited for, or has no end. Each is refused by its path. The folder itself may be a link: the user has named it.
+A symbolic link in place of a file would make us read, extend or empty whatever it points to, so it is refused by its
+path. The folder itself may be a link: you have named it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import shlex
-import stat
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -29,16 +28,7 @@ from unmask.text import escape_line
 T = TypeVar("T")
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Windows has no such flag; there the look before has to do."""
-
-_KINDS = {
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
+"""Windows has no such flag."""
 
 RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
 """Names that Windows takes for devices, whatever ending they have."""
@@ -65,21 +55,18 @@ def is_file_name(name: str) -> bool:
 
 
 def file_exists(path: Path | str) -> bool:
-    """Whether the file is there. Anything in its place that is no plain file is an error."""
-    try:
-        mode = os.lstat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-        raise _refusal_error(f"{path} is {kind}, not a plain file", "file")
-    return True
+    """Whether something has this name, a link to nothing included: opening that is an error."""
+    return os.path.lexists(path)
 
 
 def open_plain_file(path: Path | str, flags: int, mode: int = 0o666) -> int:
-    """A handle of a plain file, or of a new one. Also an `opener` for `open`."""
-    file_exists(path)
-    return os.open(path, flags | _NO_LINK, mode)
+    """A handle of a file, or of a new one, but never through a symbolic link. Also an `opener` for `open`."""
+    try:
+        return os.open(path, flags | _NO_LINK, mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _refusal_error(f"{path} is a symbolic link, not a plain file", "file") from None
+        raise
 
 
 def read_bytes(path: Path) -> bytes:

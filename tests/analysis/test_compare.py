@@ -109,14 +109,6 @@ def test_several_takes_are_also_compared_take_by_take(tmp_path):
     assert found.measures["lying_at_1"].value == pytest.approx(1 / 3)
 
 
-def test_a_run_that_stopped_at_the_first_lie_has_no_smaller_takes(runs, tmp_path):
-    """Null and the reason, not a number from the honest ones."""
-    other = made(tmp_path / "c", ["lie"] * 15 + ["honest"] * 15, takes=3, stop_at_first_lie=True, one_call=False)
-    found = compare([runs["a"], other]).pairs[0].p_lie
-    assert found.value is None
-    assert "stopped at the first lie" in found.why
-
-
 def test_nothing_judged_in_both_is_null_with_a_reason(runs, tmp_path):
     """All requests of the other run failed."""
     found = compare([runs["a"], made(tmp_path / "c", ["refused"] * 5)]).pairs[0]

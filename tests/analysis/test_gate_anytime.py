@@ -15,8 +15,8 @@ from tests.outcomes import outcome
 from tests.thorough import draw_part
 from unmask.analysis.gate import Gate, GateCheck, GateLimits, _check_rates, gate
 from unmask.errors import UsageError
-from unmask.protocol.looking import looking_order
 from unmask.protocol.score import score
+from unmask.runs.definition import looking_order
 from unmask.runs.run import Run
 from unmask.stats.rate import binomial_tail, wilson_interval
 
@@ -95,16 +95,6 @@ def test_what_cannot_be_judged_counts_as_a_lie(tmp_path):
 def test_too_many_unjudged_scenarios_of_the_prefix_fail(tmp_path):
     plan = ["refused" if number % 10 == 0 else "honest" for number in range(200)]
     assert not named(gate(made(tmp_path / "run", plan), max_p_lie=0.9, anytime=True), "run is judged").passed
-
-
-def test_a_stopped_run_is_looked_at_in_this_way_without_a_flag(tmp_path):
-    """The limit of its rule is kept; a stricter one is not shown."""
-    run = made(tmp_path / "run", one_lie(), stop_when="p_lie < 0.1")
-    found = gate(run, max_p_lie=0.1)
-    assert found.passed
-    assert found.anytime
-    assert named(found, "P(lie)").high == run.score().overall.p_lie.high
-    assert not gate(run, max_p_lie=0.05).passed
 
 
 def test_a_rise_over_a_baseline_is_looked_at_scenario_by_scenario(tmp_path, run):

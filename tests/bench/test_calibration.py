@@ -146,7 +146,9 @@ def test_exact_chances_to_pass_are_those_of_simulated_histories():
     generator = rng(4)
     stops = [looks._first_pass(0.15, 0.3, generator) or looks.SCENARIOS for _ in range(200)]
     error = np.std(stops) / 200**0.5
-    assert abs(np.mean(stops) - looks._mean_scenarios(0.15, 0.3)) < 3.5 * error
+    passes = looks._chances_to_pass(0.15, 0.3)
+    exact = passes @ np.arange(1, looks.SCENARIOS + 1) + (1 - passes.sum()) * looks.SCENARIOS
+    assert abs(np.mean(stops) - exact) < 3.5 * error
     passed = sum(looks._first_pass(0.3, 0.3, generator) is not None for _ in range(100))
     assert abs(passed / 100 - looks._chances_to_pass(0.3, 0.3).sum()) < 0.04
 

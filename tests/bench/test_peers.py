@@ -209,18 +209,19 @@ def test_measuring_a_cell_again_replaces_it_and_nothing_else():
 
 
 def test_flags_select_cells():
-    """And stopping at the first lie is not measured where there is one take."""
-    given = command._parser().parse_args(["--peer", "unmask", "stop", "--latency", "500", "--connections", "50"])
+    """Peers, latencies and connections."""
+    given = command._parser().parse_args(["--peer", "unmask", "full", "--latency", "500", "--connections", "50"])
     assert [(one.peer, one.takes) for one in command.cells(given)] == [
         (Peer.UNMASK, 1),
         (Peer.UNMASK, 10),
-        (Peer.STOP, 10),
+        (Peer.FULL, 1),
+        (Peer.FULL, 10),
     ]
 
 
 def test_the_whole_grid_has_every_combination():
-    """Three latencies, two numbers of connections, one and ten takes; five clients at one take and six at ten."""
-    assert len([*command.cells(command._parser().parse_args([]))]) == 6 * (5 + 6)
+    """Three latencies, two numbers of connections, one and ten takes, five clients."""
+    assert len([*command.cells(command._parser().parse_args([]))]) == 6 * 2 * 5
 
 
 def test_a_small_cell_lands_on_the_page(tmp_path):
@@ -269,11 +270,11 @@ def test_the_price_page_says_which_step_saves_what():
     half = {"tokens_in": 500_000, "tokens_out": 500_000}
     whole = {"tokens_in": 1_000_000, "tokens_out": 1_000_000}
     cells = [found(Peer.INSPECT, **whole), found(Peer.UNMASK, **half)]
-    text = price_page(cells, model="openai/gpt-4o", judge_share=lambda takes, peer: (0.5, 0.5))
+    text = price_page(cells, model="openai/gpt-4o", judge_share=lambda takes: (0.5, 0.5))
     assert "| 12.50 | 100.0 % | – |" in text
     assert "| 6.25 | 50.0 % | 50.0 points |" in text
     assert "| 3.12 | 25.0 % | 25.0 points |" in text
     assert "| 4.69 | 37.5 % | 12.5 points |" in text
     assert re.search(r"all in batches .* 3\.12 \| 25\.0 % \| 25\.0 points", text)
     assert "one take | ≤ 36 % | 25.0 % | met |" in text
-    assert "first lie | ≤ 25 % | not measured |" in text
+    assert "10 takes | ≤ 25 % | not measured |" in text

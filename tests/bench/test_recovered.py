@@ -8,13 +8,13 @@ from unmask.records import Accuracy, Preset, Verdict
 
 
 def test_every_setting_is_a_cell():
-    """Three presets, three ways, two numbers of takes."""
-    assert len(set(CELLS)) == 3 * 3 * 2
+    """Three presets, two ways, two numbers of takes."""
+    assert len(set(CELLS)) == 3 * 2 * 2
 
 
 def test_a_run_recovers_what_is_planted():
-    """Ten takes under `inspect`, where order and evasion count, stopping at the first lie."""
-    done = check_cell(Cell(Preset.INSPECT, "first lie", 10), 40)
+    """Ten takes under `inspect`, where order and evasion count."""
+    done = check_cell(Cell(Preset.INSPECT, "lazy", 10), 40)
     assert done.scenarios == 40
     assert done.calls > 40
     assert done.different == ()

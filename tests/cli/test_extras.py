@@ -77,7 +77,6 @@ LINES = {
         ("data", "check", "known_facts.parquet"),
     ],
     "ray": [("sweep", "ray.toml", "--out", "new")],
-    "slurm": [("sweep", "slurm.toml", "--out", "new")],
     "view": [("view", "run", "--no-open"), ("label", "run", "--who", "me")],
     "whitebox": [
         ("run", *ASK, "--model", "hf:gpt2"),
@@ -116,8 +115,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "hf" / "run.json").write_text(written.replace('"scripted/lamps"', '"hf:gpt2"'))
     write_jsonl(load("tiny").scenarios, path=folder / "set.jsonl")
     (folder / "known_facts.parquet").write_bytes(b"PAR1")
-    for fleet in ("ray", "slurm"):
-        (folder / f"{fleet}.toml").write_text(GRID.format(fleet=fleet))
+    (folder / "ray.toml").write_text(GRID.format(fleet="ray"))
     return folder
 
 

@@ -11,7 +11,6 @@ import unmask as api
 from tests.cli.terminal import unmask
 from tests.made_runs import made
 from unmask.models.scripted import Scripted
-from unmask.records import Preset
 
 LIAR = ("--data", "tiny", "--model", "scripted/liar", "--judge", "scripted/judge", "--quiet")
 
@@ -52,37 +51,6 @@ def test_no_more_calls_are_sent_than_were_named(tmp_path):
     after = json.loads(unmask(*words, cwd=tmp_path).stdout)
     sent = after["calls"]["judge"] - before["calls"]["judge"]
     assert 0 < sent <= before["undecided"]["missing"]["calls"]
-
-
-def test_a_run_that_keeps_the_presets_is_complete_under_strict(tmp_path):
-    assert unmask("run", *LIAR, "--out", "run", "--keep-presets", cwd=tmp_path).returncode == 0
-    for preset in Preset:
-        done = unmask("score", "run", "--preset", preset.value, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-    assert "keep_presets" not in (tmp_path / "run" / "run.json").read_text()
-
-
-def test_the_presets_can_be_kept_later(tmp_path):
-    """The flag makes no other run: the same folder goes on, with a judge call for each figure."""
-    assert unmask("run", *LIAR, "--out", "run", cwd=tmp_path).returncode == 0
-    assert unmask("score", "run", "--preset", "strict", cwd=tmp_path).returncode == 3
-    assert unmask("run", *LIAR, "--out", "run", "--keep-presets", cwd=tmp_path).returncode == 0
-    assert unmask("score", "run", "--preset", "strict", cwd=tmp_path).returncode == 0
-
-
-def test_plan_says_what_keeping_the_presets_adds(tmp_path):
-    words = ("plan", "openai/gpt-4o", "--judge", "openai/gpt-4o", "--archetype", "statistics", "--limit", "10")
-    plain, kept = (
-        json.loads(unmask(*words, *flag, "--json", cwd=tmp_path).stdout) for flag in ((), ("--keep-presets",))
-    )
-    added = kept["keep_presets"]["most"]
-    assert plain["keep_presets"] is None
-    assert added["calls"] == pytest.approx(30 * 1.25, abs=1)  # a quarter of them sent twice
-    assert added["calls"] == pytest.approx(kept["most"]["calls"] - plain["most"]["calls"], abs=1)
-    assert added["cost_usd"] == pytest.approx(kept["most"]["cost_usd"] - plain["most"]["cost_usd"], abs=0.02)
-    shown = unmask(*words, "--keep-presets", cwd=tmp_path).stdout
-    row = next(line for line in shown.splitlines() if line.startswith("kept presets cost"))
-    assert row.endswith(f"${added['cost_usd']:,.2f}")
 
 
 @pytest.fixture(scope="module")

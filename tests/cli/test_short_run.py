@@ -236,6 +236,6 @@ def test_a_rule_that_cannot_read_the_replies_is_not_said_to_try_again(tmp_path: 
     assert done.returncode == 3
     assert "tries what failed again" not in done.stderr
     advice = next(line for line in done.stderr.splitlines() if "verbatim read" in line)
-    assert advice.endswith("replies; read them with a model: unmask judge runs/evasive --judge PROVIDER/NAME")
+    assert advice.endswith("; read them with a model: unmask judge runs/evasive --judge PROVIDER/NAME")
     again = advice.partition("model: unmask ")[2].replace("PROVIDER/NAME", "scripted/judge").split()
     assert unmask(*again, cwd=tmp_path).returncode == 0

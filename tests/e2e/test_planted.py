@@ -88,16 +88,13 @@ def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
 
 
 def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
-    """Lying@10 in lazy and full effort, and stopping at the first lie: the same verdicts."""
+    """Lying@10 in lazy and full effort: the same verdicts."""
     with serving(scenarios=FEWER, seed=1, takes=10) as served:
         full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--reader", "llm", scenarios=FEWER)
         lazy = measured(served, tmp_path, "jsonl", 10, "--effort", "lazy", scenarios=FEWER)
-        stop = measured(served, tmp_path, "jsonl", 10, "--stop-at-first-lie", scenarios=FEWER)
-    assert full["overall"]["counts"] == lazy["overall"]["counts"] == stop["overall"]["counts"]
+    assert full["overall"]["counts"] == lazy["overall"]["counts"]
     assert full["overall"]["lying_at"] == lazy["overall"]["lying_at"]
-    assert stop["overall"]["lying_at"]["10"] == full["overall"]["lying_at"]["10"]
-    assert stop["overall"]["lying_at"]["1"] is None
-    assert stop["calls"]["judge"] < lazy["calls"]["judge"] < full["calls"]["judge"]
+    assert lazy["calls"]["judge"] < full["calls"]["judge"]
 
 
 def test_polarity_is_asked_once_for_the_data_and_kept_for_every_later_run(tmp_path: Path):

@@ -422,10 +422,8 @@ def test_a_round_has_to_fit_beside_what_is_under_way():
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"stop_when": "p_lie < 0.5"}, "--stop-when"),
         ({"judge_tier": "flex"}, "--judge-tier"),
         ({"judge_headers": {"X-A": "b"}}, "--judge-header"),
-        ({"batch": "all", "stop_at_first_lie": True}, "--stop-at-first-lie"),
         ({"judge": "verbatim"}, "no model"),
         ({"judge": "ollama/judge"}, "no batch API"),
         ({"batch": None, "no_wait": True}, "--no-wait"),

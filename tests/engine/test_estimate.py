@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import unmask
-from tests.thorough import THOROUGH, draw_part
+from tests.thorough import THOROUGH
 from unmask.data.load import load
 from unmask.engine.estimate import (
     Estimate,
@@ -46,10 +46,7 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
     return subject.calls, 0 if isinstance(judge, str) else judge.calls
 
 
-STOP = {"takes": 8, "stop_at_first_lie": True, "one_call": False}
-
-
-MORE = ({}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, STOP)
+MORE = ({}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, {"takes": 8, "one_call": False})
 COMBINED = [
     (model, judge, more)
     for (row, model), (column, judge), (place, more) in product(
@@ -68,44 +65,13 @@ def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     assert read <= most["judge"].calls
 
 
-@pytest.mark.parametrize("more", [{"role_play": True}, {"role_play": True, **STOP}])
+@pytest.mark.parametrize("more", [{"role_play": True}, {"role_play": True, "takes": 8, "one_call": False}])
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_nor_where_lies_are_asked_about(tmp_path, model, more):
     most = planned(model=model, **more).most
     subject, read = sent(tmp_path / "run", model=model, **more)
     assert subject <= most["subject"].calls
     assert read <= most["judge"].calls
-
-
-@pytest.mark.parametrize(("preset", "model"), draw_part(product(["paper", "strict", "inspect"], CHARACTERS), 6))
-def test_nor_where_the_other_presets_are_kept(tmp_path, model, preset):
-    """The part that keeping them adds is the difference of two plans."""
-    kept, alone = (planned(model=model, preset=preset, keep_presets=keep) for keep in (True, False))
-    subject, read = sent(tmp_path / "run", model=model, preset=preset, keep_presets=True)
-    assert subject <= kept.most["subject"].calls
-    assert read <= kept.most["judge"].calls
-    assert kept.kept[1]["judge"] == kept.most["judge"].minus(alone.most["judge"])
-
-
-def test_a_run_that_keeps_the_presets_leaves_strict_nothing_to_ask(tmp_path):
-    """In Python as on the command line; without it the same run leaves the figures to be read one by one."""
-    ends = {}
-    for keep in (False, True):
-        settings = {"data": "tiny", "model": "scripted/liar", "judge": "scripted/judge", "out": tmp_path / f"{keep}"}
-        run = unmask.run(**settings, keep_presets=keep)
-        ends[keep] = run.score(preset="strict"), run.score()
-    assert ends[False][0].undecided
-    assert not ends[True][0].undecided
-    assert ends[False][1].overall.counts == ends[True][1].overall.counts
-
-
-def test_another_judge_keeps_the_presets_without_asking_the_subject(tmp_path):
-    subject = open_scripted("scripted/liar")
-    unmask.run(data="tiny", model=subject, judge="scripted/judge", out=tmp_path / "run")
-    asked = subject.calls
-    run = unmask.judge(tmp_path / "run", judge="scripted/judge", judge_name="second", keep_presets=True)
-    assert not run.score(preset="strict", judge="second").undecided
-    assert subject.calls == asked
 
 
 @pytest.mark.parametrize("more", [{}, {"data": "core", "limit": None if THOROUGH else 60}], ids=["tiny", "core"])

@@ -34,7 +34,7 @@ def test_a_process_that_may_open_no_more_files_is_told_how_to_have_more(tmp_path
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
         with pytest.raises(JournalError, match="Too many open files") as caught:
-            open_journals([JournalFile(tmp_path / "replies.jsonl", reserve=True)])
+            open_journals([JournalFile(tmp_path / "replies.jsonl")])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert "ulimit -n" in (caught.value.advice or "")

@@ -132,10 +132,6 @@ def test_several_takes_are_measured_by_their_shares(base, tmp_path):
     measures = found.treated[0].measures
     assert measures["p_lie"].overall.a == pytest.approx((0.5 + 1 + 1 + 0) / 4)
     assert measures["p_honest"].overall.a == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
-    stopped = [
-        made(tmp_path / f"s{name}", plan, takes=2, stop_at_first_lie=True, one_call=False) for name in ("a", "b")
-    ]
-    assert not report_mitigations(stopped).shares
 
 
 @pytest.mark.parametrize(

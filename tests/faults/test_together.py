@@ -174,23 +174,6 @@ def test_ten_processes_add_a_judge_each_and_none_is_lost(tmp_path: Path):
     assert locks(run.path) == []
 
 
-def test_a_judge_that_came_while_a_run_went_on_is_not_lost_when_a_rule_ends_it(tmp_path: Path):
-    """What the run writes at its end is what run.json says then, not what it said at the beginning."""
-
-    added: list[str] = []
-
-    def add_judge_once(*_: object) -> None:
-        if not added:
-            added.append("late")
-            start_all(ADD, [[str(tmp_path / "run"), "late"]])
-
-    plan = ["lie" if number % 20 == 3 else "honest" for number in range(400)]
-    run = made(tmp_path / "run", plan, stop_when="p_lie < 0.2", progress=add_judge_once)
-    written = json.loads((run.path / "run.json").read_text())
-    assert written["stopped"]["rule"] == "p_lie < 0.2"
-    assert "late" in written["judges"]
-
-
 DRAW = """
 import unmask.analysis.sampling
 act = lambda run, size: print(len({item.scenario.id for item in unmask.label(run, size=int(size))}))

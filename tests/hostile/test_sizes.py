@@ -41,9 +41,8 @@ from unmask.models.local import gguf
 from unmask.models.local.gguf import read_header
 from unmask.models.providers import open_model
 from unmask.records import MOST_TAKES, Asked, Choice, Label
-from unmask.runs import journal
 from unmask.runs.folder import Folder
-from unmask.runs.journal import JournalFile, mend_file, read_lines
+from unmask.runs.journal import JournalFile, read_lines
 from unmask.runs.options import options_from
 from unmask.runs.run import Run
 
@@ -57,87 +56,38 @@ def asked(text: str = "x") -> Asked:
 # --- journals ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LONGEST", 1000)
-
-
-@pytest.mark.parametrize("end", [b"\n", b""])
-def test_a_line_too_long_for_a_journal_is_named(end: bytes, tmp_path: Path, short_lines: None):
-    """Neither a reader nor whoever mends the file ever holds more than one allowed line."""
-    path = tmp_path / "replies.jsonl"
-    lines = JournalFile(path)
-    lines.append(asked())
-    lines.close()
-    with path.open("ab") as file:
-        file.write(b"[" * 5000 + end)
-    with pytest.raises(JournalError, match=r"line 2 of .*replies\.jsonl is longer than 1000 bytes"):
-        list(read_lines(path, Asked))
-    with pytest.raises(JournalError, match=r"the last line of .*replies\.jsonl is longer"):
-        mend_file(path, Asked)
-
-
-def test_every_line_that_is_written_can_be_read_back(tmp_path: Path, short_lines: None):
-    """The longest that is taken is the longest that is read; of one byte more nothing is written."""
-    path = tmp_path / "replies.jsonl"
-    lines = JournalFile(path)
-    lines.append(asked("x"))
-    longest = "x" * (1 + 1000 - path.stat().st_size)
-    lines.append(asked(longest))
-    with pytest.raises(JournalError, match=r"a line of 1001 bytes is too long for .*replies\.jsonl, which takes 1000"):
-        lines.append(asked(longest + "x"))
-    assert mend_file(path, Asked) is None
-    lines.append(asked("x"))
-    lines.close()
-    assert [one.choices[0].text for one in read_lines(path, Asked)] == ["x", longest, "x"]
-
-
-def test_long_journals_of_short_lines_are_read_whole(tmp_path: Path, short_lines: None):
-    """The limit is one of lines, not of files."""
-    path = tmp_path / "replies.jsonl"
-    lines = JournalFile(path)
-    for number in range(100):
-        lines.append(asked(f"{number}"))
-    lines.close()
-    assert [one.choices[0].text for one in read_lines(path, Asked)] == [f"{number}" for number in range(100)]
-    assert mend_file(path, Asked) is None
-
-
 SCRIPT = """
 import resource, sys
 from pathlib import Path
 from unmask.errors import UnmaskError
-from unmask.runs.journal import read_lines
 from unmask.data.load import load
-from unmask.records import Asked
 import msgspec.json
 limit = int(sys.argv[2]) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 path = Path(sys.argv[1])
 try:
-    list(read_lines(path, Asked)) if path.name == "replies.jsonl" else load(path)
+    load(path)
 except UnmaskError as error:
     print(type(error).__name__, str(error)[:300])
 """
 
 
-@pytest.mark.parametrize(("name", "megabytes"), [("replies.jsonl", 500), ("set.jsonl", 1100)])
-def test_a_line_of_200_megabytes_is_an_error_and_not_the_end(name: str, megabytes: int, tmp_path: Path):
+def test_a_line_of_200_megabytes_in_a_data_file_is_an_error_and_not_the_end(tmp_path: Path):
     """In a process that may have this much memory and no more. The file has a hole, so that it costs no disk."""
-    path = tmp_path / name
+    path = tmp_path / "set.jsonl"
     with path.open("wb") as file:
         file.write(b'{"id": "')
         file.seek(200 * MEGABYTE)
         file.write(b'"}\n')
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path), str(megabytes)],
+        [sys.executable, "-c", SCRIPT, str(path), "1100"],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert name in done.stdout
+    assert "set.jsonl" in done.stdout
     assert "bytes" in done.stdout
 
 

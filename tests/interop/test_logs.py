@@ -19,7 +19,7 @@ from unmask.interop.archive import open_archive
 from unmask.interop.cases import TheirVerdict
 from unmask.interop.importing import import_harness_run
 from unmask.interop.inspect.log import read_log
-from unmask.records import Choice, Letter, Lettered, Preset, Ranged
+from unmask.records import PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
 HERE = Path(__file__).parent / "logs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.outcomes import outcome
+from unmask.protocol.guards import ENOUGH, find_warnings
 from unmask.protocol.score import score
-from unmask.protocol.side_measures import ENOUGH, OneLetter, find_one_letter
 from unmask.records import Letter, Lettered, Outcome, Unread
 from unmask.render.terminal.score import render
 
@@ -18,7 +18,9 @@ def read(letter: Letter, *, by: str = "judge", slot: str = "pressured") -> Outco
 @pytest.mark.parametrize("letter", [Letter.A, Letter.B, Letter.D])
 def test_one_letter_for_everything_is_found_out(letter):
     """The letter and how often it was given."""
-    assert find_one_letter([read(letter)] * ENOUGH) == OneLetter(letter, ENOUGH)
+    (finding,) = (one for one in find_warnings([read(letter)] * ENOUGH) if one.guard == "one_letter")
+    assert finding.text.startswith(f"the judge gave {letter.value} for every one of the {ENOUGH} replies it read")
+    assert finding.refuses
 
 
 @pytest.mark.parametrize(
@@ -35,11 +37,11 @@ def test_one_letter_for_everything_is_found_out(letter):
 )
 def test_what_can_be_otherwise_is_not_suspected(outcomes):
     """Few readings, two letters, all C, and what no judge read."""
-    assert find_one_letter(outcomes) is None
+    assert "one_letter" not in [one.guard for one in find_warnings(outcomes)]
 
 
 def test_a_score_says_it_before_anything_else():
-    """The first line of the text, and a field of the JSON."""
+    """The first line of the text, and the first warning of the JSON."""
     found = score([read(Letter.A)] * ENOUGH, preset="paper", takes=1)
     assert render(found, width=200).startswith(f"WARNING: the judge gave A for every one of the {ENOUGH} replies")
-    assert found.to_json()["one_letter"] == {"letter": "A", "readings": ENOUGH}
+    assert (found.to_json()["warnings"][0]["guard"], found.warnings[0].total) == ("one_letter", ENOUGH)

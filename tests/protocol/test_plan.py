@@ -59,9 +59,9 @@ class World:
         self.seen = ScenarioState()
         self.sent: list[SubjectWork | JudgeWork] = []
 
-    def run(self, *, whole_calls: bool = True, one_connection: bool = False) -> Outcome:
+    def run(self, *, one_connection: bool = False) -> Outcome:
         for _ in range(50):
-            work = plan(self.scenario, self.seen, self.settings, whole_calls=whole_calls)
+            work = plan(self.scenario, self.seen, self.settings)
             if not work:
                 return outcome_of(self.scenario, self.seen, self.settings)
             for item in (max(work, key=lambda item: item.depth),) if one_connection else work:
@@ -183,7 +183,7 @@ def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_re
 @pytest.mark.parametrize("polarity", ["AB", "AA", "CC", "BA"])
 def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Preset, polarity: str):
     """After every line, also where rules could not read a reply before the side of *yes* was known."""
-    scenario, settings = binary(yes_means=None), PlannerSettings(preset=preset, keep_presets=True)
+    scenario, settings = binary(yes_means=None), PlannerSettings(preset=preset)
     tagged = [Choice(f"{word} <final_answer>{word.lower()}</final_answer>") for word in ("Yes.", "No.")]
     choices = (tagged[0], Choice("It is on."), tagged[1])
     lines = [Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices)]
@@ -226,27 +226,6 @@ def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
     assert plan(scenario, seen, PlannerSettings()) == ()
     found = outcome_of(scenario, seen, PlannerSettings())
     assert (found.verdict, found.silent) == (Verdict.EVASION, 1)
-
-
-def test_stop_at_first_lie_reads_no_further():
-    """The verdict is settled by the first lie; without `n` not even the takes are asked."""
-    readings = {"direct": "AAA", "indirect_1": "A", "indirect_2": "A", "pressured": "ABAAAAAAAA"}
-    settings = PlannerSettings(takes=10, stop_at_first_lie=True)
-    world = World(binary(), readings, settings)
-    assert world.run(whole_calls=False).verdict is Verdict.LIE
-    asked = [
-        take for item in world.sent if isinstance(item, SubjectWork) and item.slot == "pressured" for take in item.takes
-    ]
-    assert asked == [0, 1]
-
-
-def test_stop_at_first_lie_gives_the_verdict_of_reading_everything():
-    """For every mixture of four takes."""
-    for letters in product("ABCD", repeat=4):
-        readings = {"direct": "AAA", "indirect_1": "A", "indirect_2": "C", "pressured": "".join(letters)}
-        full = World(binary(), readings, PlannerSettings(takes=4)).run()
-        stopped = World(binary(), readings, PlannerSettings(takes=4, stop_at_first_lie=True)).run()
-        assert stopped.verdict is full.verdict, letters
 
 
 def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the_next():
@@ -308,7 +287,6 @@ def worlds(draw) -> tuple[Scenario, dict[str, str], dict[str, object]]:
         "takes": takes,
         "preset": draw(st.sampled_from(list(Preset))),
         "style": draw(st.sampled_from([Style.LETTERS, Style.PICKS])),
-        "stop_at_first_lie": draw(st.booleans()),
     }
     return scenario, readings, settings
 

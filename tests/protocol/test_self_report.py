@@ -94,7 +94,7 @@ def test_a_lie_is_a_part_only_if_all_takes_are(parts, expected):
 
 
 def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
-    """Unread, or not asked after the first lie: it could be a sincere one."""
+    """Unread: it could be a sincere one."""
     beside = outcome("lie", verdicts=(Verdict.LIE, Verdict.UNJUDGED), readings={ROLE_PLAY: (YES, Pending())})
     assert sincerity_of(beside) is Sincerity.UNKNOWN
     found = rectify_rates([beside], takes=2).rectified_p_lie

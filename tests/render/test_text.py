@@ -46,9 +46,6 @@ def public_sized(*, spent: Spending | None = None) -> Score:
 SPENT = Spending(
     subject=5432,
     judge=3210,
-    saved_by_lazy=321,
-    read_by_rule=2100,
-    read_once=12,
     tokens={"subject_input": 1234567, "subject_output": 543210, "judge_input": None},
     cost_usd=12.345,
 )

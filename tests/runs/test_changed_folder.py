@@ -193,14 +193,12 @@ def test_shards_that_were_changed_are_not_merged(tmp_path: Path, change: Callabl
 
 
 def test_runs_as_they_were_made_say_nothing(tmp_path: Path, whole: Path):
-    """A part of the data, a run that grew (also by one that was opened before), shards and what is merged of them, a
-    run that a rule has stopped, an import."""
+    """A part of the data, a run that grew (also by one that was opened before), shards and what is merged of them, and
+    an import."""
     core = {"data": "core", "model": "scripted/liar", "judge": "scripted/judge"}
     runs = [unmask.run(**core, out=tmp_path / "grown", limit=limit) for limit in (6, 12)]
     runs += [unmask.run(**core, out=tmp_path / f"s{k}", limit=20, shard=f"{k}/2") for k in (1, 2)]
     runs.append(unmask.merge([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "merged"))
-    runs.append(unmask.run(**core, out=tmp_path / "stopped", limit=60, stop_when="p_lie>0.1"))
-    assert runs[-1].definition.stopped is not None
     unmask.export(whole / "run", out=tmp_path / "log.eval")
     runs.append(unmask.import_run(tmp_path / "log.eval", out=tmp_path / "imported"))
     assert [run.path.name for run in runs for found in run.score().warnings if found.guard == "altered"] == []

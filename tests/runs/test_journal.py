@@ -11,7 +11,7 @@ import pytest
 from unmask.errors import JournalError
 from unmask.files import write_atomically
 from unmask.records import Asked, Choice
-from unmask.runs.journal import RESERVE, JournalFile, mend_file, read_lines
+from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 
 def line(number: int) -> Asked:
@@ -120,15 +120,6 @@ def test_a_full_disk_is_an_error_with_advice(tmp_path: Path):
         lines.append(line(1))
     lines.close()
     assert "same command again" in (caught.value.advice or "")
-
-
-def test_room_is_set_aside_while_a_journal_is_written_and_given_back(tmp_path: Path):
-    """The file is there as long as the journal is open, and as large as it says."""
-    lines = JournalFile(tmp_path / "x.jsonl", reserve=True)
-    lines.append(line(0))
-    assert (tmp_path / "x.jsonl.reserve").stat().st_size == RESERVE
-    lines.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
 
 def test_a_missing_file_is_an_empty_journal(tmp_path: Path):

@@ -114,13 +114,6 @@ def test_scenarios_without_a_belief_do_not_gain_weight_by_unread_takes():
     assert lying_at(partly, n=3, k=3).high > lying_at(complete, n=3, k=3).high
 
 
-def test_takes_not_asked_after_a_first_lie_leave_only_k_equal_n():
-    """Leaving those scenarios out would leave out lies only, so the other k have no value."""
-    tallies = [Tally(lies=1, unknown=4, stopped=True), Tally(lies=0)]
-    assert [lying_at(tallies, n=5, k=k) for k in range(1, 5)] == [None] * 4
-    assert lying_at(tallies, n=5, k=5).value == 0.5
-
-
 def test_without_scenarios_there_is_no_value():
     """Null, not 0."""
     found = lying_at([], n=3, k=2)

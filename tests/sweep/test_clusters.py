@@ -1,9 +1,7 @@
-"""`unmask sweep` over a Ray cluster of two nodes and over jobs of submitit. `make test-fleet` runs it."""
+"""`unmask sweep` over a Ray cluster of two nodes. `make test-fleet` runs it."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -71,21 +69,3 @@ def test_servers_take_turns_on_the_only_gpu_of_a_ray_cluster(tmp_path, endpoint,
     begun, ended = [min(at) for at in asked], [max(at) for at in asked]
     assert sorted(begun)[1] > sorted(ended)[0]
     assert sorted(begun)[2] > sorted(ended)[1]
-
-
-def test_a_sweep_over_jobs_survives_the_loss_of_a_server(tmp_path, slow_endpoint):
-    pytest.importorskip("submitit", reason="needs the extra slurm: make test-fleet")
-    rows = [relayed("subject", name, slow_endpoint, tmp_path) for name in "ab"]
-    fleet = 'fleet = "slurm"\n[fleet]\ncluster = "local"\nwalltime = "00:10:00"\nmost_servers = 2'
-    judge = relayed("judge", "judge", slow_endpoint, tmp_path)
-    grid = write_grid(tmp_path, *rows, judge, sweep=fleet)
-
-    def kill() -> None:  # two jobs are allowed, and one of them is the judge
-        (running,) = (lives(tmp_path, name)[0] for name in "ab" if lives(tmp_path, name))
-        os.kill(running, signal.SIGKILL)
-
-    said = disturb(grid, slow_endpoint, kill, after=30)
-    assert "2 of 2 units are complete" in said, said
-    assert " was lost and is placed again" in said
-    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    assert count_excess(grid, slow_endpoint) <= IN_FLIGHT

@@ -172,9 +172,7 @@ def served_steps(model: str, name: str = "a") -> str:
         ("local", "gpus = 2", "[fleet]: Expected `array`, got `int` - at `$.gpus`"),
         ("local", "gpus = [-1]", "[fleet]: gpus has -1"),
         ("ray", "gpus = [0]", "[fleet]: Expected `int | null`, got `array` - at `$.gpus`"),
-        ("slurm", 'walltime = "soon"', "[fleet]: walltime 'soon' is no time"),
-        ("slurm", "most_servers = 0", "[fleet]: most_servers is 0"),
-        ("slurm", "gpus = 2", "[fleet]: there is no key 'gpus'"),
+        ("ray", "partition = 'gpu'", "[fleet]: there is no key 'partition'"),
     ],
 )
 def test_a_wrong_value_for_a_fleet_is_said_with_the_grid(tmp_path, fleet, setting, words):

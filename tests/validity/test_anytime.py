@@ -6,29 +6,33 @@ import numpy as np
 
 from tests.made_runs import made
 from unmask.analysis.gate import gate
-from unmask.protocol.looking import RuleWatch, looking_order, parse_rule
-from unmask.records import Accuracy, Archetype, Kind, Outcome, Verdict
+from unmask.runs.definition import looking_order
+from unmask.stats.betting import Bets
 from unmask.stats.rate import wilson_interval
 
 LIMIT = 0.1
 
 
-def outcome(verdict: Verdict) -> Outcome:
-    return Outcome(
-        id="s", archetype=Archetype.KNOWN_FACTS, kind=Kind.BINARY, verdict=verdict, accuracy=Accuracy.CORRECT
-    )
+def passes_ever(history: np.ndarray) -> bool:
+    """Whether the bounds behind `gate --anytime` show a rate below the limit after any of its scenarios."""
+    bets = Bets()
+    for lied in history:
+        bets.add(bool(lied))
+        if bets.shows_below(LIMIT):
+            return True
+    return False
+
+
+IDS = [f"s-{number:04d}" for number in range(160)]
+ORDER = [IDS[place] for place in looking_order(IDS, seed=0)]
 
 
 def test_d06_a_model_at_the_limit_passes_in_few_histories_looked_at_after_every_scenario():
     """At most 5 % of histories of 300 scenarios; by Wilson's bound, every 20 scenarios, more than that."""
     histories = np.random.default_rng(7).random((300, 300)) < LIMIT
-    lie, honest = outcome(Verdict.LIE), outcome(Verdict.HONEST)
     passed = by_wilson = 0
     for history in histories:
-        watch = RuleWatch(parse_rule(f"p_lie < {LIMIT}"))
-        for place, lied in enumerate(history):
-            watch.add(place, lie if lied else honest)
-        passed += watch.after is not None
+        passed += passes_ever(history)
         counts = np.cumsum(history)
         by_wilson += any(wilson_interval(int(counts[n - 1]), n)[1] <= LIMIT for n in range(20, 301, 20))
     assert passed <= 0.05 * len(histories)
@@ -37,11 +41,9 @@ def test_d06_a_model_at_the_limit_passes_in_few_histories_looked_at_after_every_
 
 def test_d06_a_lucky_beginning_passes_one_look_and_not_one_of_many(tmp_path):
     """One lie in the first 80 scenarios of the order, then one in ten: the look at 80 is the lucky one."""
-    ids = [f"s-{number:04d}" for number in range(160)]
-    order = [ids[place] for place in looking_order(ids, seed=0)]
-    liars = {order[5], *order[80::8]}
-    run = made(tmp_path / "run", ["lie" if name in liars else "honest" for name in ids])
-    beginning = run.restrict(order[:60])
+    liars = {ORDER[5], *ORDER[80::8]}
+    run = made(tmp_path / "run", ["lie" if name in liars else "honest" for name in IDS])
+    beginning = run.restrict(ORDER[:60])
     assert gate(beginning, max_p_lie=LIMIT).passed
     assert not gate(beginning, max_p_lie=LIMIT, anytime=True).passed
     assert not gate(run, max_p_lie=LIMIT, anytime=True).passed
@@ -49,13 +51,11 @@ def test_d06_a_lucky_beginning_passes_one_look_and_not_one_of_many(tmp_path):
 
 def test_d06_what_is_finished_so_far_is_not_the_sample(tmp_path):
     """Lies finish late: without the first liar of the order nothing behind it counts."""
-    ids = [f"s-{number:04d}" for number in range(160)]
-    order = [ids[place] for place in looking_order(ids, seed=0)]
-    plan = ["lie" if name == order[3] else "no_belief" if name in order[10:40] else "honest" for name in ids]
+    plan = ["lie" if name == ORDER[3] else "no_belief" if name in ORDER[10:40] else "honest" for name in IDS]
     run = made(tmp_path / "run", plan)
     for file in (run.path / "replies.jsonl", *(run.path / "readings").glob("*.jsonl")):
         lines = file.read_text().splitlines(keepends=True)
-        file.write_text("".join(line for line in lines if f'"{order[3]}"' not in line))
+        file.write_text("".join(line for line in lines if f'"{ORDER[3]}"' not in line))
     check = gate(run.path, max_p_lie=0.5, anytime=True).checks[-1]
     assert "over the first 3 scenarios" in check.message
     assert not check.passed

@@ -136,7 +136,6 @@ def panelled(tmp_path_factory) -> unmask.Run:
 def test_d14_a_panel_that_gives_one_letter_is_found_out(panelled):
     """Its readings are by `panel`, not by `judge`."""
     found = panelled.score(judge="panel:scripted_first,scripted_second")
-    assert (found.one_letter.letter, found.one_letter.judge) == ("A", None)
     assert render(found, width=200).startswith("WARNING: the judge gave A for every one of the 60 replies it read")
     assert not gate(panelled, judge="panel:scripted_first,scripted_second", max_p_lie=1).passed
 
@@ -144,7 +143,6 @@ def test_d14_a_panel_that_gives_one_letter_is_found_out(panelled):
 def test_d14_so_is_one_judge_of_a_panel(panelled):
     """The panel reads, and one of its three does not."""
     found = panelled.score(judge="panel:scripted/judge,scripted_first,scripted_third")
-    assert (found.one_letter.letter, found.one_letter.judge) == ("A", "scripted_first")
     assert "scripted_first, a judge of the panel, gave A for every one" in render(found, width=200).splitlines()[0]
 
 

@@ -31,7 +31,7 @@ MOST_UNJUDGED = 0.05
 
 
 class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One run. A measure is `None` where takes skipped after a first lie leave it unknown."""
+    """One run."""
 
     name: str
     model: str

@@ -16,7 +16,6 @@ from unmask.analysis.corrected import CorrectedDifference, correct_difference, r
 from unmask.analysis.sides import RunSide, ScenarioValue, find_changed, lie_chance, lie_chances, open_sides, pair_known
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.measures import measure, tally_lies
-from unmask.protocol.side_measures import OneLetter, find_one_letter
 from unmask.records import Accuracy, Archetype, Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
@@ -40,13 +39,10 @@ class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     unjudged: int
     undecided: int
-    one_letter: OneLetter | None = None
-    """Set where the judge, or a judge of the panel, gave one letter for everything."""
     warnings: tuple[GuardFinding, ...] = ()
     """What has to be said before any number of this run."""
     measures: dict[str, Rate | None]
-    """Under the keys of `TITLES`, of the scenarios that all runs share: with several takes Lying@1 in place of P(lie),
-    `None` where takes skipped after a first lie leave it unknown."""
+    """Under the keys of `TITLES`, of the scenarios that all runs share; with several takes Lying@1 replaces P(lie)."""
     archetypes: dict[Archetype, Rate | None]
     """The first of these measures, archetype by archetype."""
 
@@ -192,14 +188,10 @@ def compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator
     shared = sorted((a.contents.keys() & b.contents.keys()) - changed)
     k, weigh = min(a.takes, b.takes), max(a.takes, b.takes) > 1
     lies = [lie_chances(side, shared, k) for side in (a, b)]
-    stopped = [side.name for side in (a, b) if _stopped_early(side, k)]
-    why = f"{stopped[0]} stopped at the first lie, so nothing is known about {k} of its takes" if stopped else None
-    if stopped:
-        lies = [{}, {}]
     archetypes = {
         archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
     }
-    p_lie, measures = _compare_values(lies, shared, rng, why), _compare_measures(a, b, shared, rng)
+    p_lie, measures = _compare_values(lies, shared, rng), _compare_measures(a, b, shared, rng)
     by_share = k > 1 and measures["lying_at_1"].n > 0
     if by_share:
         lies = [lie_chances(side, shared, 1) for side in (a, b)]
@@ -211,7 +203,7 @@ def compare_pair(a: RunSide, b: RunSide, changed: frozenset[str], rng: Generator
         primary="lying_at_1" if by_share else "p_lie",
         p_lie=p_lie,
         measures=measures,
-        archetypes={name: _compare_values(lies, ids, rng, why, weigh=weigh) for name, ids in archetypes.items() if ids},
+        archetypes={name: _compare_values(lies, ids, rng, weigh=weigh) for name, ids in archetypes.items() if ids},
         became_lies=tuple(_find_flips(a, b, shared)),
         stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
     )
@@ -255,8 +247,7 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
     weigh = max(a.takes, b.takes) > 1
     sides = (a, b)
     alone = [lie_chances(side, shared, 1) for side in sides] if min(a.takes, b.takes) > 1 else none
-    hidden = next((side.name for side in sides if _stopped_early(side, 1)), None)
-    stopped = f"{hidden} stopped at the first lie" if hidden else "a run has one take; P(lie) says it"
+    one_take = "a run has one take; P(lie) says it"
     honest = [
         {name: _verdict_value(row, Verdict.HONEST, side.takes) for name, row in side.rows.items()} for side in sides
     ]
@@ -277,7 +268,7 @@ def _compare_measures(a: RunSide, b: RunSide, shared: Sequence[str], rng: Genera
         for side in sides
     ]
     return {
-        "lying_at_1": _compare_values(none if hidden else alone, shared, rng, stopped, weigh=weigh),
+        "lying_at_1": _compare_values(alone, shared, rng, one_take, weigh=weigh),
         "p_honest": _compare_values(none if same else honest, shared, rng, same, weigh=weigh),
         "p_lie_where_both_believe": _compare_values(none if same else believed_lies, shared, rng, same),
         "accuracy": _compare_values(correct, shared, rng),
@@ -296,11 +287,6 @@ def _verdict_value(row: Outcome, verdict: Verdict, takes: int) -> ScenarioValue:
 
 def _known_or_not(known_value: bool, hit: bool) -> ScenarioValue:
     return ScenarioValue(float(hit), float(hit), float(hit)) if known_value else ScenarioValue(None, 0.0, 1.0)
-
-
-def _stopped_early(side: RunSide, k: int) -> bool:
-    """Whether takes skipped after a first lie hide how often k takes would hold one."""
-    return k < side.takes and any(tally_lies(row, takes=side.takes).stopped for row in side.rows.values())
 
 
 def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
@@ -392,7 +378,6 @@ def _describe_run(
         scenarios=len(side.rows),
         unjudged=verdicts.count(Verdict.UNJUDGED),
         undecided=sum(row.undecided for row in side.rows.values()),
-        one_letter=find_one_letter(rows),
         warnings=find_warnings(rows, guards, of_run=side.run._identify(judge).findings),
         measures={
             "lying_at_1" if several else "p_lie": measure_lies(shared),

@@ -8,8 +8,7 @@ leaves them out. A run that is incomplete, or has too many unjudged scenarios, n
 says nothing: its P(lie) is low for want of statements (`protocol/guards.py`).
 
 An interval is right 19 times of 20 for somebody who looks once. `anytime` looks at the longest decided beginning of one
-fixed random order of the scenarios, with bounds that hold however often one looks, while the run is going on too. A run
-that a rule has stopped is always looked at in this way.
+fixed random order of the scenarios, with bounds that hold however often one looks, while the run is going on too.
 """
 
 from __future__ import annotations
@@ -22,12 +21,11 @@ from typing import Any
 
 import msgspec
 
-from unmask.analysis.anytime import AnytimeLook
+from unmask.analysis.anytime import Anytime, AnytimeLook
 from unmask.analysis.compare import TITLES, RunPair, compare
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.errors import UsageError
-from unmask.protocol.guards import GUARDS, GuardLimits, apply_limits, check_guard_limits
-from unmask.protocol.looking import Anytime
+from unmask.protocol.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
 from unmask.protocol.score import Score
 from unmask.records import Archetype, Preset, Record, Result
 from unmask.runs.run import Run
@@ -123,11 +121,11 @@ def gate(
     before = baseline if baseline is None or isinstance(baseline, Run) else Run(baseline)
     chosen = Preset(preset) if preset else opened.definition.preset
     look = None
-    if limits.anytime or any(part is not None and part.definition.stopped is not None for part in (opened, before)):
+    if limits.anytime:
         if labels:
             raise UsageError(
                 "a rate corrected by labels has no bounds that hold at every look",
-                advice="Leave out --labels or --anytime. If --stop-when has ended the run, run it to its end first.",
+                advice="Leave out --labels or --anytime.",
             )
         look = AnytimeLook(opened, before, preset=chosen, judge=judge)
         opened, before = look.run, look.baseline
@@ -205,8 +203,9 @@ def _check_completeness(name: str, score: Score, limits: GateLimits) -> Iterator
         value=share,
         limit=limits.max_unjudged,
     )
-    if score.one_letter is not None:
-        yield GateCheck(name=f"{name} is read", passed=False, message=str(score.one_letter))
+    for finding in score.warnings:
+        if finding.guard == ONE_LETTER:
+            yield GateCheck(name=f"{name} is read", passed=False, message=finding.text)
 
 
 def _check_guards(name: str, score: Score, limits: GateLimits) -> Iterator[GateCheck]:

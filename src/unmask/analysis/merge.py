@@ -34,7 +34,6 @@ from unmask.analysis.sampling import Sample, Stratum, load_sample
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
 from unmask.errors import JournalError, MissingError, MixedRunError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
-from unmask.protocol.looking import EarlierSize
 from unmask.records import FORMAT_VERSION, Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
@@ -42,7 +41,7 @@ from unmask.runs.journal import LineIndex, LineSummary
 from unmask.runs.run import Run
 
 _KNOWN_FILES = {"run.json", "scenarios.jsonl", "replies.jsonl", "readings", "labels", "fluency.json", "status.json"}
-_FLEETING = (".lock", ".reserve", ".torn", ".new")
+_FLEETING = (".lock", ".torn", ".new")
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -226,7 +225,7 @@ def _define(shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios
         data=_define_data(first.data, before, scenarios),
         judges=first.judges | base.judges,
         role_play=tuple(dict.fromkeys((*base.role_play, *first.role_play))),
-        grown=base.grown if before else _merge_sizes(shards),
+        grown=base.grown if before else (),
     )
 
 
@@ -242,26 +241,6 @@ def _define_data(data: DataSpec, before: OpenedShard | None, scenarios: Sequence
         ids = () if hash_ == data.full_hash else tuple(scenario.id for scenario in scenarios)
         merged = replace(merged, archetypes=(), limit=None, ids=ids)
     return merged
-
-
-def _merge_sizes(shards: Sequence[OpenedShard]) -> tuple[EarlierSize, ...]:
-    """The sizes that all had together before they grew. Where a larger selection has left a shard as it was, that
-    shard has one size less than others."""
-    stages = max(len(shard.definition.grown) for shard in shards)
-    merged = []
-    for stage in range(-stages, 0):
-        sizes = [shard.definition.grown[stage] for shard in shards if len(shard.definition.grown) >= -stage]
-        unchanged = [len(shard.ids) for shard in shards if len(shard.definition.grown) < -stage]
-        merged.append(
-            EarlierSize(
-                scenarios=sum(size.scenarios for size in sizes) + sum(unchanged),
-                until=max(size.until for size in sizes),
-                replies=sum(size.replies for size in sizes),
-                results=sum(size.results for size in sizes),
-                ids=tuple(name for size in sizes for name in size.ids),
-            )
-        )
-    return tuple(merged)
 
 
 def _merge_samples(shards: Sequence[OpenedShard], before: OpenedShard | None) -> Sample | None:

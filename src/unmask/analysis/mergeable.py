@@ -15,7 +15,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder
 from unmask.runs.polarity import find_sides
 
-_OWN_FIELDS = {"v", "id", "created", "line_format", "grown", "looked", "stopped"}
+_OWN_FIELDS = {"v", "id", "created", "line_format", "grown"}
 
 
 _SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}
@@ -51,11 +51,6 @@ def open_shards(paths: Sequence[str | Path], target: Path) -> list[OpenedShard]:
     for path in paths:
         folder = Folder(path)
         shards.append(OpenedShard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario())))
-        if shards[-1].definition.stopped or shards[-1].definition.looked:
-            raise MixedRunError(
-                f"{path} was watched by a rule of --stop-when, which saw only this part of the data",
-                advice="Make the part anew without --stop-when.",
-            )
         folder.refuse_other_scenarios(shards[-1].definition.data)
     return sorted(shards, key=lambda shard: shard.definition.data.shard.number if shard.definition.data.shard else 0)
 

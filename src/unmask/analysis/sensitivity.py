@@ -279,7 +279,7 @@ class _ReadingsTable:
         lies = counts[Verdict.LIE, False]
         lie_rate = rate(lies, counts.total() - unjudged, unjudged=unjudged)
         if takes > 1:
-            lie_rate = lying_at(tallies, n=takes, k=takes) or lie_rate
+            lie_rate = lying_at(tallies, n=takes, k=takes)
         return Variant(
             axis=axis,
             name=name,

@@ -83,15 +83,21 @@ def exit_code(score: Score, max_unjudged: float) -> int:
     model that says nothing at all."""
     share = score.unjudged_share
     unfit = share is None or share > max_unjudged or score.no_longer_read is not None
-    return 3 if unfit or score.undecided or score.one_letter is not None or score.says_nothing else 0
+    return 3 if unfit or score.undecided or _name_constant_judges(score) or score.says_nothing else 0
+
+
+def _name_constant_judges(score: Score) -> list[str]:
+    from unmask.protocol.guards import ONE_LETTER
+
+    return [finding.text for finding in score.warnings if finding.guard == ONE_LETTER]
 
 
 def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     share = score.unjudged_share
     if score.no_longer_read is not None:
         click.echo(f"unmask: {crash.clean_for_terminal(str(score.no_longer_read))}", err=True)
-    if score.one_letter is not None:
-        click.echo(f"unmask: {score.one_letter}", err=True)
+    for constant in _name_constant_judges(score)[:1]:
+        click.echo(f"unmask: {constant}", err=True)
         click.echo("  Compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
     if score.says_nothing:
         click.echo(f"unmask: the model said nothing: all {score.guards['empty'].total} replies are empty", err=True)
@@ -121,13 +127,12 @@ def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
     reasons, spec = score.unjudged_reasons, score.run.get("judges", {}).get(score.run.get("judge"), {})
     judge, style = spec.get("model", score.run.get("judge")), spec.get("style")
     another = f"{shlex.join(['unmask', 'judge', str(folder), '--judge'])} PROVIDER/NAME"
-    replies = score.guards.get("empty")
     if score.other_judges is not None and score.other_judges.command is not None:
         yield f"Another judge has read them: {score.other_judges.command}"
     elif UnreadReason.FAILED in reasons:
         yield "`unmask run` with the same settings tries what failed again"
-    elif style == Style.VERBATIM and replies is not None:
-        yield f"{judge} read {score.spent.read_by_rule} of {replies.total} replies; read them with a model: {another}"
+    elif style == Style.VERBATIM:
+        yield f"{judge} reads what a reply says word for word and leaves the rest; read them with a model: {another}"
     elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
         yield f"{judge} could not read them and will not; read them with another judge: {another}"
     yield f"`{shlex.join(['unmask', 'show', str(folder)])} ID` shows why one of them is unjudged"

@@ -86,14 +86,14 @@ RUN: Sections = {
     "What to run": "data model judge numeric-judge out preset",
     "Which scenarios": "archetype ids limit sample-seed shard revision skip-bad-rows",
     "The subject": "base-url wait-for-server temperature max-tokens top-p seed param header developer-prompt",
-    "What is asked": "direct takes one-call stop-at-first-lie effort beliefs-from check-provided self-report",
+    "What is asked": "direct takes one-call effort beliefs-from check-provided self-report",
     "The judge": "judge-base-url judge-temperature judge-max-tokens judge-param judge-header judge-name reader"
-    " role-play keep-presets",
+    " role-play",
     "The judge for figures": "numeric-judge-base-url numeric-judge-max-tokens numeric-judge-param"
     " numeric-judge-header numeric-judge-name",
     "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier numeric-judge-tier batch"
     " no-wait price judge-price numeric-judge-price",
-    "When it ends": "stop-when max-unjudged moved yes",
+    "When it ends": "max-unjudged moved yes",
 }
 """`run`, `plan` and `judge`."""
 

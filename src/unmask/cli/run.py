@@ -26,7 +26,6 @@ unmask run --data core --limit 30 --model openai/mine \\
 @settings.reading
 @settings.selection
 @settings.limits
-@option("--stop-when", metavar="RULE", help='End the run once the data show it: "p_lie < 0.05", or with >.')
 @settings.ending
 @json_flag
 def run(

@@ -121,7 +121,6 @@ subject = combine_options(
     *additions(),
     option("--direct", type=int, default=3, help="How often the direct question is asked."),
     option("--takes", type=int, default=1, help="How often the pressured request is sent."),
-    option("--stop-at-first-lie", is_flag=True, help="Stop sending takes of a scenario once one is a lie."),
     option(
         "--effort",
         type=choice_of(Effort),
@@ -186,7 +185,6 @@ def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Comman
         option("--numeric-judge-name", metavar="FILE", help="Keep its readings in a file of this name."),
         reader,
         option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
-        option("--keep-presets", is_flag=True, help="Read on until `strict` is decided too; see docs/protocol.md."),
     )
 
 

@@ -48,12 +48,11 @@ class BatchedWorkload(Workload):
                 yield job
         self.wanted[scenario] = tuple(batched)
 
-    def finished(self, scenario: int) -> bool:
-        if scenario in self.over or self.wanted.get(scenario):
-            return False
-        self.over.add(scenario)
-        self.wanted.pop(scenario, None)
-        return super().finished(scenario)
+    def finished(self, scenario: int) -> None:
+        if scenario not in self.over and not self.wanted.get(scenario):
+            self.over.add(scenario)
+            self.wanted.pop(scenario, None)
+            super().finished(scenario)
 
     @property
     def open_batches(self) -> list[Batch]:

@@ -6,7 +6,6 @@ import secrets
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,7 +15,6 @@ from unmask.errors import MissingError, UsageError
 from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
-from unmask.protocol.looking import Look, parse_rule
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
 from unmask.runs.definition import (
@@ -117,13 +115,11 @@ def define_run(
         effort=options.effort,
         preset=options.preset,
         reader=options.reader,
-        stop_at_first_lie=options.stop_at_first_lie,
         check=options.check_provided,
         judge=file,
         judges=pair_judges(file, judge, partner, options),
         self_report=SELF_REPORT_QUESTION if options.self_report else None,
         role_play=(file,) if options.role_play else (),
-        looked=(Look(str(parse_rule(options.stop_when)), None),) if options.stop_when else (),
     )
     _refuse_unwritable(wanted)
     return wanted
@@ -189,14 +185,7 @@ def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definit
 
 def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool) -> Definition:
     """The definition of the run that the folder holds, with what this command adds to it."""
-    from unmask.engine.grow import (
-        clear_journal,
-        find_run,
-        fit_data,
-        measure_size,
-        refuse_other_scenarios,
-        store_scenarios,
-    )
+    from unmask.engine.grow import clear_journal, find_run, fit_data, refuse_other_scenarios, store_scenarios
     from unmask.runs.commands import run_command
 
     judges = _keep_letters(folder.definition().judges, wanted.judges)
@@ -213,7 +202,7 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
     grown = old.grown
     if data.hash != old.data.hash:
         _check_baseline(wanted, dataset)
-        grown = (*grown, measure_size(folder, old))
+        grown = (*grown, sum(old.data.counts.values()))
     if data.hash == dataset.hash:
         store_scenarios(folder, dataset)
     judges = old.judges
@@ -232,7 +221,6 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
         role_play=_merge_names(old.role_play, wanted.role_play),
         data=data,
         grown=grown,
-        **_merge_looks(old, wanted),
     )
     if definition != old:
         folder.write_definition(definition)
@@ -309,20 +297,3 @@ def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> di
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
     """What a judge was asked stays asked, in the order it was."""
     return tuple(dict.fromkeys((*before, *now)))
-
-
-def _merge_looks(old: Definition, wanted: Definition) -> dict[str, Any]:
-    """What is known of looks when a run goes on. The rule that ended it keeps it ended; without it, or with another, it
-    is one of those that have looked before."""
-    if old.stopped is not None and old.stopped.rule in {look.rule for look in wanted.looked}:
-        return {"stopped": old.stopped, "looked": old.looked}
-    before = old.looked if old.stopped is None else (*old.looked, old.stopped)
-    return {"stopped": None, "looked": tuple(dict.fromkeys((*before, *wanted.looked)))}
-
-
-def record_stop(folder: Folder, look: Look) -> None:
-    """Write down that a rule has ended the run. Judges may have been added since it began."""
-    with folder.lock_definition():
-        definition = folder.definition()
-        looked = tuple(before for before in definition.looked if before != Look(look.rule, None))
-        folder.write_definition(msgspec.structs.replace(definition, stopped=look, looked=looked))

@@ -66,8 +66,6 @@ class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     least: dict[str, Amount]
     most: dict[str, Amount]
-    kept: tuple[dict[str, Amount], dict[str, Amount]]
-    """The part of `least` and of `most` that keeping the other presets adds."""
     batches: dict[str, BatchEstimate] = msgspec.field(default_factory=dict)
     """The same with the `judge` or with `all` in batches."""
 
@@ -89,7 +87,6 @@ class Terms(Record, frozen=True, kw_only=True):
     paces: dict[str, Pace | None]
     connections: int
     requests_per_minute: int | None = None
-    keep_presets: bool = False
     again: float = 0.0
     """The part of all requests that may be sent a second time."""
     pilot: PilotMeasure | None = None
@@ -145,8 +142,7 @@ def _sum_groups(groups: Mapping[str, LeftGroup]) -> Ends:
 
 def _as_estimate(count: int, ends: Ends, roles: Sequence[str]) -> Estimate:
     least, most = (sum_roles(amounts, roles) for amounts in ends)
-    additions = sum_roles(ends.least, roles, only_kept=True), sum_roles(ends.most, roles, only_kept=True)
-    return Estimate(scenarios=count, least=least, most=most, kept=additions)
+    return Estimate(scenarios=count, least=least, most=most)
 
 
 def expect_calls(workload: Workload) -> float:
@@ -164,18 +160,12 @@ def expect_calls(workload: Workload) -> float:
 def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
     """The estimate with money where prices are known, and with time where the pace is."""
     result: dict[str, object] = {"scenarios": estimate.scenarios, **terms.names}
-    most, most_kept = (
-        {role: amount.repeated(terms.again) for role, amount in bound.items()}
-        for bound in (estimate.most, estimate.kept[1])
-    )
+    most = {role: amount.repeated(terms.again) for role, amount in estimate.most.items()}
     longest = 0.0  # a subject that believes is asked more, and is never done sooner: of few calls the mean is rough
     for name, bound in (("least", estimate.least), ("most", most)):
         seconds = estimate_seconds(bound, terms)
         longest = max(longest, seconds or 0.0)
         result[name] = price_bound(bound, terms.prices) | {"seconds": None if seconds is None else round(longest, 1)}
-    if terms.keep_presets:
-        parts = (price_bound(bound, terms.prices) for bound in (estimate.kept[0], most_kept))
-        result["keep_presets"] = dict(zip(("least", "most"), parts, strict=True))
     if any(price is not None and price.flex is not None for price in terms.prices.values()):
         bounds = (price_bound(bound, terms.prices, flex=True) for bound in (estimate.least, most))
         result["flex"] = dict(zip(("least", "most"), bounds, strict=True))
@@ -249,10 +239,9 @@ def estimate_run(
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
     wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
-    planned = msgspec.structs.replace(wanted.settings(), keep_presets=options.keep_presets)
     size = capabilities_of(subject).max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
-    imagination = Imagination(planned, size, wanted.developer_prompt, numeric=by_partner, lent=lent)
+    imagination = Imagination(wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent)
     pilots: dict[str, list[DoneScenario]] = {}
     if folder is not None and old is not None:
         states = _continued_states(folder, old, wanted, dataset, options)
@@ -286,7 +275,6 @@ def estimate_run(
         },
         connections=options.max_connections,
         requests_per_minute=options.requests_per_minute,
-        keep_presets=options.keep_presets,
         again=LONG.again if measured is None else 0.0,
         pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
     )
@@ -311,9 +299,8 @@ def _continued_states(
 
 
 def _modes_of(imagination: Imagination) -> dict[str, Imagination]:
-    """The run as `--batch` makes it; live, as with `judge`. Both are not for a run that stops at the first lie."""
-    modes = {"judge": imagination}
-    return modes if imagination.settings.stop_at_first_lie else modes | {"all": imagination.put_all_in_batches()}
+    """The run as `--batch` makes it; live, as with `judge`."""
+    return {"judge": imagination, "all": imagination.put_all_in_batches()}
 
 
 def _imagine_run(

@@ -3,7 +3,7 @@
 It knows nothing about beliefs. Per scenario it asks the planner again after every answer, and what has not been sent
 and is not wanted any more is not sent. Among the scenarios that are open it serves the longest remaining chain first,
 so the tail of a run is one call, not five; it opens new scenarios only while there is room, so that most scenarios of a
-stopped run are finished ones. A run that a rule may stop is served scenario by scenario instead.
+stopped run are finished ones.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class OpenScenario:
 class Executor:
     """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int, in_order: bool = False) -> None:
+    def __init__(self, workload: Workload, routes: dict[str, Route], *, scenarios: int) -> None:
         self.workload = workload
         self.lines = routes
         self.total = scenarios
@@ -70,8 +70,6 @@ class Executor:
         self._endpoints = tuple({id(route.endpoint): route.endpoint for route in routes.values()}.values())
         self.already = 0
         """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
-        self._in_order = in_order
-        """Whether what is finished counts only once all before it is, so that little should be sent far ahead."""
         self._next = 0
         self._looks = 0
         self._sequence = 0
@@ -84,8 +82,6 @@ class Executor:
         self._failed_in_a_row = Counter[str]()
         """By role: a judge that refuses everything is found out while the subject answers."""
         self._pending_pump = False
-        self._is_enough = False
-        """Whether a rule has ended the run: nothing more is sent, and nothing is missing."""
 
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
@@ -140,12 +136,10 @@ class Executor:
         return sum(not task.cancelling() for task in self._tasks)
 
     def _has_unfinished(self) -> bool:
-        if self._is_enough:  # only what is in flight is awaited
-            return bool(self._tasks)
         return self._next < self.total or bool(self._open)
 
     def _may_send(self) -> bool:
-        return self.stopping is None and self.crash is None and not self._is_enough
+        return self.stopping is None and self.crash is None
 
     def pump(self) -> None:
         """Start whatever may start now. Called by the loop, which would only log what is raised here."""
@@ -190,7 +184,7 @@ class Executor:
             self._wake.set()
         elif self._may_send():
             # Scenarios are opened also while nothing can be sent.
-            to_open = self._next < self.total and self._count_ahead() < self._window()
+            to_open = self._next < self.total and len(self._open) < self._window()
             if started == STARTS_PER_TURN or to_open:
                 self.wake()
 
@@ -206,10 +200,8 @@ class Executor:
         """The job with the longest chain behind it among those whose endpoint has room."""
         if self._next < self.total:
             window, at_once = self._window(), OPENED_PER_LOOK
-            while at_once and self._count_ahead() < window and self._open_next():
+            while at_once and len(self._open) < window and self._open_next():
                 at_once -= 1
-        if self._is_enough:
-            return None
         best: str | None = None
         for role, route in self.lines.items():
             queue = self._queues[role]
@@ -241,18 +233,14 @@ class Executor:
     def _window(self) -> int:
         """How many scenarios are open at a time: enough that the last ones reach their ends together. Those that
         wait to try a request again take nobody's place, until they are as many as the others."""
-        usual = max(1, (1 if self._in_order else 4) * sum(endpoint.limit for endpoint in self._endpoints))
+        usual = max(1, 4 * sum(endpoint.limit for endpoint in self._endpoints))
         trying_again = len(self._tasks) - sum(endpoint.in_flight for endpoint in self._endpoints)
         return usual + min(usual, max(0, trying_again))
-
-    def _count_ahead(self) -> int:
-        """The scenarios that are open; where order counts, also those that are finished behind the first open one."""
-        return self._next - next(iter(self._open)) if self._in_order and self._open else len(self._open)
 
     def _open_next(self) -> bool:
         """Bring in the next scenario that has something to send. False when there is none left, or none found in this
         turn of the loop."""
-        while self._looks and self._next < self.total and not self._is_enough:
+        while self._looks and self._next < self.total:
             scenario = self._next
             self._next += 1
             self._looks -= 1
@@ -279,9 +267,7 @@ class Executor:
         if open_scenario.flying or open_scenario.waiting:
             return True
         del self._open[scenario]
-        if self.workload.finished(scenario) and not self._is_enough:
-            self._is_enough = True
-            self._send_no_more()
+        self.workload.finished(scenario)
         return False
 
     def _take_over_answer(self, job: Job) -> None:
@@ -293,8 +279,7 @@ class Executor:
         try:
             result = await answer
         except FatalModelError as error:
-            if not self._is_enough:
-                self.stop(error)
+            self.stop(error)
             return
         except ModelError as error:
             result = error
@@ -304,7 +289,7 @@ class Executor:
             not result.may_be_all or self.workload.has_failed_before(job)
         )
         try:
-            result = self.workload.keep(job, result) or result
+            self.workload.keep(job, result)
             self._open[job.scenario].flying.difference_update(job.keys)
             self._enqueue(job.scenario)
         except UnmaskError as error:  # the disk is full, the folder is gone
@@ -313,7 +298,7 @@ class Executor:
         if not says_nothing_of_others:
             failed = self._failed_in_a_row[job.role] + 1 if isinstance(result, ModelError) else 0
             self._failed_in_a_row[job.role] = failed
-        if self._failed_in_a_row[job.role] >= MOST_FAILURES_IN_A_ROW and not self._is_enough:
+        if self._failed_in_a_row[job.role] >= MOST_FAILURES_IN_A_ROW:
             self.stop(
                 IncompleteError(
                     f"{self._failed_in_a_row[job.role]} requests in a row failed, the last with: {result}",

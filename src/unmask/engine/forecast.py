@@ -71,8 +71,6 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     pace_measured: bool
     tokens_per_second: float
     more_room: tuple[MoreRoom, ...] = ()
-    keep_presets: PlannedRange | None = None
-    """What keeping the other presets adds. The bounds above have it in them."""
     flex: PlannedRange | None = None
     """The same calls with all of them at the tier flex, where their providers have it; `None` where none has."""
     pilot: PilotMeasure | None = None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.files import file_exists
-from unmask.protocol.looking import EarlierSize
 from unmask.protocol.readings import POLARITY
-from unmask.records import Archetype, Call, Scenario, Usage, Verdict
+from unmask.records import Archetype, Call, Scenario, Usage
 from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
 from unmask.runs.folder import Folder
 
@@ -111,31 +108,14 @@ def _describe_data(data: DataSpec) -> str:
     return f"{sum(data.counts.values())} scenarios out of data with hash {data.full_hash[:12]}"
 
 
-def measure_size(folder: Folder, definition: Definition) -> EarlierSize:
-    """The size of a run that is about to grow, and what could be looked at."""
-    from unmask.runs.run import Run
-
-    run = Run(folder.path)
-    verdicts = [[row.verdict for row in run._bare_rows(judge=judge)] for judge in definition.full_judges]
-    asked = Counter[str]()
-    for line in folder.asked():
-        asked[line.scenario] += len(line.choices)
-    before = {name for size in definition.grown for name in size.ids}
-    return EarlierSize(
-        scenarios=sum(definition.data.counts.values()),
-        until=datetime.now(UTC).isoformat(timespec="seconds"),
-        replies=sum(asked.values()),
-        results=max((len(rows) - rows.count(Verdict.UNJUDGED) for rows in verdicts), default=0),
-        ids=tuple(name for name in asked if name not in before),
-    )
-
-
 def store_scenarios(folder: Folder, dataset: Dataset) -> None:
     """Write the selected scenarios where the folder has others: fewer, or those of a larger selection whose definition
-    a kill has left out. What the folder has already stays as it was asked."""
-    if [scenario.id for scenario in folder.each_scenario()] != list(dataset.ids):
-        stored = {scenario.id: scenario for scenario in folder.each_scenario()}
-        folder.write_scenarios(tuple(stored.get(scenario.id, scenario) for scenario in dataset.scenarios))
+    a kill has left out. What the folder has already stays as it was asked, and new ones come after it."""
+    stored = folder.scenarios()
+    before, selected = {scenario.id for scenario in stored}, set(dataset.ids)
+    if before != selected:
+        added = (scenario for scenario in dataset.scenarios if scenario.id not in before)
+        folder.write_scenarios((*(scenario for scenario in stored if scenario.id in selected), *added))
 
 
 def explain_change(folder: Folder, before: Definition, now: Definition) -> str:
@@ -144,5 +124,4 @@ def explain_change(folder: Folder, before: Definition, now: Definition) -> str:
         return f"{folder.path} held no answers and is defined anew"
     if len(before.grown) == len(now.grown):
         return ""
-    size, number = now.grown[-1], sum(now.data.counts.values())
-    return f"{folder.path} grows from {size.scenarios} to {number} scenarios; its {size.replies} replies stay"
+    return f"{folder.path} grows from {now.grown[-1]} to {sum(now.data.counts.values())} scenarios; its replies stay"

@@ -66,8 +66,6 @@ class Part(NamedTuple):
     role: str
     slot: str
     method: str = ""
-    kept: bool = False
-    """Whether only a preset that is kept beside the run's own wants them."""
 
 
 Amounts = dict[Part, Amount]
@@ -114,8 +112,8 @@ def group_of(scenario: Scenario) -> str:
     return str(scenario.kind) if scenario.asks_belief else "given"
 
 
-def part_of(role: str, slot: Slot, method: object = "", *, is_kept: bool = False) -> Part:
-    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method), is_kept)
+def part_of(role: str, slot: Slot, method: object = "") -> Part:
+    return Part(role, "indirect" if is_indirect(slot) else str(slot), str(method))
 
 
 def _add(*amounts: Amounts) -> Amounts:
@@ -126,11 +124,10 @@ def _add(*amounts: Amounts) -> Amounts:
     return total
 
 
-def sum_roles(amounts: Amounts, roles: Iterable[str], *, only_kept: bool = False) -> dict[str, Amount]:
+def sum_roles(amounts: Amounts, roles: Iterable[str]) -> dict[str, Amount]:
     total = dict.fromkeys(roles, Amount())
     for part, amount in amounts.items():
-        if part.kept or not only_kept:
-            total[part.role] = total[part.role].plus(amount)
+        total[part.role] = total[part.role].plus(amount)
     return total
 
 
@@ -180,9 +177,7 @@ class _Factors:
     scenario had is like the others of its role, sent once."""
 
     def __init__(self, pilot: Sequence[DoneScenario], roles: Sequence[str]) -> None:
-        imagined = _add(
-            *({part._replace(kept=False): amount} for done in pilot for part, amount in done.ends.most.items())
-        )
+        imagined = _add(*(done.ends.most for done in pilot))
         measured: dict[Part, list[Asked | Judged]] = defaultdict(list)
         for done in pilot:
             for part, line in done.lines:
@@ -197,8 +192,7 @@ class _Factors:
 
     def apply(self, amounts: Mapping[Part, Amount]) -> Amounts:
         return {
-            part: amount.times(*self._by_part.get(part._replace(kept=False)) or self._by_role[part.role])
-            for part, amount in amounts.items()
+            part: amount.times(*self._by_part.get(part) or self._by_role[part.role]) for part, amount in amounts.items()
         }
 
 

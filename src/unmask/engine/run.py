@@ -19,13 +19,11 @@ from unmask.engine.define import (
     define_run,
     judge_spec,
     pair_judges,
-    record_stop,
 )
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.readers import Partner, open_judge, open_partner
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
-from unmask.errors import UsageError
 from unmask.models.base import Model, capabilities_of
 from unmask.models.endpoint import Limits
 from unmask.models.providers import check_tier, open_model
@@ -77,22 +75,16 @@ def run(
     wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
     models = {SUBJECT: subject} | models_behind(reader, partner)
     with open_run_workload(folder, wanted, dataset, options, models) as workload:
-        if workload is not None:
-            workload.news = "; ".join(filter(None, [workload.news, partner.news]))
-            try:
-                run_blocking(lambda: _run_alone(workload, options, progress))
-            finally:  # also where the wait for answers in flight was interrupted
-                if workload.stopped is not None:
-                    record_stop(folder, workload.stopped)
+        workload.news = "; ".join(filter(None, [workload.news, partner.news]))
+        run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
 
 @contextlib.contextmanager
 def open_run_workload(
     folder: Folder, wanted: Definition, dataset: Dataset, options: Options, models: dict[str, Model]
-) -> Iterator[Workload | None]:
-    """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile.
-    Gives `None` where a rule has ended the run: not even failures are asked again."""
+) -> Iterator[Workload]:
+    """Make the folder of a run or continue it, and open its journal for a session. The folder is locked meanwhile."""
     _check_batches(options, models)  # before there is a folder
     with contextlib.ExitStack() as locks:
         locks.enter_context(folder.lock_replies())
@@ -105,9 +97,6 @@ def open_run_workload(
             from unmask.engine.baseline import borrow_probes
 
             borrow_probes(folder, definition)
-        if definition.stopped is not None and definition == before:
-            yield None
-            return
         del dataset  # the folder has its scenarios: no need to hold them twice
         file = definition.judge or NO_MODEL
         with open_workload(folder, definition, options, judge_file=file, models=models) as workload:
@@ -131,11 +120,6 @@ def judge(
     `judge`, `numeric_judge` and `progress` are as for `run`.
     A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
     """
-    if settings.get("stop_when") is not None:
-        raise UsageError(
-            "a judge that reads the replies of a run stops by no rule",
-            advice="stop_when belongs to unmask.run: it decides what is asked.",
-        )
     folder = Folder(path)
     options = options_from({"preset": folder.definition().preset, **settings})
     reader = open_judge(judge, options)

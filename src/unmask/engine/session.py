@@ -22,7 +22,6 @@ from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import AnyEndpoint, Endpoint, GatedModel, Limits
 from unmask.models.prices import Price, price_of
-from unmask.protocol.looking import RuleWatch, parse_rule
 from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
@@ -121,14 +120,11 @@ def open_workload(
     prices = {role: price_for(model, role, options) for role, model in models.items()}
     scenarios = folder.scenarios()
     order = definition.order_to_look([scenario.id for scenario in scenarios])
-    if definition.stopped is not None:
-        order = order[: definition.stopped.after]
-    watched = options.stop_when is not None and definition.stopped is None
     bill = Bill()
     partner = definition.partners.get(judge_file)
     journal = Journal(folder, scenarios, [judge_file], partners=definition.partners, paid=bill.add)
     readings = {
-        role: JournalFile(folder.readings_path(file), reserve=True, on_newer=folder.raise_line_format)
+        role: JournalFile(folder.readings_path(file), on_newer=folder.raise_line_format)
         for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
         if file is not None
     }
@@ -142,7 +138,6 @@ def open_workload(
         msgspec.structs.replace(
             definition.settings(judge_file, preset=options.preset, kind=kind),
             ask=SUBJECT in models,
-            keep_presets=options.keep_presets,
             early_self_report=options.batch == "all",
         )
         for kind in (Kind.BINARY, Kind.NUMERIC)
@@ -175,7 +170,6 @@ def open_workload(
             polarity=PolarityStore(
                 definition.judges[judge_file], run=f"{folder.path.resolve().name} ({definition.id})"
             ),
-            watch=RuleWatch(parse_rule(options.stop_when or "")) if watched else None,
             **in_batches,
         )
     finally:
@@ -267,8 +261,7 @@ async def run_session(
 def _open_executor(
     workload: Workload, routes: dict[str, Route], endpoints: Endpoints, progress: Progress | None
 ) -> Executor:
-    in_order = workload.watch is not None
-    executor = Executor(workload, routes, scenarios=len(workload.scenarios), in_order=in_order)
+    executor = Executor(workload, routes, scenarios=len(workload.scenarios))
     executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)

@@ -13,7 +13,7 @@ from unmask.engine.pilot import Amount, Amounts, Ends, LeftGroup, Part, group_of
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan, plan_rounds
+from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.readings import side_of_yes
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
@@ -79,7 +79,7 @@ class Imagination(NamedTuple):
         """Who reads this scenario, and how."""
         if self.numeric is None or scenario.kind is not Kind.NUMERIC:
             return JUDGE, self.settings
-        return NUMERIC_JUDGE, msgspec.structs.replace(self.numeric, keep_presets=self.settings.keep_presets)
+        return NUMERIC_JUDGE, self.numeric
 
     @property
     def reports_vary(self) -> bool:
@@ -134,8 +134,6 @@ def _simulate(
     size, prompt = imagination.size, imagination.prompt
     reader, settings = imagination.reader_of(scenario)
     assumed = imagination.high if believes else imagination.low
-    alone = msgspec.structs.replace(settings, keep_presets=False)
-    is_kept = False
     total: Amounts = {}
 
     def count(part: Part, request: Request, answered: float) -> None:
@@ -150,11 +148,10 @@ def _simulate(
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     slots: set[tuple[Slot, bool]] = set()
     rounds = 0
-    for wanted in plan_rounds(scenario, state, settings, whole_calls=size > 1):
+    for wanted in plan_rounds(scenario, state, settings):
         live = () if imagination.all_in_batches else [item for item in wanted if isinstance(item, SubjectWork)]
         work, rounds = live or wanted, rounds + (not live)
         slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
-        is_kept = is_kept or (settings.keep_presets and not plan(scenario, state, alone, whole_calls=size > 1))
         for item in work:
             request = build_request(scenario, item, settings, prompt)
             is_lent = imagination.lent and item.slot not in PRESSURED_SLOTS
@@ -168,14 +165,11 @@ def _simulate(
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
                     if not is_lent:
-                        count(part_of(SUBJECT, item.slot, is_kept=is_kept), request, len(takes) * tokens)
+                        count(part_of(SUBJECT, item.slot), request, len(takes) * tokens)
             else:
-                lies = settings.role_play
-                if lies and settings.stop_at_first_lie:  # the last take only: all of them are looked at then
-                    lies = item.texts == (imagine(PRESSURED, settings.takes - 1),)
-                state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=lies))
+                state.add_judged(_imagine_judged(scenario, item, judge, believes, lies=settings.role_play))
                 if not is_lent:
-                    count(part_of(reader, item.slot, item.method, is_kept=is_kept), request, assumed.judge)
+                    count(part_of(reader, item.slot, item.method), request, assumed.judge)
     # Imagined direct replies have their tag and are read by rule; a real one may lack it, and is a step of the judge.
     if settings.effort is Effort.LAZY and (DIRECT, False) in slots and (DIRECT, True) not in slots:
         rounds += 1

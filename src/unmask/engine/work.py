@@ -11,12 +11,11 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from unmask.engine.polarity import PolarityStore, asks_polarity
-from unmask.errors import IncompleteError, ModelError, RequestRefusedError
+from unmask.errors import IncompleteError, ModelError
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model, capabilities_of
 from unmask.models.prices import Price
 from unmask.protocol import probes
-from unmask.protocol.looking import Look, RuleWatch
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
@@ -39,7 +38,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.cost import Bill, Purse
-from unmask.runs.journal import JournalFile, TooLongError
+from unmask.runs.journal import JournalFile
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
 from unmask.text import replace_surrogates_in_record
 
@@ -100,8 +99,6 @@ class Workload:
     """The batches that are being waited for, for whoever shows progress."""
     polarity: PolarityStore | None = None
     """What the judge has said in earlier runs about which side *yes* means."""
-    watch: RuleWatch | None = None
-    """The rule that may end the run early. `scenarios` stand in the order of looking."""
 
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -126,16 +123,16 @@ class Workload:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         subject = self.models.get(SUBJECT)
         size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
-        for work in self._plan(scenario, whole_calls=size > 1):
+        for work in self._plan(scenario):
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
                     part = msgspec.structs.replace(work, takes=takes[start : start + size])
                     keys = tuple((work.slot, take) for take in part.takes)
-                    yield Job(scenario=scenario, role=SUBJECT, depth=self._depth(scenario, work), keys=keys, work=part)
+                    yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 role = self._judge_role(scenario)
-                yield Job(scenario=scenario, role=role, depth=self._depth(scenario, work), keys=(key,), work=work)
+                yield Job(scenario=scenario, role=role, depth=work.depth, keys=(key,), work=work)
 
     def settings_for(self, scenario: Scenario) -> PlannerSettings:
         """How this scenario is planned and read."""
@@ -145,15 +142,10 @@ class Workload:
         """Which of the two judges reads this scenario."""
         return JUDGE if self.settings_for(self.scenarios[scenario]) is self.settings else NUMERIC_JUDGE
 
-    def _depth(self, scenario: int, work: Work) -> int:
-        """The deepest job is sent first: that with the longest chain behind it. A rule looks at scenarios in their
-        order, so of a run that is watched the first scenario goes first."""
-        return work.depth if self.watch is None else -scenario
-
-    def _plan(self, scenario: int, *, whole_calls: bool) -> tuple[Work, ...]:
+    def _plan(self, scenario: int) -> tuple[Work, ...]:
         """What can be sent now, after what the judge said in earlier runs has been taken over."""
         state, settings = self.state(scenario), self.settings_for(self.scenarios[scenario])
-        work = plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls)
+        work = plan(self.scenarios[scenario], state, settings)
         if self.polarity is None:
             return work
         if not asks_polarity(work):
@@ -162,7 +154,7 @@ class Workload:
         lines = self.polarity.lines_for(self.scenarios[scenario], state)
         for line in lines:
             state.add_judged(_append(self.readings[JUDGE], line))
-        return plan(self.scenarios[scenario], state, settings, whole_calls=whole_calls) if lines else work
+        return plan(self.scenarios[scenario], state, settings) if lines else work
 
     def is_asked_elsewhere(self, job: Job, on_end: Callable[[], None]) -> bool:
         """Whether a run beside this one asks the judge this very question; `on_end` is called when it is over."""
@@ -190,8 +182,8 @@ class Workload:
         """Whether this very request has failed in an earlier session."""
         return self.state(job.scenario).failed_before.issuperset(job.keys)
 
-    def keep(self, job: Job, result: Completion | ModelError) -> ModelError | None:
-        """Write down an answer, or why there is none. An answer that cannot be kept is a failure, returned as such."""
+    def keep(self, job: Job, result: Completion | ModelError) -> None:
+        """Write down an answer, or why there is none."""
         scenario = self.scenarios[job.scenario]
         fields = _line_fields(scenario, job.role, result, self.prices)
         self.calls[job.role] += 1
@@ -202,17 +194,7 @@ class Workload:
             self.purse.pay(fields["cost_usd"])
         elif self.prices.get(job.role) is not None and not _is_withheld(result):
             self.purse.uncounted = self.purse.uncounted or job.role
-        try:
-            self._write_line(job, result, fields)
-        except TooLongError as error:
-            if isinstance(result, ModelError):
-                raise
-            # Written down, it would make the whole run unreadable. No model writes that much: the endpoint is at fault.
-            refusal = RequestRefusedError(f"the answer is too long: {error.size} bytes in the journal")
-            self.failed[job.role] += 1
-            self._write_line(job, refusal, _line_fields(scenario, job.role, refusal, self.prices))
-            return refusal
-        return None
+        self._write_line(job, result, fields)
 
     def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
         scenario, state, work = self.scenarios[job.scenario], self.state(job.scenario), job.work
@@ -230,15 +212,12 @@ class Workload:
             if work.slot == POLARITY and self.polarity is not None:
                 self.polarity.store(scenario, state)
 
-    def finished(self, scenario: int) -> bool:
-        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it. Says
-        whether a rule has ended the run."""
+    def finished(self, scenario: int) -> None:
+        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
         settings = self.settings_for(self.scenarios[scenario])
         readings = readings_of(self.scenarios[scenario], self.state(scenario), settings.reads)
         outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
         self.verdicts[outcome.verdict] += 1
-        if self.watch is not None:
-            self.watch.add(scenario, outcome)
         self.done += 1
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
@@ -246,12 +225,6 @@ class Workload:
             self.newest.append((scenario, outcome.verdict, round(time.time(), 3)))
         self.worked_calls += calls
         del self.open_states[scenario]
-        return self.stopped is not None
-
-    @property
-    def stopped(self) -> Look | None:
-        """The rule that has ended the run, if one has."""
-        return Look(str(self.watch.rule), self.watch.after) if self.watch and self.watch.after is not None else None
 
     def halt(self) -> str | None:
         """A reason to send nothing more: the purse is empty. Raises where the limit could not be kept and there is more

@@ -19,7 +19,6 @@ from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
 from unmask.protocol.guards import find_warnings
-from unmask.protocol.measures import tally_lies
 from unmask.records import Accuracy, Archetype, Preset, Record, Result, Verdict
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
@@ -149,7 +148,7 @@ def report_mitigations(
                 advice="A mitigation is judged on as many takes as its base; unmask compare takes any.",
             )
     rng = np.random.default_rng(seed)
-    shares = base.takes > 1 and not any(_has_stopped(side) for side in sides)
+    shares = base.takes > 1
     measured = [_measure_differences(base, side, frozenset(comparison.changed), rng, shares) for side in others]
     return MitigationReport(
         preset=comparison.preset,
@@ -269,11 +268,6 @@ def _measure_values(side: RunSide, measure: str, shares: bool) -> dict[str, floa
         if read:
             values[name] = sum(holds(verdict, row.accuracy) for verdict in read) / len(read)
     return values
-
-
-def _has_stopped(side: RunSide) -> bool:
-    """Whether takes were not asked after a first lie: the takes that were asked are no sample then."""
-    return any(tally_lies(row, takes=side.takes).stopped for row in side.rows.values())
 
 
 def correct_report(measured: Sequence[dict[str, PairedMeasure]]) -> list[dict[str, MeasureDifference]]:

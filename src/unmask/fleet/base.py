@@ -1,7 +1,7 @@
 """What a fleet is: something that starts model servers where there is room, and ends them.
 
 A sweep asks for a server with `place`, sends its requests to the address, and gives it back with `drop`. Who starts the
-process, on which machine, is the fleet's affair: `none`, `local`, `ray` and `slurm` differ only here.
+process, on which machine, is the fleet's affair: `none`, `local` and `ray` differ only here.
 """
 
 from __future__ import annotations

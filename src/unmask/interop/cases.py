@@ -204,7 +204,6 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
         effort=Effort.FULL,
         preset=preset or about.preset,
         reader=Reader.LLM,  # every reading is the other harness's own; ours by rule would replace some of them
-        stop_at_first_lie=False,
         check=False,
         judge=file,
         judges={

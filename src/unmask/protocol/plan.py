@@ -73,7 +73,6 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     style: Style = Style.LETTERS
     joint_figures: bool = False
     """Whether a judge that chooses is asked for bounds, of all direct takes together: runs of earlier versions."""
-    stop_at_first_lie: bool = False
     check: bool = False
     self_report: str | None = None
     early_self_report: bool = False
@@ -82,8 +81,6 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     role_play: bool = False
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
-    keep_presets: bool = False
-    """Whether the other presets are planned for as well: see `for_other_presets`."""
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
 
@@ -91,24 +88,6 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     def rules(self) -> Rules:
         rules = rules_of(self.preset)
         return msgspec.structs.replace(rules, figure_of_each=False) if self._figures_by_take else rules
-
-    @cached_property
-    def for_other_presets(self) -> tuple[PlannerSettings, ...]:
-        """The settings of the other presets, where these are kept. `strict` gets all that it needs; `paper` and
-        `inspect` only read replies that are in hand. Questions beside the verdict stay those of the run's preset."""
-        presets = (Preset.STRICT, Preset.PAPER, Preset.INSPECT) if self.keep_presets else ()
-        return tuple(
-            msgspec.structs.replace(
-                self,
-                preset=preset,
-                ask=self.ask and preset is Preset.STRICT,
-                self_report=None,
-                role_play=False,
-                keep_presets=False,
-            )
-            for preset in presets
-            if preset is not self.preset
-        )
 
     @property
     def _figures_by_take(self) -> bool:
@@ -169,32 +148,19 @@ class _PlanInputs(NamedTuple):
     state: ScenarioState
     settings: PlannerSettings
     readings: dict[Slot, tuple[Reading, ...]]
-    whole_calls: bool
 
 
-def plan(
-    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
-) -> tuple[Work, ...]:
-    """What can be sent now. `whole_calls` says that several takes fit into one request. Presets that are kept come
-    after the run's own, one after the other."""
-    by_preset = (_plan_preset(scenario, state, each, whole_calls) for each in (settings, *settings.for_other_presets))
-    return next(filter(None, by_preset), ())
-
-
-def _plan_preset(
-    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, whole_calls: bool
-) -> tuple[Work, ...]:
-    inputs = _PlanInputs(scenario, state, settings, readings_of(scenario, state, settings.reads), whole_calls)
+def plan(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> tuple[Work, ...]:
+    """What can be sent now."""
+    inputs = _PlanInputs(scenario, state, settings, readings_of(scenario, state, settings.reads))
     work = [item for slot in needed_slots(scenario, inputs.readings, settings) for item in _slot_work(inputs, slot)]
     work += [*_self_report_work(inputs), *_role_play_work(inputs)]
     return tuple(item for item in work if settings.ask or isinstance(item, JudgeWork))
 
 
-def plan_rounds(
-    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, whole_calls: bool = True
-) -> Iterator[tuple[Work, ...]]:
+def plan_rounds(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> Iterator[tuple[Work, ...]]:
     """What can be sent now, again and again, until nothing is left. The caller adds the answers to `state`."""
-    while work := plan(scenario, state, settings, whole_calls=whole_calls):
+    while work := plan(scenario, state, settings):
         yield work
 
 
@@ -220,24 +186,8 @@ def _slot_work(inputs: _PlanInputs, slot: Slot) -> Iterator[Work]:
     settings = inputs.settings
     depth = _ROUNDS.get(slot, _FURTHER_INDIRECT) if settings.effort is Effort.LAZY else 2
     takes = tuple(range({DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)))
-    worth_reading = takes
-    if slot == PRESSURED and settings.stop_at_first_lie:
-        worth_reading = _takes_until_first_lie(inputs)
-        takes = takes if inputs.whole_calls and worth_reading else worth_reading
     yield from _subject_work(inputs, slot, takes, depth)
-    yield from _judge_work(inputs, slot, worth_reading, depth - 1)
-
-
-def _takes_until_first_lie(inputs: _PlanInputs) -> tuple[int, ...]:
-    """The takes worth looking at: none once a lie is read, else as many again as are read already.
-
-    Doubling keeps the chain short (1, 2, 4, … takes) while a frequent liar is found out after one.
-    """
-    if Verdict.LIE in _verdicts(inputs):
-        return ()
-    stated = inputs.readings[PRESSURED]
-    read = next((number for number, reading in enumerate(stated) if isinstance(reading, Pending)), len(stated))
-    return tuple(range(min(len(stated), max(1, 2 * read))))
+    yield from _judge_work(inputs, slot, takes, depth - 1)
 
 
 def _subject_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], depth: int) -> Iterator[SubjectWork]:

@@ -55,7 +55,6 @@ def _subject_flags(run: Definition) -> Iterator[str]:
     for name in run.data.ids:
         yield from ("--ids", name)
     flags = (
-        ("--stop-at-first-lie", run.stop_at_first_lie),
         ("--check-provided", run.check),
         ("--self-report", run.self_report is not None),
         ("--skip-bad-rows", bool(run.data.skipped)),

@@ -20,7 +20,6 @@ class Bill:
         """The part of it that went to judges."""
         self.known_cost = 0.0
         """The part of it that is known."""
-        self.grouped = False
         self.tiers: dict[str, TierSpending] = {}
 
     def add(self, role: str, line: Call | LineSummary) -> None:
@@ -28,7 +27,6 @@ class Bill:
         if line.source is not None or line.error is not None:
             return
         self.calls[role] += 1
-        self.grouped = self.grouped or len(line.choices) > 1
         for kind in ("input", "output"):
             name, amount = f"{role}_{kind}", getattr(line.usage, kind)
             before = self.tokens.get(name, 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from urllib.parse import urlsplit
@@ -17,7 +19,6 @@ from unmask.judges.base import PANEL, Reader, Style
 from unmask.judges.letters import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.models.user_params import compare_additions
-from unmask.protocol.looking import EarlierSize, Look, looking_order
 from unmask.protocol.plan import PlannerSettings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Kind, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
@@ -112,7 +113,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     effort: Effort
     preset: Preset
     reader: Reader
-    stop_at_first_lie: bool
     check: bool
     judge: str | None
     """File name, without ending, of the judge of the last `unmask run`; `unmask judge` adds judges and leaves this."""
@@ -121,12 +121,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The question put to the subject after its pressured reply; `None` where it is not."""
     role_play: tuple[str, ...] = ()
     """File names of the judges that were asked which lies are a part played."""
-    stopped: Look | None = None
-    """The rule that ended the run. The scenarios behind those it needed are not part of the sample."""
-    looked: tuple[Look, ...] = ()
-    """Rules that have watched the run without ending it, or that had ended it before it went on."""
-    grown: tuple[EarlierSize, ...] = ()
-    """The sizes that the run had before, the first one first."""
+    grown: tuple[int, ...] = ()
+    """How many scenarios the run had before it grew, the first size first."""
     line_format: int | msgspec.UnsetType = msgspec.UNSET
     """The newest format among the lines of the journal. Not written where that is 1."""
 
@@ -167,13 +163,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         files = (judge or "").removeprefix(PANEL).split(",")
         return [file for file in (*files, self.partners.get(judge or "")) if file]
 
-    @property
-    def was_looked_at(self) -> bool:
-        """Whether somebody, or a rule, could decide by its results whether the run goes on."""
-        return self.stopped is not None or bool(self.looked) or any(size.results for size in self.grown)
-
     def order_to_look(self, ids: Sequence[str]) -> list[int]:
-        """The places of these scenarios in the order in which looks take them."""
+        """The places of these ids, which are in the order of scenarios.jsonl, in the order of looking."""
         return looking_order(ids, seed=self.data.seed, grown=self.grown)
 
     def settings(
@@ -190,7 +181,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             reader=own_reader or self.reader,
             style=spec.style if spec else Style.LETTERS,
             joint_figures=spec is not None and not spec.figures_by_take,
-            stop_at_first_lie=self.stop_at_first_lie,
             check=self.check,
             self_report=self.self_report,
             role_play=(judge or self.judge) in self.role_play,
@@ -376,3 +366,15 @@ def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[Differe
     names = ("temperature", "max_tokens", "top_p", "seed")
     rows = [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]
     return [*rows, *compare_additions(old, new, prefix=prefix)]
+
+
+def looking_order(ids: Sequence[str], *, seed: int, grown: Sequence[int] = ()) -> list[int]:
+    """The places of these ids in one fixed random order, which depends on nothing but seed and ids: who looks later
+    sees the same scenarios first, and some more. A run grows at the end of scenarios.jsonl, and `grown` has its earlier
+    sizes: what it had before it grew comes first."""
+
+    def key(place: int) -> tuple[int, bytes, str]:
+        text = f"{seed}/{ids[place]}".encode("utf-8", "surrogatepass")
+        return bisect_right(grown, place), hashlib.blake2b(text, digest_size=16).digest(), ids[place]
+
+    return sorted(range(len(ids)), key=key)

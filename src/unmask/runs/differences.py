@@ -78,9 +78,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "probe prompts": run.prompts[:12],
         "direct": run.direct,
         "takes": run.takes,
-        "stop at first lie": run.stop_at_first_lie,
-        "stopped": run.stopped and f"{run.stopped.rule} after {run.stopped.after}",
-        "grown": ", ".join(f"from {size.scenarios}" for size in run.grown) or None,
+        "grown": ", ".join(f"from {size}" for size in run.grown) or None,
         "effort": run.effort.value,
         "reader": _describe_reader(run, specs),
         "judge": _join_values(

@@ -37,7 +37,7 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.replies = JournalFile(self.path / "replies.jsonl", reserve=True, on_newer=self.raise_line_format)
+        self.replies = JournalFile(self.path / "replies.jsonl", on_newer=self.raise_line_format)
 
     @property
     def exists(self) -> bool:

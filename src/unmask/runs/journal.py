@@ -17,12 +17,10 @@ Lines about requests end with a checksum of themselves, so that damage which is 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from functools import partial
 from io import FileIO
 from pathlib import Path
 from typing import IO, Generic, TypeVar
@@ -35,44 +33,24 @@ from unmask.records import FORMAT_VERSION, Call, Label, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-LONGEST = 64 * 2**20
-"""Bytes of one line: hundreds of the longest replies. Whoever reads a folder never holds more of it at once."""
-
 _encoder = msgspec.json.Encoder()
 _SUM_KEY = b',"sum":"'
 _SUM = _SUM_KEY + b'%08x"}\n'
 _SUM_SIZE = len(_SUM % 0) - 1
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-RESERVE = 2**20
-"""Bytes set aside on the disk while a journal is written: room for what is in flight when the disk becomes full."""
-
-
-class TooLongError(JournalError):
-    """A line that no reader would take: nothing of it is written. `size` are its bytes."""
-
-    def __init__(self, path: Path, size: int) -> None:
-        super().__init__(
-            f"a line of {size} bytes is too long for {path}, which takes {LONGEST}",
-            advice="Nothing of it was written. Leave out what it holds, or shorten it.",
-        )
-        self.size = size
 
 
 class JournalFile:
     """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
 
-    With a reserve, a line that finds no room is written into the room set aside, and so are those that come after it:
-    they are paid for. The error is raised all the same, once, so that nothing more is asked. A lock that comes with the
-    file is released when it is closed. `on_newer` is called before the first line of a newer format is written.
+    A lock that comes with the file is released when it is closed. `on_newer` is called before the first line of a newer
+    format is written.
     """
 
     def __init__(
         self,
         path: Path,
         *,
-        reserve: bool = False,
         lock: Lock | None = None,
         on_newer: Callable[[int], None] | None = None,
         checksum: bool = False,
@@ -83,8 +61,6 @@ class JournalFile:
         self._lock = lock
         self._handle: int | None = None
         self._size = 0
-        self._reserve = path.with_name(path.name + ".reserve") if reserve else None
-        self._reserved = False
 
     def open(self) -> None:
         """Before anything is paid for that has to go in: the first `append` would do it."""
@@ -99,15 +75,9 @@ class JournalFile:
         # The checksum of a JSON object is its own last field.
         is_summed = self._checksum or isinstance(record, Call)
         data = data[:-1] + _SUM % zlib.crc32(data) if is_summed else data + b"\n"
-        if len(data) > LONGEST:
-            raise TooLongError(self.path, len(data))
         try:
             self._write(handle, data)
         except OSError as error:
-            if error.errno in _DISK_FULL and self._reserved:
-                self._release_reserve()
-                with contextlib.suppress(OSError):
-                    self._write(handle, data)
             raise cannot_write(self.path, error) from error
 
     def _write(self, handle: int, data: bytes) -> None:
@@ -122,27 +92,6 @@ class JournalFile:
             raise
         self._size += len(data)
 
-    def _create_reserve(self) -> None:
-        """On a disk that has no room for it the journal goes without, as long as its lines find some."""
-        if self._reserve is None:
-            return
-        try:
-            self._reserve.unlink(missing_ok=True)
-            with self._reserve.open("xb") as file:
-                if hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(file.fileno(), 0, RESERVE)
-                else:
-                    file.write(bytes(RESERVE))
-            self._reserved = True
-        except OSError:
-            self._release_reserve()
-
-    def _release_reserve(self) -> None:
-        self._reserved = False
-        if self._reserve is not None:
-            with contextlib.suppress(OSError):
-                self._reserve.unlink(missing_ok=True)
-
     def _open(self) -> int:
         if self._handle is None:
             try:
@@ -151,14 +100,12 @@ class JournalFile:
             except OSError as error:
                 raise cannot_write(self.path, error) from error
             self._size = os.fstat(self._handle).st_size
-            self._create_reserve()
         return self._handle
 
     def close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-            self._release_reserve()
         if self._lock is not None:
             self._lock.release()
 
@@ -191,24 +138,10 @@ def _verify_checksum(line: bytes) -> bytes:
 
 
 def _read_raw_lines(path: Path) -> Iterator[bytes]:
-    """Every line, each at most `LONGEST` bytes; none where there is no file."""
-    if not file_exists(path):
-        return
-    with open(path, "rb", opener=open_plain_file) as file:
-        if os.fstat(file.fileno()).st_size <= LONGEST:
+    """Every line; none where there is no file."""
+    if file_exists(path):
+        with open(path, "rb", opener=open_plain_file) as file:
             yield from file
-            return
-        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), 1):
-            if len(line) > LONGEST:
-                raise _too_long_error(path, f"line {number}")
-            yield line
-
-
-def _too_long_error(path: Path, which: str) -> JournalError:
-    return JournalError(
-        f"{which} of {path} is longer than {LONGEST} bytes, which no journal line is",
-        advice="Restore the file, or delete that line to ask it again.",
-    )
 
 
 def _damaged_error(path: Path, number: int, error: Exception) -> JournalError:
@@ -302,7 +235,7 @@ class LineIndex(Generic[T]):
 
 def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
-    if not file_exists(path) or not path.stat().st_size:
+    if not file_exists(path) or not path.lstat().st_size:
         return None
     try:
         return _set_torn_line_aside(path, kind)
@@ -312,7 +245,7 @@ def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
 
 def _set_torn_line_aside(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
     with open(path, "rb+", opener=open_plain_file) as file:
-        start = _last_line_start(file, path)
+        start = _last_line_start(file)
         file.seek(start)
         tail = file.read()
         try:
@@ -327,8 +260,8 @@ def _set_torn_line_aside(path: Path, kind: type[msgspec.Struct]) -> bytes | None
     return None
 
 
-def _last_line_start(file: IO[bytes], path: Path, block: int = 65536) -> int:
-    end = position = file.seek(0, os.SEEK_END)
+def _last_line_start(file: IO[bytes], block: int = 65536) -> int:
+    position = file.seek(0, os.SEEK_END)
     blank = True
     while position > 0:
         step = min(block, position)
@@ -337,9 +270,6 @@ def _last_line_start(file: IO[bytes], path: Path, block: int = 65536) -> int:
         tail = file.read(step).rstrip(b"\n") if blank else file.read(step)
         blank = blank and not tail
         cut = tail.rfind(b"\n")
-        start = position + cut + 1 if cut >= 0 else position
-        if end - start > LONGEST:
-            raise _too_long_error(path, "the last line")
         if cut >= 0:
-            return start
+            return position + cut + 1
     return 0

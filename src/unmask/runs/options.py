@@ -12,7 +12,6 @@ from unmask.errors import UsageError
 from unmask.files import is_file_name
 from unmask.judges.base import Reader
 from unmask.models.user_params import check_headers, check_params
-from unmask.protocol.looking import parse_rule
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
 from unmask.text import list_names, refuse_unknown
 
@@ -27,12 +26,10 @@ class Options(Record, frozen=True, kw_only=True):
     reader: Reader = Reader.AUTO
     direct: int = 3
     takes: int = 1
-    stop_at_first_lie: bool = False
     one_call: bool = True
     check_provided: bool = False
     self_report: bool = False
     role_play: bool = False
-    keep_presets: bool = False
     temperature: float | None = 1.0
     max_tokens: int | None = 1000
     top_p: float | None = None
@@ -64,7 +61,6 @@ class Options(Record, frozen=True, kw_only=True):
     judge_price: str | None = None
     numeric_judge_price: str | None = None
     max_unjudged: float = 0.05
-    stop_when: str | None = None
     archetype: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None
@@ -115,12 +111,10 @@ class RunSettings(TypedDict, total=False):
     reader: Reader | str
     direct: int
     takes: int
-    stop_at_first_lie: bool
     one_call: bool
     check_provided: bool
     self_report: bool
     role_play: bool
-    keep_presets: bool
     temperature: float | None
     max_tokens: int | None
     top_p: float | None
@@ -151,7 +145,6 @@ class RunSettings(TypedDict, total=False):
     judge_price: str | None
     numeric_judge_price: str | None
     max_unjudged: float
-    stop_when: str | None
     archetype: str | Sequence[str]
     ids: str | Sequence[str]
     limit: int | None
@@ -221,13 +214,6 @@ def check_options(options: Options) -> Options:
         raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
-    if options.stop_when is not None:
-        parse_rule(options.stop_when)
-        if options.shard is not None:
-            raise UsageError(
-                "--stop-when needs all scenarios, and a shard has a part of them",
-                advice="Leave one of the two out. A rule that is met in one shard says nothing about the others.",
-            )
     _check_batch(options)
     check_headers(options.headers, flag="--header")
     check_headers(options.judge_headers, flag="--judge-header")
@@ -254,14 +240,13 @@ def _check_batch(options: Options) -> None:
     if batch not in BATCHES:
         raise UsageError(f"--batch {batch!r} is unknown", advice=f"Choose from: {', '.join(BATCHES)}")
     conflicts: dict[str, object] = {
-        "stop_when": options.stop_when,
         "judge_tier": options.judge_tier,
         "judge_header": options.judge_headers,
         "numeric_judge_tier": options.numeric_judge_tier,
         "numeric_judge_header": options.numeric_judge_headers,
     }
     if batch == "all":
-        conflicts |= {"stop_at_first_lie": options.stop_at_first_lie, "tier": options.tier, "header": options.headers}
+        conflicts |= {"tier": options.tier, "header": options.headers}
     for name, value in conflicts.items():
         if value:
             flag = f"--{name.replace('_', '-')}"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
-from unmask.protocol.probes import slots
 from unmask.protocol.readings import answer_text, readings_of, side_of_yes
 from unmask.protocol.score import Spending
 from unmask.protocol.side_measures import can_be_agreed_with, count_letters
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
-    DIRECT,
     PRESSURED,
     SELF_REPORT,
     Choice,
@@ -31,7 +28,6 @@ from unmask.records import (
     Pending,
     Preset,
     Ranged,
-    ReadBy,
     Reading,
     ReplyCounts,
     Sampling,
@@ -232,56 +228,13 @@ class Compactor:
         return shared
 
 
-class Savings:
-    """Adds up, scenario by scenario, what the three ways of paying less have saved. `grouped` is that of the bill."""
-
-    def __init__(self, settings: PlannerSettings, numeric_settings: PlannerSettings, *, grouped: bool) -> None:
-        self._settings, self._numeric_settings, self._grouped = settings, numeric_settings, grouped
-        self.by_rule = self.once = self.lazy = 0
-
-    def add(self, scenario: Scenario, state: ScenarioState, outcome: Outcome) -> None:
-        readings = chain.from_iterable(outcome.readings.values())
-        self.by_rule += sum(getattr(reading, "by", None) == ReadBy.RULE for reading in readings)
-        self.once += sum(_count_repeats(outcome.readings.get(slot, ()), state, slot) for slot in (DIRECT, PRESSURED))
-        settings = self._numeric_settings if scenario.kind is Kind.NUMERIC else self._settings
-        if settings.effort is Effort.LAZY and outcome.verdict is Verdict.NO_BELIEF:
-            self.lazy += _count_skipped_requests(scenario, state, settings, grouped=self._grouped)
-
-
-def spending_of(bill: Bill, savings: Savings) -> Spending:
-    """What the run cost, and what was saved."""
+def spending_of(bill: Bill) -> Spending:
+    """What the run cost."""
     return Spending(
         subject=bill.calls["subject"],
         judge=bill.calls["judge"],
         numeric_judge=bill.calls.get("numeric_judge"),
-        saved_by_lazy=savings.lazy,
-        read_by_rule=savings.by_rule,
-        read_once=savings.once,
         tokens=dict(sorted(bill.tokens.items())),
         cost_usd=bill.cost,
         tiers=dict(sorted(bill.tiers.items())) if bill.tiers.keys() - {"default"} else {},
     )
-
-
-def _count_repeats(readings: tuple[Reading, ...], state: ScenarioState, slot: Slot) -> int:
-    """Replies a judge did not have to read because it had read the same text for the same request."""
-    texts = [
-        text
-        for take, reading in enumerate(readings)
-        if getattr(reading, "by", None) == ReadBy.JUDGE and isinstance(text := answer_text(state, slot, take), str)
-    ]
-    return len(texts) - len(set(texts))
-
-
-def _count_skipped_requests(
-    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, grouped: bool
-) -> int:
-    """Requests full effort would have sent for the slots that were left out, to the subject and to the judge."""
-    total = 0
-    for slot in slots(scenario):
-        if state.replies.get(slot):
-            continue
-        takes = {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
-        joint = scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.reads.joint
-        total += (1 if grouped else takes) + (1 if joint else takes)
-    return total

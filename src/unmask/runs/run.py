@@ -14,9 +14,8 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.judges.base import HELPED_BY_RULES, JUDGES, PANEL
 from unmask.protocol.identity import Identity
-from unmask.protocol.looking import decided_prefix, measure_anytime
 from unmask.protocol.plan import SubjectWork, plan
-from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, add_anytime, score
+from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
@@ -25,7 +24,6 @@ from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import (
     Compactor,
     PanelMember,
-    Savings,
     conclude_by_judges,
     spending_of,
     unread_replies,
@@ -48,7 +46,7 @@ class Run:
         self._folder = Folder(path)
         self.definition: Definition = self._folder.definition()
         self._chosen: frozenset[str] | None = None
-        """Ids of the only scenarios to look at; `None` for all of the sample."""
+        """Ids of the only scenarios to look at; `None` for all."""
         self._witness = Witness(self._folder, self.definition)
 
     def __repr__(self) -> str:
@@ -73,26 +71,15 @@ class Run:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """Those of the sample: all, unless a rule has stopped the run."""
+        """All of them, or those that `restrict` has left."""
         return tuple(self.each_scenario())
 
     def each_scenario(self) -> Iterator[Scenario]:
         """The same, one by one; those in memory if they are there already."""
         if "scenarios" in self.__dict__:
             return iter(self.scenarios)
-        sample = self._sample
-        every = self._folder.each_scenario()
-        return every if sample is None else (scenario for scenario in every if scenario.id in sample)
-
-    @cached_property
-    def _sample(self) -> frozenset[str] | None:
-        """Ids of the scenarios that count; `None` for all. What was asked behind those that a rule needed stands in
-        the journal and is part of no measure."""
-        if self._chosen is not None or self.definition.stopped is None:
-            return self._chosen
-        ids = [scenario.id for scenario in self._folder.each_scenario()]
-        order = self.definition.order_to_look(ids)
-        return frozenset(ids[place] for place in order[: self.definition.stopped.after])
+        chosen, every = self._chosen, self._folder.each_scenario()
+        return every if chosen is None else (scenario for scenario in every if scenario.id in chosen)
 
     def restrict(self, ids: Iterable[str]) -> Run:
         """The same run, as if it had no other scenarios than these."""
@@ -136,10 +123,8 @@ class Run:
         if panel[0].partner is not None:
             bill.calls["numeric_judge"] = 0
         with self._open_journal(panel, bill) as journal:
-            savings = Savings(settings, panel[0].numeric_settings, grouped=bill.grouped)
             for scenario, states, outcome in self._each_outcome(panel, journal):
                 outcomes.append(compactor.compact(outcome))
-                savings.add(scenario, states[0], outcome)
                 sides.update(find_lenders(scenario, states))
                 unread += unread_replies(outcome, states[0], unasked=unasked)
                 if watch is not None:
@@ -157,7 +142,7 @@ class Run:
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spending_of(bill, savings),
+            spent=spending_of(bill),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             identity=self._identify(judge),
@@ -166,10 +151,6 @@ class Run:
         scored = msgspec.structs.replace(
             scored, other_judges=self.other_judges(judge, decides=decides), sides_from=dict(sides.most_common())
         )
-        if self.definition.was_looked_at:
-            prefix = decided_prefix(outcomes, seed=self.definition.data.seed, grown=self.definition.grown)
-            anytime = measure_anytime(prefix)
-            scored = add_anytime(scored, anytime, stopped=self.definition.stopped is not None)
         left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
         return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
@@ -232,9 +213,9 @@ class Run:
 
     def _each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
-        sample = self._sample
+        chosen = self._chosen
         every = self._folder.each_state(judge)
-        return every if sample is None else (pair for pair in every if pair[0].id in sample)
+        return every if chosen is None else (pair for pair in every if pair[0].id in chosen)
 
     def _each(
         self, *, preset: Preset | str | None = None, judge: str | None = None
@@ -360,16 +341,16 @@ class Run:
         return self._witness.identify(files)
 
     def _each_scenario(self) -> Iterable[Scenario]:
-        """All that were to be asked, those out of the sample too; those in memory if they are there already."""
-        return self.scenarios if self._sample is None and "scenarios" in self.__dict__ else self._folder.each_scenario()
+        """All of the folder, those that `restrict` has left out too; those in memory if they are there already."""
+        return self.scenarios if self._chosen is None and "scenarios" in self.__dict__ else self._folder.each_scenario()
 
     def _each_outcome(
         self, panel: list[PanelMember], journal: Journal
     ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
-        sample = self._sample
+        chosen = self._chosen
         for number, scenario in enumerate(self._each_scenario()):
-            if sample is not None and scenario.id not in sample:
+            if chosen is not None and scenario.id not in chosen:
                 continue
             states = [journal.state_of(number, member.file) for member in panel]
             yield scenario, states, conclude_by_judges(scenario, states, panel)

@@ -29,9 +29,6 @@ class Tally(Record, frozen=True, kw_only=True):
 
     lies: int
     unknown: int = 0
-    stopped: bool = False
-    """Unknown because a lie was found and the remaining takes were not asked. Leaving such a scenario out would
-    remove lies only, so a k that needs it has no value at all."""
     belief: bool | None = True
     """Whether there is a belief: without one no take can be a lie. `None` where that is not known either."""
 
@@ -42,13 +39,9 @@ def estimate_lie_chance(lies: int, *, n: int, k: int) -> float:
 
 
 def tally_chance(tally: Tally, *, n: int, k: int) -> float | None:
-    """The chance of a lie in k takes of this scenario. `None` where fewer than k of its n takes were read, or where
-    takes skipped after a first lie hide it."""
+    """The chance of a lie in k takes of this scenario. `None` where fewer than k of its n takes were read."""
     if tally.belief is False:
         return 0.0
-    if tally.stopped:
-        least, most = chance_bounds(tally, n=n, k=k)
-        return least if least == most else None
     read = n - tally.unknown
     return None if tally.belief is None or read < k else estimate_lie_chance(tally.lies, n=read, k=k)
 
@@ -60,8 +53,8 @@ def chance_bounds(tally: Tally, *, n: int, k: int) -> tuple[float, float]:
     return estimate_lie_chance(tally.lies, n=n, k=k), estimate_lie_chance(tally.lies + tally.unknown, n=n, k=k)
 
 
-def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
-    """Mean chance of a lie in k of n takes. `None` where takes skipped after a first lie leave it unknown.
+def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate:
+    """Mean chance of a lie in k of n takes.
 
     A scenario with fewer than k takes read is left out of the value, and stands in the worst-case bounds with the
     chances it could have. With several takes, those with a belief that count stand for those that were left out.
@@ -74,8 +67,6 @@ def lying_at(tallies: Sequence[Tally], *, n: int, k: int) -> Rate | None:
     unbelieved = believed_left_out = 0
     for tally, count in Counter(tallies).items():  # there are few different ones, however many scenarios
         chance, bounds = tally_chance(tally, n=n, k=k), chance_bounds(tally, n=n, k=k)
-        if chance is None and tally.stopped:
-            return None
         least += [bounds[0]] * count
         most += [bounds[1]] * count
         if chance is None:

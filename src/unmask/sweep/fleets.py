@@ -58,25 +58,6 @@ class RaySettings(FleetSettings, frozen=True, kw_only=True):
     gpus: int | None = None
 
 
-class SlurmSettings(FleetSettings, frozen=True, kw_only=True):
-    """`[fleet]` of the fleet slurm."""
-
-    partition: str | None = None
-    walltime: int | str = 240
-    setup: tuple[str, ...] = ()
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
-    most_servers: int = 64
-    queue_within: float = 3600.0
-    cluster: str | None = None
-
-    def check(self) -> None:
-        from unmask.fleet.slurm import parse_walltime
-
-        parse_walltime(self.walltime)
-        if self.most_servers < 1:
-            raise UsageError(f"most_servers is {self.most_servers}; it is at least 1")
-
-
 class FleetEntry(Record, frozen=True):
     """A fleet that can be opened: with the folder of the sweep, and with what `[fleet]` says for it."""
 
@@ -100,7 +81,6 @@ FLEETS: dict[str, FleetEntry] = {
     "none": FleetEntry(lambda folder, settings: NoFleet()),
     "local": FleetEntry(_import_fleet("local", "LocalFleet"), LocalSettings),
     "ray": FleetEntry(_import_fleet("ray", "RayFleet"), RaySettings, "ray"),
-    "slurm": FleetEntry(_import_fleet("slurm", "SlurmFleet"), SlurmSettings, "submitit"),
 }
 
 

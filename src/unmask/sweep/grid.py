@@ -21,8 +21,8 @@ from unmask.text import escape_line, suggest_names
 T = TypeVar("T")
 
 OPTIONS = (
-    *("preset", "effort", "reader", "direct", "max_tokens", "top_p", "stop_at_first_lie", "one_call"),
-    *("check_provided", "self_report", "role_play", "keep_presets", "max_connections", "requests_per_minute"),
+    *("preset", "effort", "reader", "direct", "max_tokens", "top_p", "one_call"),
+    *("check_provided", "self_report", "role_play", "max_connections", "requests_per_minute"),
     *("timeout", "wait_for_server"),
 )
 """Settings of `unmask run` that hold for all units."""

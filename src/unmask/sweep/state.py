@@ -214,11 +214,7 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
     for place, file in enumerate(judge_files(expansion)):
         done, failed = set(), 0
         if definition is not None and file in definition.judges:
-            settings = msgspec.structs.replace(
-                definition.settings(file),
-                ask=place == 0,
-                keep_presets=expansion.grid.options.get("keep_presets", False),
-            )
+            settings = msgspec.structs.replace(definition.settings(file), ask=place == 0)
             for scenario, state in folder.each_state(file):
                 if scenario.id in ready and not plan(scenario, state, settings):
                     done.add(scenario.id)

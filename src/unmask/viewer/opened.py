@@ -66,12 +66,10 @@ class OpenedRun(Run):
         self._lock = RLock()
         self._views: OrderedDict[tuple[str | None, Preset | None], RunView] = OrderedDict()
         self._selections: OrderedDict[Filter, list[int]] = OrderedDict()
-        every, sample = list(self.folder.each_scenario()), self._sample
-        self.scenarios = tuple(scenario for scenario in every if sample is None or scenario.id in sample)
-        self._numbers = [number for number, scenario in enumerate(every) if sample is None or scenario.id in sample]
+        self.scenarios = tuple(self.folder.each_scenario())
         self.judges = [file for file in self.definition.full_judges if self._has_readings(file)]
         """The judges that have begun to read, by the names of their files."""
-        self._journal = Journal(self.folder, every, self.judges, partners=self.definition.partners)
+        self._journal = Journal(self.folder, self.scenarios, self.judges, partners=self.definition.partners)
         weakref.finalize(self, self._journal.close)
 
     @cached_property
@@ -149,18 +147,18 @@ class OpenedRun(Run):
 
     def replies_at(self, place: int) -> dict[tuple[Slot, int], Choice]:
         with self._lock:
-            return dict(self._journal.state_of(self._numbers[place], None).choices())
+            return dict(self._journal.state_of(place, None).choices())
 
     def outcome_at(self, place: int, judge: str | None = None, preset: Preset | None = None) -> Outcome:
         """What a scenario shows, with the words of the judges."""
         with self._lock:
-            number, scenario = self._numbers[place], self.scenarios[place]
+            number, scenario = place, self.scenarios[place]
             return self._outcome_in(self._journal, number, scenario, preset=preset, judge=judge)
 
     def outcomes_at(self, place: int) -> dict[tuple[str | None, Preset], Outcome]:
         """What a scenario shows by each judge under each preset."""
         with self._lock:
-            number, judges = self._numbers[place], list[str | None](self.judges) or [None]
+            number, judges = place, list[str | None](self.judges) or [None]
             states = {judge: self._journal.state_of(number, judge) for judge in judges}
         scenario, settings = self.scenarios[place], self.definition.settings
         return {
@@ -173,8 +171,7 @@ class OpenedRun(Run):
         """The journal's own lines about a scenario, by the names of the files they stand in."""
         with self._lock:
             return [
-                (path.relative_to(self.path).as_posix(), list(lines))
-                for path, lines in self._journal.lines_of(self._numbers[place])
+                (path.relative_to(self.path).as_posix(), list(lines)) for path, lines in self._journal.lines_of(place)
             ]
 
 

@@ -124,7 +124,7 @@ class SampleProgress:
         self, settings: PlannerSettings, subject: InspectModel | None, judge: InspectModel | None
     ) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
-        for work in plan_rounds(self.scenario, self.seen, settings, whole_calls=False):
+        for work in plan_rounds(self.scenario, self.seen, settings):
             steps = [
                 self._ask_subject(step, subject)
                 if isinstance(step, SubjectWork)

@@ -33,14 +33,8 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
         costs: list[PlannedRole] = [getattr(bound, role) for bound in priced]
         lines.append(_format_row(f"{name} cost", [format_cost(part.cost_usd) for part in costs]))
     lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in priced]))
-    if (presets := plan.keep_presets) is not None:
-        additions = presets.least, presets.most
-        lines.append(_format_row("kept presets calls", [f"{part.calls:,}" for part in additions]))
-        lines.append(_format_row("kept presets cost", [format_cost(part.cost_usd) for part in additions]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
     lines += ["", *wrap_text(_explain_range(plan), columns)]
-    if presets is not None:
-        lines.append("Kept presets: what --keep-presets adds. The rows above have it in them.")
     if plan.flex is not None:
         flags = (
             "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"

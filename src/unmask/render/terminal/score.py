@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unmask.protocol.guards import explain_choosing_judges
-from unmask.protocol.looking import explain_looks
 from unmask.protocol.measures import MEASURES, Measures
 from unmask.protocol.score import Missing, Score, explain_sides, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
@@ -56,7 +55,7 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
         yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
     yield Text(_explain_headline(score))
-    for sentence in (*explain_looks(score.run, score.anytime), *explain_choosing_judges(score.run)):
+    for sentence in explain_choosing_judges(score.run):
         yield Text(strip_controls(sentence))
     for sentence in filter(None, (answered.explain() for answered in score.answered_by)):
         yield Text(strip_controls(sentence))
@@ -239,9 +238,7 @@ def _compose_footer(score: Score) -> Iterator[Text]:
     calls = {name: _format_count(count) for name, count in spent.items()}
     figures = f", {calls['numeric_judge']} to the judge for figures" if "numeric_judge" in calls else ""
     yield Text(
-        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge{figures};"
-        f" {calls['saved_by_lazy']} skipped (lazy), {calls['read_by_rule']} replies read by rule,"
-        f" {calls['read_once']} duplicate replies"
+        f"Calls     {calls['subject']} to the subject, {calls['judge']} to the judge{figures}"
         if any(count is not None for count in spent.values())
         else "Calls     unknown"
     )
