@@ -1,16 +1,15 @@
 """What `core` does to subjects whose conduct is known, and to a real small model: beliefs found, replies read.
 
     python -m bench.core_runs                              # the four scripted models, read by scripted/judge
-    python -m bench.core_runs --run qwen2.5-coder-1.5b=runs/qwen --write docs/core.md src/unmask/data/scenarios/core.md
+    python -m bench.core_runs --run qwen2.5-coder-1.5b=runs/qwen   # and a run of a real model
 
 A run given with `--run` is read as it lies there, once for every judge on file; `unmask run --data core --effort full
---check-provided` makes one. `--write` puts the table between the marks `<!-- runs -->` and `<!-- end -->`.
+--check-provided` makes one.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,6 @@ from unmask.records import Archetype, Effort, Lettered, Outcome, Pending, Ranged
 from unmask.runs.run import Run
 
 JUDGE = "scripted/judge"
-_BLOCK = re.compile(r"(<!-- runs -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def scripted(folder: Path) -> Iterator[tuple[str, Run]]:
@@ -69,15 +67,11 @@ def table(runs: Sequence[tuple[str, Run]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", action="append", default=[], metavar="NAME=FOLDER", help="a finished run of `core`")
-    parser.add_argument("--write", type=Path, nargs="*", default=[], help="pages with the marks")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         runs = list(scripted(Path(scratch)))
         runs += [(name, Run(folder)) for name, _, folder in (one.partition("=") for one in given.run)]
         found = table(runs)
-    for page in given.write:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(_BLOCK.sub(lambda mark: f"{mark[1]}{found}\n{mark[2]}", text), encoding="utf-8")
     print(found)
 
 

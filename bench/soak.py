@@ -1,6 +1,6 @@
 """A long run through bad weather: hundreds of thousands of calls, a fifth of which go wrong.
 
-    python -m bench.soak --calls 200000 --faults 0.2      # writes its section of docs/faults.md
+    python -m bench.soak --calls 200000 --faults 0.2      # writes its section of bench/RESULTS.md
     python -m bench.soak --calls 5000 --no-docs           # a quick look, nothing is written
 
 Runs of planted scenarios follow each other in one process, so that memory which is not given back shows, against the
@@ -24,14 +24,13 @@ from typing import NamedTuple
 
 from bench import machine
 from bench.planted import Plant, expected, plant, write_jsonl
-from bench.process import ROOT, Served, serving
+from bench.process import Served, serving
 from unmask.engine.run import run
 from unmask.records import Verdict
 from unmask.render.terminal.progress import ProgressLine
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
-PAGE = ROOT / "docs" / "faults.md"
 TIMEOUT = 10.0
 """Seconds for one answer. What stalls holds a connection for so long."""
 
@@ -66,7 +65,7 @@ def main() -> int:
     parser.add_argument("--scenarios", type=int, default=2000, help="of one run")
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--no-docs", action="store_true", help="write nothing into docs/faults.md")
+    parser.add_argument("--no-docs", action="store_true", help="write nothing into bench/RESULTS.md")
     given = parser.parse_args()
     rounds: list[Round] = []
     for found in soak(given):
@@ -75,7 +74,7 @@ def main() -> int:
     text = report(rounds, given)
     print(text)
     if not given.no_docs:
-        machine.write_section("soak", text, path=PAGE)
+        machine.write_section("soak", f"## The soak\n\n{text}")
     return int(any(failures(rounds)))
 
 
@@ -188,7 +187,7 @@ def line(number: int, rounds: list[Round]) -> str:
 
 
 def report(rounds: list[Round], given: argparse.Namespace) -> str:
-    """The section of docs/faults.md."""
+    """The section of bench/RESULTS.md."""
     total = {name: sum(getattr(found, name) for found in rounds) for name in Round._fields if name != "wrong"}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     troubles = list(failures(rounds))

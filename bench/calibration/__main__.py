@@ -1,4 +1,4 @@
-"""`python -m bench.calibration`: plant truth many times, hold the intervals against it, write docs/calibration.md."""
+"""`python -m bench.calibration`: plant truth many times, compare the intervals with it, write the results page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings as a table, a figure and a page of the documentation."""
+"""The findings as a table, a figure and the page bench/results/calibration.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.calibration.found import Finding, Kind
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
 BEGIN, END = "<!-- written by python -m bench.calibration: begin -->", "<!-- end -->"
 FIGURE = "calibration.svg"
 
@@ -36,14 +36,14 @@ class Made(NamedTuple):
     version: str
 
 
-def write(findings: Sequence[Finding], made: Made, *, docs: Path = DOCS) -> Path:
-    """Put table and figure into docs/calibration.md, between its two marks."""
-    page = docs / "calibration.md"
+def write(findings: Sequence[Finding], made: Made, *, folder: Path = RESULTS) -> Path:
+    """Put table and figure into calibration.md, between its two marks."""
+    page = folder / "calibration.md"
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     page.write_text(before + "\n".join([BEGIN, "", *body(findings, made), "", END]) + after, encoding="utf-8")
-    figure(findings, docs / FIGURE)
+    figure(findings, folder / FIGURE)
     return page
 
 

@@ -2,7 +2,7 @@
 
 Each target runs in a process of its own, guided by coverage of `unmask`, with a limit on time and memory for a single
 input. What breaks one is kept in `--keep`; `python -m bench.fuzz TARGET --again FILE` shows it again. `--record` adds
-time and number of inputs to bench/results/fuzz.json and to the table in docs/security.md.
+time and number of inputs to bench/results/fuzz.json and to the table in bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--keep", type=Path, default=Path(".fuzz"), help="folder for findings and corpora")
     parser.add_argument("--again", type=Path, help="run one target on this file, without atheris")
-    parser.add_argument("--record", action="store_true", help="add this run to the totals in docs/security.md")
+    parser.add_argument("--record", action="store_true", help="add this run to the totals in bench/RESULTS.md")
     parser.add_argument("--list", action="store_true", help="names of the targets")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What fuzzing has come to so far: added up in bench/results/fuzz.json, and written into docs/security.md."""
+"""What fuzzing has come to so far: added up in bench/results/fuzz.json, and written into bench/RESULTS.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import msgspec
 from bench.machine import RESULTS, write_section
 
 KEPT = RESULTS.with_name("results") / "fuzz.json"
-PAGE = RESULTS.parent.parent / "docs" / "security.md"
 _EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 
 
@@ -50,7 +49,7 @@ def read(path: Path = KEPT) -> list[Total]:
     return msgspec.json.decode(path.read_bytes(), type=list[Total]) if path.exists() else []
 
 
-def record(new: Total, *, order: Sequence[str], kept: Path = KEPT, page: Path = PAGE) -> None:
+def record(new: Total, *, order: Sequence[str], kept: Path = KEPT, page: Path = RESULTS) -> None:
     """Add a run, and write the table anew, its rows in this order of targets."""
     totals = sorted(added(read(kept), new), key=lambda one: order.index(one.target) if one.target in order else -1)
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -64,6 +63,6 @@ def told(totals: Sequence[Total]) -> str:
     rows = [[one.target, f"{one.seconds:,}", f"{one.executions:,}", str(one.broken), one.last] for one in totals]
     everything = [sum(one.seconds for one in totals), sum(one.executions for one in totals)]
     rows.append(["all", *(f"{number:,}" for number in everything), str(sum(one.broken for one in totals)), ""])
-    return "Runs with `--record`, added up. What ended a run that broke was fixed and became a test.\n\n" + table(
-        ("target", "seconds", "inputs tried", "runs that broke", "last"), rows
-    )
+    what = "Runs with `--record`, added up. What ended a run that broke was fixed and became a test."
+    shown = table(("target", "seconds", "inputs tried", "runs that broke", "last"), rows)
+    return f"## Fuzzing\n\n{what}\n\n{shown}"

@@ -3,7 +3,7 @@
     python -m bench.judges --judge verbatim                                    # the test half
     python -m bench.judges --judge embedded/qwen2.5-coder-1.5b --half tuning
     python -m bench.judges --judge hf:judge-1.5b --again                       # asks the model, on a GPU
-    python -m bench.judges --write docs/judges.md --judge verbatim --judge hf:judge-1.5b
+    python -m bench.judges --write bench/results/judges.md --judge verbatim --judge hf:judge-1.5b
 
 What a judge read is kept in `bench/judges/readings/`. It is asked anew with `--again`, and where a reply is missing.
 `--runs` keeps the run folder besides, and continues what it holds. Every share has its 95 % interval, and a goal counts

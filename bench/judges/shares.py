@@ -1,4 +1,4 @@
-"""Shares as docs/judges.md writes them: with their interval, and a goal met by the lower bound only."""
+"""Shares as bench/results/judges.md writes them: with their interval, and a goal met by the lower bound only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from unmask.stats.rate import Rate, rate
 
 PAGE = Path(__file__).with_name("page")
-"""The prose of docs/judges.md, a file for each part."""
+"""The prose of bench/results/judges.md, a file for each part."""
 
 
 def load_page(part: str) -> str:

@@ -369,7 +369,7 @@ def describe_rows(pairs: Iterable[LabelledPair]) -> list[str]:
 
 
 def describe(pairs: Sequence[LabelledPair], *, judge: str, command: str, resamples: int) -> str:
-    """The section of docs/judges.md: how it is done, what comes out, the table drawn from."""
+    """The section of bench/results/judges.md: how it is done, what comes out, the table drawn from."""
     return load_page("shift").format(
         count=len(SUBJECTS),
         judge=judge,

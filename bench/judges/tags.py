@@ -64,7 +64,7 @@ def _is_as_tagged(item: Labelled, scenario: Scenario) -> bool:
 
 
 def describe(judge: str | None) -> str:
-    """The section of docs/judges.md."""
+    """The section of bench/results/judges.md."""
     of = scenarios()
     items = tagged_replies(of)
     tags_alone = sum(_is_as_tagged(item, of[item.scenario]) for item in items)

@@ -67,7 +67,7 @@ def test_a_setting_can_be_repeated():
     ],
 )
 def test_goals(kind, value, met):
-    """As docs/calibration.md names them."""
+    """As bench/results/calibration.md names them."""
     assert Finding("s", "w", kind, value, value, value, 1000).met is met
 
 
@@ -138,7 +138,7 @@ def test_the_page_is_that_of_the_results_which_are_kept():
     named = [setting.name for setting in command.settings() if setting.name in kept]
     findings = [finding for name in named for finding in kept[name].findings]
     rows = [line for line in page.body(findings, page.Made(2000, 1, "0.1.0")) if line.startswith("|")]
-    assert "\n".join(rows) in (page.DOCS / "calibration.md").read_text(encoding="utf-8")
+    assert "\n".join(rows) in (page.RESULTS / "calibration.md").read_text(encoding="utf-8")
 
 
 def test_exact_chances_to_pass_are_those_of_simulated_histories():
@@ -176,7 +176,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
         Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
         Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
     ]
-    page.write(findings, page.Made(1000, 1, "0.1.0"), docs=tmp_path)
+    page.write(findings, page.Made(1000, 1, "0.1.0"), folder=tmp_path)
     text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")

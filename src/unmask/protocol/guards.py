@@ -286,7 +286,7 @@ def explain_choosing_judges(run: Mapping[str, Any]) -> Iterator[str]:
         if what is not None and isinstance(judge, dict):
             yield (
                 f"The judge {judge.get('model')} {what} lies into 5 % or more of the scenarios of a model that"
-                " never lies (docs/judges.md)."
+                " never lies (docs/evidence.md)."
             )
 
 

@@ -10,7 +10,7 @@ Each part gets Jeffreys' interval, which does not collapse where no lie or nothi
 put together by the method of variance estimates recovery (MOVER; Zou and Donner 2008). That is too wide where the judge
 hardly errs and few are labelled. So each bound is drawn in where a score test rejects a rate within it: for every rate
 the shares of the parts are those that fit the labels best, and they say how much the estimate would vary.
-`docs/calibration.md` has the coverage of the two together.
+`bench/results/calibration.md` has the coverage of the two together.
 """
 
 from __future__ import annotations
