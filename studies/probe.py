@@ -114,7 +114,8 @@ def collect_samples(run: unmask.Run, *, preset: str | None = None, judge: str | 
 
 def read_activations(opened: Any, samples: Sequence[Sample], *, pooling: str) -> tuple[np.ndarray, np.ndarray]:
     """`[reply, layer, size]` twice: what every layer holds of each reply, and at the last token before it begins."""
-    from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
+    from unmask.records import Pooling
+    from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers
 
     replies = [AnsweredChat(sample.messages, sample.reply) for sample in samples]
     prompts = {sample.id: AnsweredChat(sample.messages) for sample in samples}
@@ -308,7 +309,8 @@ def _find_areas(scores: np.ndarray, lies: np.ndarray, weights: np.ndarray, kinds
     alike = (kinds[lies][:, np.newaxis] == kinds[~lies]).astype(float)
     wins = alike * ((lie > honest) + 0.5 * (lie == honest))
     left, right = weights[:, lies], weights[:, ~lies]
-    return ((left @ wins) * right).sum(axis=1) / ((left @ alike) * right).sum(axis=1)
+    areas: np.ndarray = ((left @ wins) * right).sum(axis=1) / ((left @ alike) * right).sum(axis=1)
+    return areas
 
 
 def _score_held_out(features: np.ndarray, lies: np.ndarray, train: np.ndarray, strength: float) -> np.ndarray:
@@ -317,7 +319,8 @@ def _score_held_out(features: np.ndarray, lies: np.ndarray, train: np.ndarray, s
     scaler = StandardScaler().fit(features[train])
     fit = LogisticRegression(C=strength, max_iter=1000).fit(scaler.transform(features[train]), lies[train])
     own, new = (fit.decision_function(scaler.transform(features[part])) for part in (train, ~train))
-    return (new - own.mean()) / max(float(own.std()), 1e-12)
+    scores: np.ndarray = (new - own.mean()) / max(float(own.std()), 1e-12)
+    return scores
 
 
 def _count_rarer(lies: np.ndarray, groups: np.ndarray) -> int:

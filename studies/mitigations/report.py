@@ -24,11 +24,11 @@ def _compose_parts(result: StudyResult) -> Iterator[str]:
     if design.left_out:
         yield f"Left out: {', '.join(design.left_out)}."
     committed = f", committed as {result.commit}" if result.commit else ""
-    shares = ", ".join(f"{name} {_percent(share)} %" for name, share in result.base.items())
+    shares = ", ".join(f"{name} {_percent(share)}" for name, share in result.base.items())
     yield (
         f"{design.model} on {design.data}, {design.takes} takes, read by {design.judge}; design {result.design_hash}"
         f"{committed}. Shares of takes, over the {result.analysis_set} of {result.scenarios} scenarios in which the"
-        f" base shows a belief. The base: {shares}. All differences are arm minus base, in points."
+        f" base shows a belief. The base, in %: {shares}. All differences are arm minus base, in points."
     )
     if design.analysis.expected:
         yield f"Expected before the first arm ran: {design.analysis.expected.strip()}"

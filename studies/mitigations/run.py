@@ -94,6 +94,8 @@ def run_study(study: Study, *, only: Sequence[str] = (), say: Say = print) -> No
 
 def _run_arm(study: Study, arm: Arm, say: Say) -> None:
     """An arm with failures is not finished: the same command asks them again."""
+    from unmask.whitebox.load import choose_device
+
     if arm.name != BASE and not study.is_complete(BASE):
         raise UnmaskError(
             f"the base in {study.out} is not finished, and {arm.name} borrows its beliefs",
@@ -101,29 +103,25 @@ def _run_arm(study: Study, arm: Arm, say: Say) -> None:
         )
     model = _treated_model(study, arm, say)
     say(f"{arm.name}: running")
-    finished = unmask.run(model=model, out=study.run_path(arm.name), progress=False, **_settings(study, arm))
+    design = study.design
+    finished = unmask.run(
+        data=design.data,
+        model=model,
+        judge=design.judge,
+        out=study.run_path(arm.name),
+        progress=False,
+        limit=design.limit,
+        sample_seed=design.sample_seed,
+        takes=design.takes,
+        temperature=design.temperature,
+        max_tokens=design.max_tokens,
+        seed=arm.seed,
+        developer_prompt=arm.prompt,
+        beliefs_from=None if arm.name == BASE else str(study.run_path(BASE)),
+        max_connections=50 if choose_device().startswith("cpu") else 256,  # as many rows as an hf: model writes at once
+    )
     if (missing := finished.score().missing) is not None:
         raise UnmaskError(f"{arm.name} is not complete: {missing}", advice="Run the same command again.")
-
-
-def _settings(study: Study, arm: Arm) -> dict[str, object]:
-    from unmask.whitebox.load import choose_device
-
-    design = study.design
-    return {
-        "data": design.data,
-        "judge": design.judge,
-        "limit": design.limit,
-        "sample_seed": design.sample_seed,
-        "takes": design.takes,
-        "temperature": design.temperature,
-        "max_tokens": design.max_tokens,
-        "seed": arm.seed,
-        "developer_prompt": arm.prompt,
-        "beliefs_from": None if arm.name == BASE else str(study.run_path(BASE)),
-        # As many rows as an hf: model writes at once.
-        "max_connections": 50 if choose_device().startswith("cpu") else 256,
-    }
 
 
 def _measure_fluency(study: Study, arm: Arm, say: Say) -> None:
@@ -199,7 +197,8 @@ def centre_layer(depth: float, layers: int) -> int:
 def _train_adapter(study: Study, arm: Arm, folder: Path, say: Say) -> None:
     from unmask.models.local.inside import check_local_model
     from unmask.whitebox.contrast import load_facts, refuse_shared
-    from unmask.whitebox.lorra import LorraJob, LorraSettings, train
+    from unmask.whitebox.lorra import LorraJob, train
+    from unmask.whitebox.lorra_trainer import LorraSettings
 
     design, wanted, facts = study.design, study.design.lorra or LorraArms(), load_facts()
     refuse_shared(facts, [design.data])
