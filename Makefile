@@ -115,7 +115,7 @@ test-large: $(INSIDE)
 # Not part of CI, which runs the smallest study with a random model. The same command again continues it.
 study: $(INSIDE)
 	$(BIN)/unmask pull smollm2-135m
-	$(BIN)/unmask mitigate study studies/smollm2.toml --out build/study
+	$(BIN)/python -m studies.mitigations studies/smollm2.toml --out build/study
 
 check-planted: $(STAMP)
 	$(BIN)/python -m bench.planted --check
@@ -146,4 +146,4 @@ bench: $(READY)
 
 clean:
 	rm -rf $(VENV) .venv-fleet .venv-vllm build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find src tests bench -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench studies -name __pycache__ -prune -exec rm -rf {} +

@@ -55,7 +55,6 @@ NAMES = {
     "organism",
     "plan",
     "power",
-    "probe",
     "report",
     "run",
     "scaling",
@@ -110,7 +109,7 @@ def test_flags_are_options_of_the_same_name(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["score", "show", "export", "report", "figure", "gate", "sensitivity", "compare", "board", "probe"]
+    "name", ["score", "show", "export", "report", "figure", "gate", "sensitivity", "compare", "board"]
 )
 def test_every_command_that_reads_a_run_says_the_same_of_the_judge_it_takes(name):
     with click.Context(main.cli) as context:

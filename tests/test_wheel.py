@@ -67,6 +67,11 @@ def test_the_wheel_holds_every_data_file(installed):
         assert (installed / "unmask" / path.relative_to(source)).read_bytes() == path.read_bytes()
 
 
+def test_the_wheel_holds_the_package_and_nothing_else(installed):
+    """Neither studies nor benches nor tests."""
+    assert {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} - {"bin"} == {"unmask"}
+
+
 def test_the_program_opens_its_data_files_from_the_wheel(installed):
     """Scenarios, prompts, published values, adapter and templates are found where only the wheel is installed."""
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from unmask.engine.run import run as run
     from unmask.errors import UnmaskError as UnmaskError
     from unmask.experiments.organism import organism as organism
-    from unmask.experiments.probe import probe as probe
     from unmask.interop.export import export as export
     from unmask.interop.importing import import_run as import_run
     from unmask.models.base import Capabilities as Capabilities
@@ -84,7 +83,6 @@ _HOME = {
     "organism": "unmask.experiments.organism",
     "plan": "unmask.engine.forecast",
     "power": "unmask.stats.power",
-    "probe": "unmask.experiments.probe",
     "report": "unmask.render.html.report",
     "run": "unmask.engine.run",
     "scaling": "unmask.analysis.scaling",

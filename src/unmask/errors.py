@@ -5,7 +5,6 @@
     │   ├── DataError            2   rows that cannot be used; lists each by id
     │   │   └── SharedFacts      2   training data that shares facts with the scenarios a model is measured on
     │   ├── LayersOutOfRange     2   layers that the model does not have
-    │   ├── TooFewVerdicts       2   not enough lies, or honest replies, to learn anything from
     │   └── MixedRunError        2   the settings differ from those the run folder was made with
     ├── GateNotMet               1   a gate the user set was not met
     ├── IncompleteError          3   the run is incomplete or above the unjudged limit
@@ -76,17 +75,6 @@ class LayersOutOfRange(UsageError):
             advice=f"Give layers from 0 to {count - 1}, or leave them out",
         )
         self.layers, self.count = layers, count
-
-
-class TooFewVerdicts(UsageError):
-    """`have` and `need` count scenarios of the verdict there are fewer of."""
-
-    def __init__(self, verdict: str, *, have: int, need: int) -> None:
-        super().__init__(
-            f"{have} scenarios with verdict {verdict}; a probe needs {need} of either kind",
-            advice="Run more scenarios or takes, or read the run with a judge that leaves fewer unread",
-        )
-        self.verdict, self.have, self.need = verdict, have, need
 
 
 class MixedRunError(UsageError):

@@ -85,7 +85,6 @@ LINES = {
         ("mitigate", "lorra", "--model", "hf:gpt2", "--out", "new"),
         ("mitigate", "merge", "--model", "hf:gpt2+adapter=adapter", "--out", "new"),
         ("mitigate", "report", "run", "hf", "--fluency"),
-        ("probe", "hf"),
         ("organism", "--out", "new"),
         ("organism", "--model", "hf:gpt2", "--out", "new"),
     ],

@@ -149,13 +149,6 @@ def test_treatments_are_read_from_the_model(base, model, words):
     assert describe_treatment(msgspec.structs.replace(base.definition, subject=subject)) == words
 
 
-def test_an_adapter_made_by_lorra_is_called_so(base, tmp_path):
-    """By the file that says how it was made."""
-    (tmp_path / "lorra.json").write_text("{}")
-    subject = msgspec.structs.replace(base.definition.subject, model=f"hf:m+adapter={tmp_path}")
-    assert describe_treatment(msgspec.structs.replace(base.definition, subject=subject)) == f"LoRRA {tmp_path.name}"
-
-
 # --- fluency
 
 
@@ -166,6 +159,16 @@ def local(run, model):
     definition["subject"]["model"] = model
     file.write_text(json.dumps(definition))
     return run.path
+
+
+def test_a_treatment_has_the_same_name_whether_its_adapter_is_on_this_disk_or_not(tmp_path):
+    """A report is read on other machines than the one that trained the adapter."""
+    folder = tmp_path / "honest"
+    runs = [made(tmp_path / "a", BASE).path, local(made(tmp_path / "b", BASE), f"hf:m+adapter={folder}")]
+    elsewhere = report_mitigations(runs).treated[0].treatment
+    folder.mkdir()
+    (folder / "lorra.json").write_text("{}")
+    assert elsewhere == report_mitigations(runs).treated[0].treatment == "adapter honest"
 
 
 def write_fluency(path, loss):

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.stats import resample
-from unmask.stats.auroc import auroc, resample_areas
 from unmask.stats.rank import separate_pairs
 from unmask.stats.resample import draw_counts, mean_draws, percentile_interval, ratio_draws
 
@@ -78,13 +77,10 @@ def test_too_many_resamples_without_a_value_leave_no_interval():
 
 
 GAPS = [0, 0.1, 0.5, -0.3, 1, 0.7] * 50
-LABELS = [False, True, True] * 100
-NAMES = [str(number) for number in range(300)]
 COMPUTED = {
     "draws": lambda rng: whole(draw_counts(300, rng=rng)),
     "means": lambda rng: mean_draws(GAPS, rng=rng),
     "ratios": lambda rng: ratio_draws(np.array(GAPS), np.arange(1.0, 301.0), rng=rng),
-    "areas": lambda rng: np.array([(found := auroc(GAPS, LABELS, groups=NAMES, rng=rng)).low, found.high]),
     "ranks": lambda rng: separate_pairs(np.random.default_rng(8).random((300, 6)) ** np.arange(1, 7), rng=rng),
 }
 
@@ -98,20 +94,17 @@ def test_blocks_change_no_number(what, monkeypatch):
         np.testing.assert_allclose(COMPUTED[what](np.random.default_rng(4)), at_once, rtol=1e-12)
 
 
-@pytest.mark.parametrize("what", ["draws", "means", "ratios", "areas", "ranks"])
+@pytest.mark.parametrize("what", ["draws", "means", "ratios", "ranks"])
 def test_memory_does_not_grow_with_the_number_of_resampled_scenarios(what, monkeypatch):
     """40,000 scenarios: 2,000 resamples of them at once would be 640 MB of counts; blocks of 0.8 MB are held."""
     monkeypatch.setattr(resample, "BLOCK", 100_000)
     n, rng = 40_000, np.random.default_rng(0)
-    values, truth = rng.random(n), rng.random(n) < 0.5
-    ones = np.ones(n)
-    names = [str(number // 2) for number in range(n)]
+    values, ones = rng.random(n), np.ones(n)
     runs = rng.random((n, 8))
     use = {
         "draws": lambda: sum(len(block) for block in draw_counts(n, rng=rng, resamples=60)),
         "means": lambda: mean_draws(values, rng=rng, resamples=60),
         "ratios": lambda: ratio_draws(values, ones, rng=rng, resamples=60),
-        "areas": lambda: resample_areas([values], truth, groups=names, rng=rng, resamples=60),
         "ranks": lambda: separate_pairs(runs, rng=rng, resamples=20),
     }[what]
     tracemalloc.start()

@@ -28,7 +28,14 @@ from unmask.models.local.inside import check_local_model  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox import contrast, load, lorra  # noqa: E402
 from unmask.whitebox.activations import AnsweredChat, capture_activations  # noqa: E402
-from unmask.whitebox.lorra import LorraJob, LorraRecord, order_in_batches, refuse_job, train  # noqa: E402
+from unmask.whitebox.lorra import (  # noqa: E402
+    LorraJob,
+    LorraRecord,
+    draw_exchanged,
+    order_in_batches,
+    refuse_job,
+    train,
+)
 from unmask.whitebox.lorra_trainer import (  # noqa: E402
     Example,
     LorraSettings,
@@ -157,6 +164,15 @@ def test_batches_have_texts_of_like_length_and_lose_none():
     filling = 1 - sum(map(sum, sizes)) / sum(8 * max(batch) for batch in sizes)
     assert filling < 0.15
     assert found == order_in_batches(every, 8, rng=random.Random(0))
+
+
+def test_half_of_the_facts_have_their_instructions_exchanged_by_lot():
+    """The control of a study: as long a training, without the content."""
+    learnt, _ = contrast.split_facts(contrast.load_facts(), seed=0)
+    exchanged = draw_exchanged(learnt, LorraSettings(shuffled=0))
+    assert len(exchanged) == len(learnt) // 2
+    assert exchanged != draw_exchanged(learnt, LorraSettings(shuffled=1))
+    assert not draw_exchanged(learnt, LorraSettings())
 
 
 def test_layers_that_are_not_there_are_refused():
@@ -299,6 +315,13 @@ def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
     assert f"use it with --model hf:{folder}+adapter={out}" in done.stdout
     assert "step 2 of 2: loss" in done.stderr
     assert msgspec.json.decode((out / "lorra.json").read_bytes(), type=LorraRecord).defined.layers == (1, 2, 3)
+
+
+def test_the_help_says_whose_settings_the_defaults_are():
+    """In words of the user, not by the name of a record."""
+    said = " ".join(run("--help").stdout.split())
+    assert "The defaults are those published for representation engineering." in said
+    assert "LorraSettings" not in said
 
 
 def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_path):

@@ -70,7 +70,6 @@ SECTIONS = {
     },
     "Local models": {
         "pull": CommandEntry("unmask.cli.pull:pull", "Fetch the file of an embedded model."),
-        "probe": CommandEntry("unmask.cli.probe:probe", "Find lies from the inside of a local model."),
         "mitigate": CommandEntry(
             "unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."
         ),

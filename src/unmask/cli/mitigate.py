@@ -16,7 +16,6 @@ COMMANDS = {
         "unmask.cli.mitigate_lorra:lorra", "Train an adapter that moves activations towards honesty."
     ),
     "merge": CommandEntry("unmask.cli.mitigate_merge:merge", "Write a model with an adapter as a model of its own."),
-    "study": CommandEntry("unmask.cli.mitigate_study:study", "Run a study of mitigations that was written down first."),
     "report": CommandEntry("unmask.cli.mitigate_report:report", "What a treatment gains, and what it costs."),
 }
 
@@ -26,7 +25,7 @@ def mitigate() -> None:
     """Make a local model more honest, and say what that costs.
 
     `steer` and `lorra` write what `hf:PATH+steer=FILE@COEFFICIENT` and `hf:PATH+adapter=DIR` apply; `report` compares
-    runs with and without it. `study` does all of this for a design that was written down before.
+    runs with and without it.
     """
 
 

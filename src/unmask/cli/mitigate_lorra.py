@@ -53,7 +53,7 @@ def lorra(
 
     Low-rank representation adaptation: under an instruction to be honest and one to be untruthful, the middle layers
     hold something different; the adapter moves what they hold without any instruction along that difference.
-    hf:PATH+adapter=DIR applies it. LorraSettings are those published for representation engineering.
+    hf:PATH+adapter=DIR applies it. The defaults are those published for representation engineering.
     """
     import msgspec
 

@@ -120,12 +120,11 @@ def estimate_scenarios(
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
     numeric: PlannerSettings | None = None,
-    lent: bool = False,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario, at the usual lengths. `size` is how
     many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
-    figures. With `lent` another run will lend all probes."""
-    imagination = Imagination(settings, size, prompt, numeric=numeric, lent=lent)
+    figures."""
+    imagination = Imagination(settings, size, prompt, numeric=numeric)
     left, count = LeftWork(imagination), 0
     for scenario, state in scenarios:
         left.add(scenario, state)

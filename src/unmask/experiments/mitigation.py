@@ -167,13 +167,12 @@ def report_mitigations(
 
 
 def describe_treatment(run: Definition) -> str:
-    """What was done to the model or to its prompt, in words."""
+    """What was done to the model or to its prompt, by what the run recorded: never by what is on this disk today."""
     treatments = []
     for part in _PLUS.split(run.subject.model)[1:]:
         way, _, value = part.partition("=")
         if way == "adapter":
-            kind = "LoRRA" if (Path(value).expanduser() / "lorra.json").is_file() else "adapter"
-            treatments.append(f"{kind} {Path(value).name}")
+            treatments.append(f"adapter {Path(value).name}")
         else:
             file, _, coefficient = value.rpartition("@")
             treatments.append(f"steering {Path(file).name.removesuffix('.safetensors')} × {coefficient}")

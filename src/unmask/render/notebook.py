@@ -34,13 +34,10 @@ _TEXTS = {
     "Organism": "unmask.render.terminal.organism:render",
     "Plan": "unmask.render.terminal.power:render",
     "PolicyOrganism": "unmask.render.terminal.policy:render",
-    "ProbeResult": "unmask.render.terminal.probe:render",
     "RunPlan": "unmask.render.terminal.plan:render",
     "Scaling": "unmask.render.terminal.scaling:render",
     "Score": "unmask.render.terminal.score:render",
     "Sensitivity": "unmask.render.terminal.sensitivity:render",
-    "StudyEstimate": "unmask.render.terminal.study_plan:render_plan",
-    "StudyResult": "unmask.render.terminal.study:render",
     "SweepPlan": "unmask.render.terminal.sweep:render_plan",
     "SweepResult": "unmask.render.terminal.sweep:render_result",
 }

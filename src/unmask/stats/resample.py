@@ -23,11 +23,8 @@ BLOCK = 4_000_000
 """Numbers of a block, of 8 bytes each: all resamples of 2,000 scenarios. Two or three such blocks exist at a time."""
 
 
-def draw_counts(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: int = 0) -> Iterator[Floats]:
-    """How often each of n scenarios was drawn: blocks of rows that each sum to n, `resamples` rows in all.
-
-    `width` is how many numbers the caller makes of a row, where that is more than n: blocks are smaller then.
-    """
+def draw_counts(n: int, *, rng: Generator, resamples: int = RESAMPLES) -> Iterator[Floats]:
+    """How often each of n scenarios was drawn: blocks of rows that each sum to n, `resamples` rows in all."""
     import numpy as np
 
     if n < 1:
@@ -38,7 +35,7 @@ def draw_counts(n: int, *, rng: Generator, resamples: int = RESAMPLES, width: in
         picked += n * np.arange(rows)[:, np.newaxis]
         return np.bincount(picked.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
 
-    return map(draw_block, block_sizes(resamples, width=max(n, width)))
+    return map(draw_block, block_sizes(resamples, width=n))
 
 
 def block_sizes(rows: int, *, width: int) -> Iterator[int]:

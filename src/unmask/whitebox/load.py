@@ -266,21 +266,6 @@ def _reading_options(source: ModelSource) -> dict[str, Any]:
     return {"trust_remote_code": False, "token": token, **({"gguf_file": source.file} if source.file else {})}
 
 
-def read_config(source: ModelSource) -> Any:
-    """The configuration alone: neither tokenizer nor weights have to be there."""
-    require_extra(source)
-    from transformers import AutoConfig
-
-    try:
-        with silence_transformers():
-            return AutoConfig.from_pretrained(source.folder, **_reading_options(source))
-    except Exception as error:  # as for the model itself
-        raise MissingError(
-            f"transformers cannot read the configuration of {source.shown}: {_first_line(error)}",
-            advice="Give a folder with config.json, a GGUF file, or a hub name you can reach",
-        ) from None
-
-
 def _read_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 

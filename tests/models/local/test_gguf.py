@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import MissingError
-from unmask.models.local.gguf import GGUFShape, read_header, read_shape
+from unmask.models.local.gguf import read_header
 
 STRING, ARRAY, U32, BOOL = 8, 9, 4, 7
 
@@ -36,16 +36,6 @@ ENTRIES = (
     entry("tokenizer.ggml.add_bos_token", BOOL, b"\x00"),
     entry("tokenizer.chat_template", STRING, text("{{ messages }}")),
 )
-SIZES = tuple(
-    entry(f"llama.{key}", U32, struct.pack("<I", value))
-    for key, value in {
-        "block_count": 2,
-        "embedding_length": 8,
-        "feed_forward_length": 32,
-        "attention.head_count": 4,
-        "attention.head_count_kv": 2,
-    }.items()
-)
 TENSOR = text("weight") + struct.pack("<IQQIQ", 2, 4, 4, 0, 64)
 
 
@@ -69,24 +59,6 @@ def test_what_the_file_does_not_say_is_none(tmp_path):
     """A file without a template or context length is a GGUF file all the same."""
     header = read_header(saved(tmp_path, made(ENTRIES[:1])))
     assert (header.context_length, header.chat_template) == (None, None)
-
-
-def test_the_size_of_a_model_is_read_from_its_header(tmp_path):
-    """Weights are counted in the list of tensors; what depends on the heads is worked out where it is not said."""
-    shape = read_shape(saved(tmp_path, made(ENTRIES + SIZES)))
-    assert shape == GGUFShape(weights=16, layers=2, width=8, inner=32, heads=4, key_heads=2, head_size=2)
-
-
-def test_a_file_that_does_not_say_its_size_has_none(tmp_path):
-    """Without the number of layers, for one."""
-    assert read_shape(saved(tmp_path, made(ENTRIES + SIZES[1:]))) is None
-
-
-def test_a_list_of_tensors_that_is_cut_off_is_refused(tmp_path):
-    """The entries before it are there."""
-    whole = made(ENTRIES + SIZES, tail=0)
-    with pytest.raises(MissingError, match="ends inside its header"):
-        read_shape(saved(tmp_path, whole[:-10]))
 
 
 @pytest.mark.parametrize(

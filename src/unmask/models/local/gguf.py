@@ -13,7 +13,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from math import prod
 from pathlib import Path
 
 from unmask.errors import MissingError
@@ -34,22 +33,9 @@ class Header(Record, frozen=True, kw_only=True):
     """The longest context the model was trained for, in tokens."""
 
 
-class GGUFShape(Record, frozen=True, kw_only=True):
-    """How large the model in a GGUF file is."""
-
-    weights: int
-    """Of all tensors. An output matrix that repeats the embeddings counts where the file has it."""
-    layers: int
-    width: int
-    inner: int
-    heads: int
-    key_heads: int
-    head_size: int
-
-
 def read_header(path: Path) -> Header:
     """The header of the file at `path`; MissingError if there is none, or if it is no GGUF file."""
-    metadata, _ = _read_file(path, count=False)
+    metadata = _read_file(path)
     template = metadata.get("tokenizer.chat_template")
     context = metadata.get(f"{metadata.get('general.architecture')}.context_length")
     return Header(
@@ -58,33 +44,8 @@ def read_header(path: Path) -> Header:
     )
 
 
-def read_shape(path: Path) -> GGUFShape | None:
-    """How large the model is, from its metadata and the list of its tensors: no weight is read. `None` where the file
-    does not say, as with models whose layers differ."""
-    metadata, weights = _read_file(path, count=True)
-    prefix = metadata.get("general.architecture")
-
-    def read_count(key: str) -> int | None:
-        value = metadata.get(f"{prefix}.{key}")
-        return value if type(value) is int and value > 0 else None
-
-    layers, width, inner = read_count("block_count"), read_count("embedding_length"), read_count("feed_forward_length")
-    heads = read_count("attention.head_count")
-    if layers is None or width is None or inner is None or heads is None:
-        return None
-    return GGUFShape(
-        weights=weights,
-        layers=layers,
-        width=width,
-        inner=inner,
-        heads=heads,
-        key_heads=read_count("attention.head_count_kv") or heads,
-        head_size=read_count("attention.key_length") or width // heads,
-    )
-
-
-def _read_file(path: Path, *, count: bool) -> tuple[dict[str, str | float], int]:
-    """The entries of the metadata, and with `count` the number of weights; 0 without."""
+def _read_file(path: Path) -> dict[str, str | float]:
+    """The entries of the metadata."""
     advice = "Give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
     try:
         with path.open("rb") as file:
@@ -92,8 +53,7 @@ def _read_file(path: Path, *, count: bool) -> tuple[dict[str, str | float], int]
                 raise ValueError("it does not start with GGUF")
             size = min(os.fstat(file.fileno()).st_size, MAX_HEADER)
             with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
-                parser = _MetadataParser(data)
-                return parser.parse(), parser.count_weights() if count else 0
+                return _MetadataParser(data).parse()
     except ValueError as error:
         raise MissingError(f"{path} is not a usable GGUF file: {error}", advice=advice) from None
     except OSError as error:
@@ -106,10 +66,9 @@ class _MetadataParser:
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
         self._place = 4
-        self._tensors = 0
 
     def parse(self) -> dict[str, str | float]:
-        version, self._tensors = self._read_number("I"), int(self._read_number("Q"))
+        version, _ = self._read_number("I"), self._read_number("Q")
         count = int(self._read_number("Q"))
         if version not in (2, 3):
             raise ValueError(f"its version is {version}, this program reads 2 and 3")
@@ -126,16 +85,6 @@ class _MetadataParser:
             for _ in range(length):
                 self._skip_bytes(int(self._read_number("Q")))
         return entries
-
-    def count_weights(self) -> int:
-        """After `parse`: the list of tensors, each with name, number of dimensions, dimensions, type and place."""
-        total = 0
-        for _ in range(self._tensors):
-            self._read_string()
-            dimensions = int(self._read_number("I"))
-            total += prod(int(self._read_number("Q")) for _ in range(dimensions))
-            self._skip_bytes(struct.calcsize("<IQ"))
-        return total
 
     def _read_number(self, code: str) -> float:
         start = self._skip_bytes(struct.calcsize("<" + code))
