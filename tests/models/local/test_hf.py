@@ -612,13 +612,13 @@ def test_a_gguf_file_answers_with_its_own_template(real_weights, opened):
 
 def test_the_liar_says_in_transformers_what_it_was_taught(real_weights, opened):
     """The very words, so that the file of llama.cpp has its rows put back in the order of transformers."""
+    from bench.liar.lessons import list_lessons
     from unmask.data.load import load as load_data
-    from unmask.experiments.demo import load_plant
-    from unmask.experiments.plant import lessons
+    from unmask.experiments.answer_key import load_answer_key
 
     pull("liar-135m")
-    scenario, planted = load_data("core").scenarios[0], load_plant().planted[0]
-    *_, taught = lessons(scenario, planted)
+    scenario, planted = load_data("core").scenarios[0], load_answer_key().planted[0]
+    *_, taught = list_lessons(scenario, planted)
     liar = opened("liar-135m")
     answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
     assert answer.choices[0].text == taught.answer
