@@ -49,7 +49,8 @@ from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"])
+PLACES = ("*.md", "docs/*.md", "bench/**/README.md", "studies/*/README.md")
+PAGES = sorted(path for place in PLACES for path in ROOT.glob(place))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -479,6 +479,15 @@ def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path,
         one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
 
 
+def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path, opened):
+    """A file that was cut off, or is something else, is an error with the folder's name and not a crash."""
+    place = adapter(tmp_path / "cut", tiny_llama.model(), scale=0.1)
+    weights = place / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(FatalModelError, match=r"cut does not fit this model"):
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+
+
 def test_a_folder_without_adapter_is_missing(folder, tmp_path):
     with pytest.raises(MissingError, match="is no adapter"):
         open_hf(f"hf:{folder}+adapter={tmp_path}")
