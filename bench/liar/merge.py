@@ -22,6 +22,7 @@ def merge(name: str, *, out: Path) -> str:
     if "+adapter=" not in name or "+steer=" in name:
         raise UsageError(f"{name} is not a model with an adapter alone", advice="--model hf:PATH+adapter=DIR")
     checked, chat = check_local_model(name)
+    assert checked.source.adapter is not None
     on_cpu = CheckedModel(checked.source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
     base = load_base_model(on_cpu)
     if (quantizer := getattr(base, "hf_quantizer", None)) is not None:
