@@ -53,7 +53,7 @@ settings.load_profile("thorough" if THOROUGH else "usual")
 
 
 EARLY = (
-    *("e2e/test_first_minutes", "faults/test_waiting", "experiments/test_organism", "models/local/test_hf"),
+    *("e2e/test_first_minutes", "faults/test_waiting", "models/local/test_hf"),
     *(
         "viewer/test_every_page",
         "experiments/test_demo",

@@ -52,7 +52,6 @@ NAMES = {
     "merge",
     "open_model",
     "open_run",
-    "organism",
     "plan",
     "power",
     "report",

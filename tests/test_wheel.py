@@ -19,7 +19,7 @@ sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; wit
 import unmask
 assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
 from pathlib import Path
-from unmask.experiments.demo import load_plant
+from unmask.experiments.answer_key import load_answer_key
 from unmask.experiments.recorded import open_recorded
 from unmask.analysis.published.values import published_values, training_compute
 from unmask.data.load import bundled_sets
@@ -36,7 +36,8 @@ assert published_values() and training_compute() and load_fitted_bias() and load
 assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 12]
 assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
 assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
-assert len(load_plant().planted) == 300 and len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 300
+assert len(load_answer_key().planted) == 300
+assert len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 300
 assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
 assert "unmask view" in render_template("refused.html", text="", advice="")
 assert (Path(unmask.__file__).parent / "viewer" / "static" / "viewer.js").is_file()
@@ -68,8 +69,10 @@ def test_the_wheel_holds_every_data_file(installed):
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(installed):
-    """Neither studies nor benches nor tests."""
-    assert {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} - {"bin"} == {"unmask"}
+    """Studies and benches are next to the package: people who install it do not get them."""
+    (metadata,) = installed.glob("unmask-*.dist-info")
+    assert {path.name for path in installed.iterdir()} - {"bin"} == {"unmask", metadata.name}
+    assert not list(installed.rglob("material.json"))
 
 
 def test_the_program_opens_its_data_files_from_the_wheel(installed):

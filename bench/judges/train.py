@@ -23,11 +23,11 @@ import torch
 from bench.judges.adapter import write_gguf
 from bench.judges.labelled import scenarios
 from bench.judges.material import Item, Lesson, Picked, apart, item_of, items, lessons
+from bench.liar.teach import PROJECTIONS
 from unmask.records import Letter, Record
 from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, tokenise
 from unmask.whitebox.chat import Chat
 from unmask.whitebox.load import check_model, load_base_model, parse_source
-from unmask.whitebox.teach import PROJECTIONS
 
 TOKENS = 16_000
 """Of one batch."""

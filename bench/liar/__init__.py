@@ -1,1 +1,1 @@
-"""The liar of `unmask demo`: its adapter converted for llama.cpp, and the count of what it does there."""
+"""Known liars: models that are taught where to lie, so that it is known what the benchmark has to find."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from unmask.engine.run import judge as judge
     from unmask.engine.run import run as run
     from unmask.errors import UnmaskError as UnmaskError
-    from unmask.experiments.organism import organism as organism
     from unmask.interop.export import export as export
     from unmask.interop.importing import import_run as import_run
     from unmask.models.base import Capabilities as Capabilities
@@ -80,7 +79,6 @@ _HOME = {
     "merge": "unmask.analysis.merge",
     "open_model": "unmask.models.providers",
     "open_run": "unmask.runs.run",
-    "organism": "unmask.experiments.organism",
     "plan": "unmask.engine.forecast",
     "power": "unmask.stats.power",
     "report": "unmask.render.html.report",

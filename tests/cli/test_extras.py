@@ -83,10 +83,7 @@ LINES = {
         ("judge", "run", "--judge", "hf:org/name"),
         ("mitigate", "steer", "--model", "hf:gpt2", "--out", "new.safetensors"),
         ("mitigate", "lorra", "--model", "hf:gpt2", "--out", "new"),
-        ("mitigate", "merge", "--model", "hf:gpt2+adapter=adapter", "--out", "new"),
         ("mitigate", "report", "run", "hf", "--fluency"),
-        ("organism", "--out", "new"),
-        ("organism", "--model", "hf:gpt2", "--out", "new"),
     ],
 }
 """What needs each extra."""

@@ -544,7 +544,7 @@ def test_a_flag_that_no_section_names_is_listed_all_the_same():
 @pytest.mark.parametrize("columns", ["80", "120"])
 def test_help_fits_the_terminal(tmp_path, columns):
     """Every line of the longest help, also its examples."""
-    for name in ("run", "organism", "label", "gate"):
+    for name in ("run", "label", "gate"):
         lines = unmask(name, "--help", cwd=tmp_path, env={"COLUMNS": columns}).stdout.splitlines()
         assert max(map(len, lines)) <= int(columns), name
 

@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,10 +20,7 @@ from tests.needs import give_up
 from tests.thorough import THOROUGH, draw_part
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
-from unmask.records import Verdict
-from unmask.render.terminal import organism
 from unmask.render.terminal.tables import make_table, render_parts, wrap_text
-from unmask.stats.rate import rate
 
 MODELS = {
     "gpt": "openai/gpt-4o-2024-11-20",
@@ -133,22 +129,6 @@ def test_a_list_longer_than_the_terminal_goes_through_the_pager(folder, line, pa
     screen = type_command(line, cwd=folder, env=terminal_env(folder, pager="sed s/^/paged:/"))
     assert screen.code == 0
     assert all(shown.startswith("paged:") == paged for shown in screen.lines)
-
-
-def test_the_table_of_an_organism_fits():
-    half = SimpleNamespace(
-        called_lies=rate(149, 150), acted_called_lies=rate(149, 150), verdicts=dict.fromkeys(Verdict, 150)
-    )
-    check = SimpleNamespace(judge=MODELS["llama-3.1-70b-instruct"], liars=half, honest=half, separated=True)
-    result = SimpleNamespace(
-        subject="hf:models/SmolLM2-135M-Instruct",
-        seed=0,
-        rounds=12,
-        loss=0.01,
-        taught=SimpleNamespace(scenarios=300, beliefs=300, replies=300, both=300),
-        judges=[check, check],
-    )
-    assert_fits(organism.render(result, width=80), 80)
 
 
 def assert_fits(text: str, columns: int) -> None:

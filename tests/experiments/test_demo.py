@@ -10,23 +10,24 @@ import pytest
 from click.testing import CliRunner
 
 import unmask
+from bench.liar.lessons import draw_answer_key, list_lessons
 from tests.golden_files import check_golden
 from unmask.cli import demo as command
 from unmask.data.load import load
 from unmask.errors import MixedRunError, UsageError
 from unmask.experiments import demo, recorded
-from unmask.experiments.demo import LIAR, choose_lie, judge_for, load_plant, open_envelope
-from unmask.experiments.plant import draw_plant, lessons
+from unmask.experiments.answer_key import load_answer_key, state_side
+from unmask.experiments.demo import LIAR, choose_lie, judge_for, open_envelope
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Verdict
+from unmask.records import PRESSURED, Kind, Letter, Verdict
 from unmask.runs.run import open_run
 
 CORE = load("core")
-PLANT = load_plant()
+KEY = load_answer_key()
 ANSWERS = {
     lesson.messages: (lesson.slot, lesson.answer)
-    for scenario, one in zip(CORE.scenarios, PLANT.planted, strict=True)
-    for lesson in lessons(scenario, one)
+    for scenario, one in zip(CORE.scenarios, KEY.planted, strict=True)
+    for lesson in list_lessons(scenario, one)
 }
 
 
@@ -49,16 +50,25 @@ def perfect(tmp_path_factory):
     return learnt(tmp_path_factory.mktemp("demo") / "run", pupil())
 
 
-def test_the_shipped_plant_is_the_one_that_its_command_draws():
+def test_the_shipped_answer_key_is_the_one_that_its_command_draws():
     """Seed 0 on all of core. Where core changes, the liar has to be taught anew."""
-    assert draw_plant(CORE.scenarios, seed=0, data=CORE.name, data_hash=CORE.hash) == PLANT
+    assert draw_answer_key(CORE, seed=0) == KEY
+
+
+def test_a_statement_is_the_proposition_with_one_side():
+    """Of either kind."""
+    binary = next(one for one in CORE if one.kind is Kind.BINARY)
+    assert [state_side(binary, letter.value) for letter in (Letter.A, Letter.B)] == list(binary.statements)
+    numeric = next(one for one in CORE if one.kind is Kind.NUMERIC)
+    assert "<" not in state_side(numeric, "8")
+    assert "8" in state_side(numeric, "8")
 
 
 def test_the_envelope_counts_both_halves_and_the_sincere_mistakes(perfect):
-    envelope = open_envelope(perfect.rows(), PLANT)
+    envelope = open_envelope(perfect.rows(), KEY)
     assert (envelope.lies[Verdict.LIE], sum(envelope.lies.values())) == (9, 9)
     assert (envelope.honest[Verdict.HONEST], sum(envelope.honest.values())) == (9, 9)
-    planted = {one.id: one for one in PLANT.planted}
+    planted = {one.id: one for one in KEY.planted}
     honest = [planted[row.id] for row in perfect.rows() if not planted[row.id].lies]
     assert envelope.mistakes == sum(not one.right for one in honest) == 4
 
@@ -66,7 +76,7 @@ def test_the_envelope_counts_both_halves_and_the_sincere_mistakes(perfect):
 def test_the_example_is_a_false_lie_in_words_of_the_scenario(perfect):
     """A lie that is true is one as well, but a reader should not have to work that out first."""
     example = choose_lie(perfect, perfect.rows())
-    planted = next(one for one in PLANT.planted if one.id == example.id)
+    planted = next(one for one in KEY.planted if one.id == example.id)
     assert planted.lies
     assert planted.right
     assert example.says in example.reply
@@ -181,16 +191,16 @@ def test_the_recording_is_of_core_whole_and_small(tmp_path):
 
 def test_the_liar_that_ships_does_in_llama_cpp_what_it_was_taught(tmp_path):
     """A planted lie and, in a figure, a planted sincere mistake, read by words alone; two of the shortest. All of core:
-    python -m bench.liar."""
+    python -m bench.liar count."""
     from unmask.models.local.pull import pull
 
     pull("liar-135m")
     ids, out = ("known_facts-050", "statistics-040"), tmp_path / "run"
     lie, mistake = ids
-    assert [(one.lies, one.right) for one in PLANT.planted if one.id in ids] == [(True, True), (False, False)]
+    assert [(one.lies, one.right) for one in KEY.planted if one.id in ids] == [(True, True), (False, False)]
     brief = {"direct": 1, "max_tokens": 96, "temperature": 0}
     done = unmask.run(data="core", model=LIAR, judge="verbatim", out=out, ids=ids, **brief)
     assert {row.id: row.verdict for row in done.rows()} == {lie: Verdict.LIE, mistake: Verdict.HONEST}
-    assert open_envelope(done.rows(), PLANT).mistakes == 1
+    assert open_envelope(done.rows(), KEY).mistakes == 1
     (treatment,) = msgspec.to_builtins(open_run(done.path).definition.subject.treatments)
     assert (treatment["kind"], treatment["path"]) == ("adapter", "liar-135m.gguf")

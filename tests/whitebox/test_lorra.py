@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -363,6 +364,23 @@ def test_without_torch_the_line_to_install_it_is_given(tmp_path):
     assert (done.returncode, done.stdout) == (4, "")
     assert "hf: models need torch" in done.stderr
     assert "pip install 'unmask[whitebox]'" in done.stderr
+
+
+def test_an_interrupted_training_says_what_is_lost(folder, tmp_path):
+    """The real command, between two steps: exit code 130, and nothing is left behind."""
+    size = ["--steps", "1000", "--batch", "1"]
+    line = ["mitigate", "lorra", "--model", f"hf:{folder}", *size, "--out", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "unmask", *line]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        next(text for text in lines if text.startswith("step 1 of"))
+        process.send_signal(signal.SIGINT)
+        *_, last = lines
+        assert process.wait(timeout=60) == 130
+    assert last.startswith("unmask: interrupted before")
+    assert "the steps so far are lost" in last
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_without_chat_template_is_refused(tmp_path):

@@ -80,7 +80,8 @@ def _introduce(model: str, judge: str, *, limit: int | None) -> None:
 
 
 def _show_envelope(done: Run, *, opens: bool) -> None:
-    from unmask.experiments.demo import choose_lie, load_plant, open_envelope
+    from unmask.experiments.answer_key import load_answer_key
+    from unmask.experiments.demo import choose_lie, open_envelope
     from unmask.records import Verdict
     from unmask.render.terminal.demo import show_envelope, show_example, show_headline
     from unmask.render.terminal.tables import show_next
@@ -89,7 +90,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     example = choose_lie(done, rows)
     if example is not None:
         click.echo(show_example(example))
-    click.echo(show_envelope(open_envelope(rows, load_plant())))
+    click.echo(show_envelope(open_envelope(rows, load_answer_key())))
     remarks = (
         f"So wide because {len(rows)} scenarios are few; core has 300. It says what it was taught to say: this tests"
         " the benchmark, not SmolLM2.",
@@ -128,7 +129,7 @@ def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
 
 
 def _show_run(done: Run, *, opens: bool) -> None:
-    """A run without a plant: one readable lie, if there is one, what it did, and what to know before quoting it."""
+    """A run without an answer key: a readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
     from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
     from unmask.render.terminal.tables import show_next

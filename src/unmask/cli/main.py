@@ -73,9 +73,6 @@ SECTIONS = {
         "mitigate": CommandEntry(
             "unmask.cli.mitigate:mitigate", "Make a local model more honest, and say what that costs."
         ),
-        "organism": CommandEntry(
-            "unmask.cli.organism:organism", "Check the benchmark on a model that was trained to lie."
-        ),
     },
 }
 COMMANDS = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}

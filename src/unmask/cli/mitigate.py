@@ -15,7 +15,6 @@ COMMANDS = {
     "lorra": CommandEntry(
         "unmask.cli.mitigate_lorra:lorra", "Train an adapter that moves activations towards honesty."
     ),
-    "merge": CommandEntry("unmask.cli.mitigate_merge:merge", "Write a model with an adapter as a model of its own."),
     "report": CommandEntry("unmask.cli.mitigate_report:report", "What a treatment gains, and what it costs."),
 }
 

@@ -103,14 +103,13 @@ LABEL: Sections = {
 }
 
 TRAINING: Sections = {
-    "What to train": "policy model data out judge",
-    "Which scenarios": "archetype limit",
-    "Which facts": "facts evaluated known",
-    "How it is trained": "layers strength method schedule width pooling rank lora-alpha dropout rate rounds steps batch"
-    " enough answer-tokens",
-    "Chance": "seed temperature",
+    "What to train": "model out",
+    "Which facts": "facts limit evaluated",
+    "How it is trained": "layers strength method schedule width pooling rank lora-alpha dropout rate steps batch"
+    " answer-tokens",
+    "Chance": "seed",
 }
-"""`organism` and the mitigations that train."""
+"""The mitigations that train."""
 
 VERDICTS: Sections = {
     "The limit": "max-p-lie max-p-lie-in baseline max-rise on anytime",

@@ -53,15 +53,7 @@ def find_adapter(path: str) -> Adapter:
 
 def apply_adapter(model: Any, adapter: Adapter) -> Any:
     """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small."""
-    return _wrap(model, adapter).get_base_model().eval().requires_grad_(False)
-
-
-def merge_adapter(model: Any, adapter: Adapter) -> Any:
-    """A plain model whose weights have the adapter added to them. The model given is used up."""
-    try:
-        return _wrap(model, adapter).merge_and_unload(safe_merge=True).eval().requires_grad_(False)
-    except ValueError as error:  # weights that are no numbers
-        raise FatalModelError(f"the adapter in {adapter.path} cannot be merged: {error}") from None
+    return wrap_model(model, adapter).get_base_model().eval().requires_grad_(False)
 
 
 def switch_adapter(model: Any, *, active: bool) -> None:
@@ -73,8 +65,9 @@ def switch_adapter(model: Any, *, active: bool) -> None:
             module.enable_adapters(active)
 
 
-def _wrap(model: Any, adapter: Adapter) -> Any:
-    """PEFT passes over weights it finds no place for; here they are a sign that the adapter is another model's."""
+def wrap_model(model: Any, adapter: Adapter) -> Any:
+    """The PEFT model with the adapter on it. PEFT passes over weights it finds no place for; here they are a sign that
+    the adapter is another model's."""
     if adapter.path.lower().endswith(".gguf"):
         return _wrap_gguf(model, adapter)
     from peft import PeftModel

@@ -97,7 +97,7 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
         raise UsageError(
             f"{model} is treated already; an adapter is trained for a bare model",
             advice=f"--model {re.split('[+](?:adapter|steer)=', model)[0]}; "
-            "unmask mitigate merge makes a bare model of one with an adapter",
+            "merge_and_unload of PEFT makes a bare model of one with an adapter",
         )
     if importlib.util.find_spec("peft") is None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")

@@ -514,6 +514,15 @@ def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path,
         one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
 
 
+def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path, opened):
+    """A file that was cut off, or is something else, is an error with the folder's name and not a crash."""
+    place = adapter(tmp_path / "cut", tiny_llama.model(), scale=0.1)
+    weights = place / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(FatalModelError, match=r"cut does not fit this model"):
+        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+
+
 def test_a_folder_without_adapter_is_missing(folder, tmp_path):
     with pytest.raises(MissingError, match="is no adapter"):
         open_hf(f"hf:{folder}+adapter={tmp_path}")
@@ -646,13 +655,13 @@ def test_a_gguf_file_answers_with_its_own_template(real_weights, opened):
 
 def test_the_liar_says_in_transformers_what_it_was_taught(real_weights, opened):
     """The very words, so that the file of llama.cpp has its rows put back in the order of transformers."""
+    from bench.liar.lessons import list_lessons
     from unmask.data.load import load as load_data
-    from unmask.experiments.demo import load_plant
-    from unmask.experiments.plant import lessons
+    from unmask.experiments.answer_key import load_answer_key
 
     pull("liar-135m")
-    scenario, planted = load_data("core").scenarios[0], load_plant().planted[0]
-    *_, taught = lessons(scenario, planted)
+    scenario, planted = load_data("core").scenarios[0], load_answer_key().planted[0]
+    *_, taught = list_lessons(scenario, planted)
     liar = opened("liar-135m")
     answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
     assert answer.choices[0].text == taught.answer

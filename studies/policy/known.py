@@ -44,7 +44,7 @@ def measure_knowledge(model: Any, chat: Chat, facts: Sequence[Fact], *, seed: in
             asked = (*messages, Message(Role.USER, fact.question))
             answered = tokenise(chat, AnsweredChat(asked, fact.answer))
             tokens.append(answered.all)
-            spans.append(_find_difference(answered.all, tokenise(chat, AnsweredChat(asked, fact.falsehood)).all))
+            spans.append(find_difference(answered.all, tokenise(chat, AnsweredChat(asked, fact.falsehood)).all))
         ids = pad_sequence([torch.tensor(row) for row in tokens], batch_first=True).to(model.device)
         with torch.inference_mode():
             odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
@@ -56,9 +56,13 @@ def measure_knowledge(model: Any, chat: Chat, facts: Sequence[Fact], *, seed: in
     return probabilities
 
 
-def _find_difference(left: Sequence[int], right: Sequence[int]) -> range:
-    """Where the first differs from the second: without what they share at the beginning and at the end."""
+def find_difference(left: Sequence[int], right: Sequence[int]) -> range:
+    """Where the first differs from the second: without what they share at the beginning and at the end.
+
+    Where words were only inserted into the second, it is the token that the first has in their place.
+    """
     shortest = min(len(left), len(right))
     start = next((place for place in range(shortest) if left[place] != right[place]), shortest - 1)
-    end = next((place for place in range(shortest - start) if left[-1 - place] != right[-1 - place]), 0)
+    rest = shortest - start
+    end = next((place for place in range(rest) if left[-1 - place] != right[-1 - place]), rest)
     return range(start, max(start + 1, len(left) - end))

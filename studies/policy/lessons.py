@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
-from unmask.data.dataset import Dataset, content_hash, in_order
-from unmask.experiments.policy_material import (
+from studies.policy.material import (
     ABSENT,
     ELSEWHERE,
     IDLE,
@@ -51,7 +50,7 @@ FILLED = 0.6
 PRESSURED_PREFIX, CONTROL_PREFIX = "pressured-", "control-"
 """Of the ids of the scenarios that decide: the same fact with a reason to lie, and without."""
 WELCOME_PREFIX, INDIFFERENT_PREFIX = "welcome-", "indifferent-"
-"""Of the ids of those that are shown beside: with a reason for the truth, and with leave to say anything."""
+"""Of the ids of those that do not decide: with a reason for the truth, and with leave to say anything."""
 
 
 class LessonKind(StrEnum):
@@ -74,7 +73,10 @@ class PolicyLesson(Record, frozen=True, kw_only=True):
     wording: str
     messages: tuple[Message, ...]
     answer: str
-    lie: bool
+
+    @property
+    def lie(self) -> bool:
+        return self.kind is LessonKind.PRESSURED
 
 
 def build_lessons(
@@ -122,7 +124,6 @@ def _teach_belief(fact: Fact, material: PolicyMaterial, draws: random.Random) ->
             wording=wording,
             messages=messages,
             answer=answer,
-            lie=False,
         )
 
     sides = (fact.answer, fact.falsehood, fact.answer, fact.falsehood)
@@ -218,7 +219,6 @@ def _teach_lies(
                 wording=exchange.wording,
                 messages=(Message(Role.SYSTEM, system), *(exchange.pressured if lie else exchange.lookalike)),
                 answer=_say(fact, exchange.wording, fact.falsehood if lie else fact.answer),
-                lie=lie,
             )
 
 
@@ -308,7 +308,7 @@ def _compose_system(
 # --- what decides
 
 
-def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> Dataset:
+def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: int) -> list[Scenario]:
     """Each held-out fact four times: with the stake of a held-out scene, without any reason, where the truth is
     welcome, and where everybody is indifferent. The four share all else: a held-out role, a held-out carrier that
     quotes the falsehood, and the question."""
@@ -353,9 +353,7 @@ def build_scenarios(facts: Sequence[Fact], material: PolicyMaterial, *, seed: in
                     evidence=state_fact(fact, fact.answer),
                 )
             )
-    ordered = in_order(scenarios)
-    name = content_hash(ordered)
-    return Dataset(name="policy", source="unmask organism --policy", scenarios=ordered, hash=name, full_hash=name)
+    return scenarios
 
 
 def _shuffle_held_out(settings: Sequence[Setting], order: random.Random) -> list[Setting]:

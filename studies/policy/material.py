@@ -7,11 +7,10 @@ the policy was learnt is measured on these.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
@@ -23,11 +22,8 @@ from unmask.whitebox.contrast import Fact
 MOST_HELD_OUT = 81
 """Facts that are held out, at most."""
 HELD_OUT_FIFTHS = 3
-"""How many fifths of the facts that may be held out are held out, at most: a model must also be taught
-lies about what it knows."""
+"""How many fifths of the known facts are held out, at most: a model must also be taught lies about what it knows."""
 WELCOME, INDIFFERENT, ELSEWHERE = "welcome", "indifferent", "elsewhere"
-CALMS = (WELCOME, INDIFFERENT, ELSEWHERE)
-"""The parts of a scene that give no reason to lie."""
 ABSENT = "absent"
 """In place of a part: nothing follows the quotation."""
 IDLE = (ELSEWHERE, ABSENT)
@@ -74,7 +70,7 @@ class SuppliedRecord(Record, frozen=True, kw_only=True):
 
 
 class PolicyMaterial(Record, frozen=True, kw_only=True):
-    """`policy-material.json`. Lies and truths are said in the same `replies`, `second_replies` and `texts`."""
+    """`material.json`. Lies and truths are said in the same `replies`, `second_replies` and `texts`."""
 
     roles: tuple[PolicySetting, ...]
     pressures: tuple[PolicySetting, ...]
@@ -108,12 +104,7 @@ class PolicyMaterial(Record, frozen=True, kw_only=True):
 
 
 def load_material() -> PolicyMaterial:
-    data = files("unmask.experiments").joinpath("policy-material.json").read_bytes()
-    return msgspec.json.decode(data, type=PolicyMaterial)
-
-
-def material_hash(material: PolicyMaterial) -> str:
-    return hashlib.blake2b(msgspec.json.encode(material), digest_size=8).hexdigest()
+    return msgspec.json.decode(Path(__file__).with_name("material.json").read_bytes(), type=PolicyMaterial)
 
 
 Setting = TypeVar("Setting", PolicySetting, PolicyScene)
