@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from unmask.data.dataset import LoadOptions
-from unmask.data.load import load
-from unmask.engine.define import NO_MODEL
+from unmask.engine.define import NO_MODEL, select_letters
 from unmask.engine.estimate import estimate_scenarios
 from unmask.engine.pilot import Amount
+from unmask.engine.run import load_whole, select_data
 from unmask.engine.simulation import CHARACTERS_PER_TOKEN
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.experiments.study_design import Arm, ArmPart, StudyDesign, list_arms, select_arms
 from unmask.experiments.study_prepare import prepared_name, untreated_name
 from unmask.experiments.study_shape import ModelShape, read_model_shape
 from unmask.judges.base import Style
-from unmask.models.local.catalogue import ENTRIES
+from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.local.hf import MAX_N, PREFIX, find_source
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.state import ScenarioState
 from unmask.records import Record, Result, Sampling, Scenario
-from unmask.runs.options import load_developer_prompt
+from unmask.runs.options import Options, load_developer_prompt
 from unmask.whitebox.load import SPARE, choose_device
 
 BILLION = 1e9
@@ -122,8 +121,11 @@ def estimate_study(design: StudyDesign, folder: Path, *, only: Sequence[str] = (
     source = find_source(name)
     shape, device = read_model_shape(source), choose_device()
     speed = CPU_SPEED if device.startswith("cpu") else GPU_SPEED
-    options = LoadOptions(limit=design.limit, seed=design.sample_seed)
-    scenarios = load(design.data, options=options).scenarios
+    options = Options(limit=design.limit, sample_seed=design.sample_seed)
+    whole = load_whole(design.data, options)
+    if is_trained_judge(design.judge):
+        options, _ = select_letters(whole, options, judge=design.judge)
+    scenarios = select_data(whole, options).scenarios
     planner = _ArmPlanner(design, scenarios, speed, shape.parameters)
     wanted, seen = select_arms(design, folder, only), set[str]()
     arms = []
@@ -180,7 +182,7 @@ class _ArmPlanner:
         )
         states = ((scenario, ScenarioState()) for scenario in self._scenarios)
         bounds = estimate_scenarios(states, settings, size=MAX_N, lent=lent)
-        if settings.style not in (Style.PICKS, Style.CHOOSE):
+        if settings.style is not Style.PICKS:
             return bounds.least, bounds.most
         least, most = ({**end, JUDGE: _answer_briefly(end[JUDGE])} for end in (bounds.least, bounds.most))
         return least, most
@@ -205,7 +207,7 @@ class _ArmPlanner:
 
 
 def _answer_briefly(amount: Amount) -> Amount:
-    """A local judge chooses among the answers that are possible, and writes one token."""
+    """The trained judge picks among the answers that are possible, and writes one token."""
     return Amount(amount.calls, amount.input, amount.calls)
 
 
@@ -222,11 +224,7 @@ def _judge_style(judge: str) -> Style:
     """How a judge of this name would be asked, without opening it."""
     if judge == NO_MODEL:
         return Style.VERBATIM
-    if not judge.startswith((PREFIX, "embedded/", "gguf:")):
-        return Style.LETTERS
-    name = judge.removeprefix(PREFIX).removeprefix("embedded/")
-    trained = any(entry.name == name and entry.trained_to_read for entry in ENTRIES)
-    return Style.PICKS if trained else Style.CHOOSE
+    return Style.PICKS if is_trained_judge(judge) else Style.LETTERS
 
 
 def _estimate_memory(design: StudyDesign, shape: ModelShape, *, on_gpu: bool) -> MemoryEstimate:

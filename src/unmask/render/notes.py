@@ -9,7 +9,7 @@ from typing import NamedTuple
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
 from unmask.models.user_params import describe_headers, describe_params
-from unmask.protocol.guards import explain_choosing_judges
+from unmask.protocol.guards import explain_small_judges
 from unmask.protocol.looking import explain_looks
 from unmask.protocol.score import Score, explain_unjudged
 from unmask.records import Kind, Outcome, Preset, Verdict
@@ -36,7 +36,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
     all_notes = [
         *_note_missing(score, rows),
         *(Note(True, sentence) for sentence in explain_looks(score.run, score.anytime)),
-        *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
+        *(Note(False, sentence) for sentence in explain_small_judges(score.run)),
         *_note_agreement(run, score, judge),
         *_note_other_judges(run, score),
         *_note_adjustments(run, judge),
