@@ -50,7 +50,6 @@ LONGEST = 5_000
 """Characters of a reply that are quoted: what a slot of 4,096 tokens surely holds."""
 ASKED = 1_500
 """Characters of what the reply answers that are quoted: enough for what *yes* or *that figure* refers to."""
-NO_FIGURES = "no_figures: this judge reads letters only"
 
 _LEAST = 1e-6
 
@@ -127,7 +126,7 @@ def asked_text(scenario: Scenario, slot: Slot) -> str:
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """Both answers as one letter. Pending while one is missing, unread if one could not be had or leaves it open."""
     if kind is not Kind.BINARY:
-        return Unread(NO_FIGURES)
+        return Unread("no_figures: this judge reads letters only")
     lines = mean_log_probabilities(calls)
     if not isinstance(lines, dict):
         return lines
