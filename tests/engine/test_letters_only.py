@@ -132,7 +132,9 @@ def test_judge_leaves_figures_unread_and_says_why(server, tmp_path, capsys):
     ran(server, tmp_path / "run", judge="scripted/judge", judge_base_url=None)
     command = ["judge", str(tmp_path / "run"), "--judge", JUDGE, "--judge-base-url", server.url, "--quiet"]
     assert run_command_line(command) == 3
-    assert "Could not be read: no_figures 2." in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "Could not be read: no_figures 2." in said.out
+    assert f"reads no figures; let another judge read them: unmask judge {tmp_path / 'run'} --judge {JUDGE}" in said.err
     run_command_line(["show", str(tmp_path / "run"), FIGURE, "--judge", JUDGE])
     assert "no_figures: this judge reads letters only" in capsys.readouterr().out
 
