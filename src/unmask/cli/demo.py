@@ -23,7 +23,7 @@ PLAN = "plan --data core --model openai/gpt-4o --judge openai/gpt-4o"
 @option("--model", default="embedded/liar-135m", metavar="NAME", help="A model that needs no key.")
 @option("--judge", metavar="NAME", help="Who reads the replies; chosen for the model unless given.")
 @option("--limit", type=int, help="How many of the bundled scenarios; 18 of the liar, 12 of others unless given.")
-@option("--recorded", is_flag=True, help="Open a recorded run of a 1.5B model on 250 scenarios of core; no model is needed.")
+@option("--recorded", is_flag=True, help="Open a recorded run of a 1.5B model, 250 scenarios of core; needs no model.")
 @option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
 def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens: bool, out: str) -> None:
