@@ -57,10 +57,10 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     return scenarios
 
 
-def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Reading]:
-    """What the judge reads in each reply."""
+def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) -> dict[str, Reading]:
+    """What the judge reads in each reply, in answers of at most `room` tokens."""
     scenarios = folder_of(items, path)
-    run = judge_run(path, judge=judge)
+    run = judge_run(path, judge=judge, judge_max_tokens=room)
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
@@ -234,6 +234,7 @@ def main() -> None:
     parser.add_argument("--judge", action="append", required=True)
     parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
     parser.add_argument("--limit", type=int, help="only so many replies of the half")
+    parser.add_argument("--max-tokens", type=int, default=1000, help="room for one answer of a judge that writes")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
     parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
@@ -248,7 +249,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = (given.runs or Path(scratch)) / (given.half if given.limit is None else f"{given.half}-{given.limit}")
         for judge in given.judge:
-            found[judge] = kept_or_read(items, judge, path, again=given.again, keeps=given.limit is None)
+            found[judge] = kept_or_read(
+                items, judge, path, again=given.again, keeps=given.limit is None, room=given.max_tokens
+            )
             lines += table(judge, items, found[judge])
     lines += [*side_by_side(items, found), ""]
     if given.write:
@@ -271,12 +274,14 @@ def main() -> None:
     print("\n".join([*between(everything), "", within(everything), "", *lines]))
 
 
-def kept_or_read(items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool) -> dict[str, Reading]:
+def kept_or_read(
+    items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool, room: int
+) -> dict[str, Reading]:
     """What the judge reads, from the file where it is kept or from the judge. `verbatim` is quick and never kept."""
     measured = load_kept(judge)
     if measured is not None and not again and all(item.id in measured.readings for item in items):
         return {item.id: measured.readings[item.id] for item in items}
-    answers = readings(items, judge, path)
+    answers = readings(items, judge, path, room=room)
     if keeps and judge != "verbatim":
         save_kept(judge, answers)
     return answers
