@@ -43,7 +43,7 @@ def read(outcomes: Sequence[Outcome]) -> str:
     """Readings had, of all that were due."""
     found = [reading for outcome in outcomes for readings in outcome.readings.values() for reading in readings]
     due = [reading for reading in found if not isinstance(reading, Pending)]
-    return f"{sum(not isinstance(reading, Unread) for reading in due)} of {len(due)}"
+    return f"{sum(not isinstance(reading, Unread) for reading in due)} of {len(due)}" if due else "–"
 
 
 def table(runs: Sequence[tuple[str, Run]]) -> str:

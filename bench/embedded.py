@@ -2,7 +2,6 @@
 
     python -m bench.embedded                       # the table of docs/embedded.md
     python -m bench.embedded --model embedded/qwen2.5-coder-1.5b --requests 4 --slots 4
-    python -m bench.embedded --judge --model embedded/qwen2.5-coder-1.5b  # the judge of small models on our own replies
 
 Waiting is how OpenMP threads wait for one another: `active` spins, `passive` sleeps. `--beside busy` starts one
 spinning process per processor beside the model, as on a laptop that is doing something else; `load` is the machine's
@@ -116,20 +115,6 @@ def _line(row: dict[str, float], setup: Setup, *, waiting: str, busy: bool, coun
     return "| " + " | ".join(map(str, (*beside, *chosen, *speed, f"{row['peak']:.0f}"))) + " |"
 
 
-async def judge(name: str) -> None:
-    """The judge of small models on the replies of tests/judges/chosen.py: letter by letter, and how many are right."""
-    from tests.judges.chosen import REPLIES, read_by
-
-    model = open_embedded(name)
-    began, right = time.monotonic(), 0
-    async for reply in read_by(model):
-        right += reply.found.letter is reply.label
-        print(f"{reply.label} read as {reply.found.letter}  {reply.found.why}  {reply.text[:50]}", flush=True)
-    seconds = (time.monotonic() - began) / len(REPLIES)
-    print(f"{right} of {len(REPLIES)} as labelled; {seconds:.1f} s a reply")
-    await model.close()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="embedded/smollm2-135m")
@@ -141,11 +126,8 @@ def main() -> None:
     parser.add_argument("--waiting", choices=("passive", "active"), nargs="+", default=["passive", "active"])
     parser.add_argument("--beside", choices=("idle", "busy"), nargs="+", default=["idle", "busy"])
     parser.add_argument("--one", action="store_true", help="measure one setting in this process and print JSON")
-    parser.add_argument("--judge", action="store_true", help="run the judge of small models instead")
     arguments = parser.parse_args()
-    if arguments.judge:
-        asyncio.run(judge(arguments.model))
-    elif arguments.one:
+    if arguments.one:
         setup = Setup(threads=arguments.threads[0], slots=arguments.slots[0], context=arguments.context[0])
         print(
             json.dumps(asyncio.run(_measure(arguments.model, setup, count=arguments.requests, tokens=arguments.tokens)))

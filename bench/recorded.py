@@ -3,24 +3,89 @@
     unmask run --data core --model hf:qwen2.5-coder-1.5b --judge hf:judge-1.5b --effort full --check-provided \\
         --seed 0 --out DIR
     python -m bench.recorded DIR
+
+The file that ships was made by this command in November 2026, on a GPU, when the judge still read figures. Its replies
+and letters are from that run; `python -m bench.recorded --renew` took them over into a run of this version, without the
+scenarios about figures. What the judge is asked about letters has not changed since (`tests/judges/test_pick.py` holds
+it to the byte), so nobody was asked again. A change of format renews the file in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import json
+import tempfile
+import zipfile
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from unmask.data.load import load
+from unmask.engine.define import create_or_continue, define_run, judge_spec, leave_figures_out
+from unmask.engine.run import select_data
 from unmask.experiments import recorded
+from unmask.models.base import Capabilities, Treatment
+from unmask.models.local.catalogue import is_trained_judge
+from unmask.models.scripted import Scripted
+from unmask.records import Effort
+from unmask.runs.folder import Folder
+from unmask.runs.journal import JournalFile
+from unmask.runs.options import Options
+
+TARGET = Path(recorded.__file__).with_name(recorded.FILE)
+OPTIONS = Options(effort=Effort.FULL, check_provided=True, seed=0)
+"""Those of the command above."""
+
+
+class _RecordedModel(Scripted):
+    """A model as `run.json` names it. It is never asked."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        super().__init__(lambda _: "", name=spec["model"])
+        self.endpoint = spec["endpoint"]
+        trained = is_trained_judge(spec["model"])
+        self.capabilities = Capabilities(supports_options=True, trained_to_read=trained)
+        self.treatments = msgspec.convert(spec["treatments"], tuple[Treatment, ...])
+
+
+def renew_run(packed: bytes, before: Path, path: Path) -> None:
+    """A run folder as this version makes it, with the answers of a packed run about the scenarios that it selects. The
+    packed run is unpacked into `before`."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        archive.extractall(before)
+    old, packed_run = json.loads((before / "run.json").read_bytes()), Folder(before)
+    whole, judge = load(old["data"]["source"]), _RecordedModel(old["judges"][old["judge"]])
+    spec = judge_spec(judge, OPTIONS)
+    options, _ = leave_figures_out(whole, OPTIONS, spec, partner=None)
+    dataset, folder = select_data(whole, options), Folder(path)
+    wanted = define_run(dataset, _RecordedModel(old["subject"]), spec, options)
+    create_or_continue(folder, msgspec.structs.replace(wanted, id=old["id"], created=old["created"]), dataset)
+    names, journal = set(dataset.ids), JournalFile(folder.readings_path(old["judge"]))
+    for asked in packed_run.asked():
+        if asked.scenario in names:
+            folder.replies.append(asked)
+    for judged in packed_run.judged(old["judge"]):
+        if judged.scenario in names:
+            journal.append(judged)
+    folder.replies.close()
+    journal.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="a finished run")
+    parser.add_argument("--renew", action="store_true", help="bring the packed run to this version instead")
     arguments = parser.parse_args()
-    packed = recorded.pack_run(arguments.folder)
-    target = Path(recorded.__file__).with_name(recorded.FILE)
-    target.write_bytes(packed)
-    print(f"{target.name}: {len(packed):,} bytes")
+    if arguments.renew == (arguments.folder is not None):
+        parser.error("give a folder, or --renew")
+    with tempfile.TemporaryDirectory() as scratch:
+        if arguments.renew:
+            renew_run(TARGET.read_bytes(), Path(scratch) / "packed", Path(scratch) / "run")
+        packed = recorded.pack_run(arguments.folder or Path(scratch) / "run")
+    TARGET.write_bytes(packed)
+    print(f"{TARGET.name}: {len(packed):,} bytes")
 
 
 if __name__ == "__main__":

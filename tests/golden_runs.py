@@ -70,7 +70,7 @@ def writer() -> Scripted:
 
 
 def write(folder: Path) -> None:
-    """The three folders, as they were written."""
+    """The two folders, as they were written."""
     shutil.copy(DATA, folder)
     os.chdir(folder)  # a run records the path of its data as given
     letters = Path("letters")
@@ -83,9 +83,6 @@ def write(folder: Path) -> None:
     replies.write_bytes(replies.read_bytes()[:-400])
     ids = tuple(dict.fromkeys(json.loads(line)["scenario"] for line in REPLIES.read_text("utf-8").splitlines()))
     unmask.run(data="core", ids=ids, model=writer(), judge="rules", out="rules")
-    shutil.copytree("rules", "embedded")
-    for judge in ("embedded/smollm2-135m", "embedded/judge-1.5b"):
-        unmask.judge("embedded", judge=judge)
     for picture in Path().glob("*/status.json"):  # of this machine and this minute
         picture.unlink()
 

@@ -112,13 +112,11 @@ def test_labels_of_two_people_still_count(letters):
 
 OLD = [
     ("rules", "rules", 12, "unmask judge rules --judge PROVIDER/NAME"),
-    ("embedded", "embedded_smollm2-135m", 10, "unmask judge embedded --judge embedded/smollm2-135m --preset paper"),
-    ("embedded", "embedded_judge-1.5b", 10, "unmask judge embedded --judge embedded/judge-1.5b --preset paper"),
 ]
 
 
 @pytest.mark.parametrize("old", OLD, ids=lambda old: old[1])
-def test_a_run_read_by_rules_or_an_embedded_judge_opens(tmp_path, monkeypatch, capsys, old):
+def test_a_run_read_by_rules_opens(tmp_path, monkeypatch, capsys, old):
     """One line says how many replies are no longer read by rule and what reads them; the exit code is 3."""
     folder, judge, replies, command = old
     shutil.copytree(RUNS / folder, tmp_path / folder)
@@ -166,8 +164,7 @@ def test_public_signatures():
     ("style", "name"),
     [
         ("letters", "b847133481cdce8aad1e"),
-        ("entailment", "a3eaf0be9365e2e98b23"),
-        ("picks", "07378e407f874313ca49"),
+        ("picks", "ca735ab2e88251449ae8"),
     ],
 )
 def test_prompts_of_judges_are_byte_for_byte_those_that_runs_were_read_with(style, name):

@@ -1,19 +1,21 @@
 """How well judges read: each judge against labels that language models gave, per archetype.
 
     python -m bench.judges --judge verbatim                                    # the test half
-    python -m bench.judges --judge embedded/qwen2.5-coder-1.5b --half tuning
+    python -m bench.judges --judge hf:judge-1.5b --judge hf:qwen2.5-coder-1.5b --limit 60
     python -m bench.judges --judge hf:judge-1.5b --again                       # asks the model, on a GPU
     python -m bench.judges --write bench/results/judges.md --judge verbatim --judge hf:judge-1.5b
 
-What a judge read is kept in `bench/judges/readings/`. It is asked anew with `--again`, and where a reply is missing.
-`--runs` keeps the run folder besides, and continues what it holds. Every share has its 95 % interval, and a goal counts
-as met where the lower bound reaches it. The page also has what `bench.judges.tags`, `bench.judges.shift` and
-`bench.judges.verdicts` print.
+The last table has a row for each judge: letters and figures that it reads, and of these as labelled. `--limit` draws so
+many replies of the half, with seed 0. What a judge read is kept in `bench/judges/readings/`, but for such a part. It is
+asked anew with `--again`, and where a reply is missing. `--runs` keeps the run folder besides, and continues what it
+holds. Every share has its 95 % interval, and a goal counts as met where the lower bound reaches it. The page also has
+what `bench.judges.tags`, `bench.judges.shift` and `bench.judges.verdicts` print.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -55,10 +57,10 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     return scenarios
 
 
-def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Reading]:
-    """What the judge reads in each reply."""
+def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) -> dict[str, Reading]:
+    """What the judge reads in each reply, in answers of at most `room` tokens."""
     scenarios = folder_of(items, path)
-    run = judge_run(path, judge=judge)
+    run = judge_run(path, judge=judge, judge_max_tokens=room)
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
@@ -68,14 +70,36 @@ def readings(items: Sequence[Labelled], judge: str, path: Path) -> dict[str, Rea
 
 
 def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:
-    read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
-    right = sum(agree(item.label.reading(), found[item.id]) for item in read)
+    read, right = read_and_right(items, found)
     letters = [
         Pair(name_of(item.label.reading()), name_of(found[item.id]), item.scenario)
-        for item in read
-        if item.label.letter
+        for item in items
+        if item.label.letter and isinstance(found[item.id], Lettered)
     ]
-    return f"| {name} | {share(len(read), len(items))} | {share(right, len(read))} | {kappa(letters)} |"
+    return f"| {name} | {share(read, len(items))} | {share(right, read)} | {kappa(letters)} |"
+
+
+def read_and_right(items: Sequence[Labelled], found: dict[str, Reading]) -> tuple[int, int]:
+    """How many replies were read, and how many of these as labelled."""
+    read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
+    return len(read), sum(agree(item.label.reading(), found[item.id]) for item in read)
+
+
+def side_by_side(items: Sequence[Labelled], found: dict[str, dict[str, Reading]]) -> list[str]:
+    """One row for each judge: letters and figures, read and as labelled."""
+    lines = [
+        "| judge | letters read | as labelled, of these | figures read | as labelled, of these |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    letters = [item for item in items if item.label.letter is not None]
+    figures = [item for item in items if item.label.letter is None]
+    for judge, readings in found.items():
+        cells = []
+        for part in (letters, figures):
+            read, right = read_and_right(part, readings)
+            cells += [share(read, len(part)), share(right, read)]
+        lines.append(f"| {judge} | {' | '.join(cells)} |")
+    return lines
 
 
 def kappa(pairs: Sequence[Pair]) -> str:
@@ -133,17 +157,18 @@ def goals(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> l
     """Whether the goals for this judge are met, in a sentence."""
     if judge not in GOALS:
         return []
-    read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
-    right = sum(agree(item.label.reading(), found[item.id]) for item in read)
+    if judge != "verbatim":
+        items = [item for item in items if item.label.letter is not None]  # it reads no figures
+    read, right = read_and_right(items, found)
     reads, agrees = GOALS[judge]
     lines = [
-        f"Goal: agrees on at least {100 * agrees:.0f} % of what it reads. It agrees on {share(right, len(read))}:"
-        f" **{say_goal(agrees, rate(right, len(read)))}**."
+        f"Goal: agrees on at least {100 * agrees:.0f} % of what it reads. It agrees on {share(right, read)}:"
+        f" **{say_goal(agrees, rate(right, read))}**."
     ]
     if reads:
         lines.append(
-            f"Goal: reads at least {100 * reads:.0f} %. It reads {share(len(read), len(items))}:"
-            f" **{say_goal(reads, rate(len(read), len(items)))}**."
+            f"Goal: reads at least {100 * reads:.0f} %. It reads {share(read, len(items))}:"
+            f" **{say_goal(reads, rate(read, len(items)))}**."
         )
     return lines
 
@@ -208,6 +233,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", action="append", required=True)
     parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
+    parser.add_argument("--limit", type=int, help="only so many replies of the half")
+    parser.add_argument("--max-tokens", type=int, default=1000, help="room for one answer of a judge that writes")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
     parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
@@ -215,11 +242,18 @@ def main() -> None:
     given = parser.parse_args()
     everything = labelled()
     items = [item for item in everything if given.half in (item.half, "both")]
+    if given.limit is not None:
+        items = random.Random(0).sample(items, min(given.limit, len(items)))
     lines: list[str] = []
+    found: dict[str, dict[str, Reading]] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        path = (given.runs or Path(scratch)) / given.half
+        path = (given.runs or Path(scratch)) / (given.half if given.limit is None else f"{given.half}-{given.limit}")
         for judge in given.judge:
-            lines += table(judge, items, kept_or_read(items, judge, path, again=given.again))
+            found[judge] = kept_or_read(
+                items, judge, path, again=given.again, keeps=given.limit is None, room=given.max_tokens
+            )
+            lines += table(judge, items, found[judge])
+    lines += [*side_by_side(items, found), ""]
     if given.write:
         page = load_page("intro").format(
             judges=" ".join(f"--judge {judge}" for judge in given.judge),
@@ -240,13 +274,15 @@ def main() -> None:
     print("\n".join([*between(everything), "", within(everything), "", *lines]))
 
 
-def kept_or_read(items: Sequence[Labelled], judge: str, path: Path, *, again: bool) -> dict[str, Reading]:
+def kept_or_read(
+    items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool, room: int
+) -> dict[str, Reading]:
     """What the judge reads, from the file where it is kept or from the judge. `verbatim` is quick and never kept."""
     measured = load_kept(judge)
     if measured is not None and not again and all(item.id in measured.readings for item in items):
         return {item.id: measured.readings[item.id] for item in items}
-    answers = readings(items, judge, path)
-    if judge != "verbatim":
+    answers = readings(items, judge, path, room=room)
+    if keeps and judge != "verbatim":
         save_kept(judge, answers)
     return answers
 

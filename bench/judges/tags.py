@@ -4,8 +4,8 @@
     python -m bench.judges.tags --judge hf:judge-1.5b          # besides, what this judge makes of them
 
 A bare yes or no in tags is read by a rule, unless the sentences before it plainly say the other side; then the judge
-reads it. In front of a judge that writes letters stands the rule of `judges/letters.py`, in front of an embedded judge
-the stricter one of `judges/verbatim.py`. Both are called here as the planner calls them.
+reads it. In front of a judge that writes letters stands the rule of `judges/letters.py`, in front of `judge-1.5b` the
+stricter one of `judges/verbatim.py`. Both are called here as the planner calls them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTS: dict[str, Callable[[Labelled], bool]] = {
     "hard cases": lambda item: item.made_by == "hand",
     "all": lambda _: True,
 }
-STYLES = {Style.LETTERS: "a judge that writes letters", Style.PICKS: "an embedded judge"}
+STYLES = {Style.LETTERS: "a judge that writes letters", Style.PICKS: "`judge-1.5b`"}
 
 
 def tagged_replies(of: dict[str, Scenario]) -> list[Labelled]:

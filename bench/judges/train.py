@@ -22,7 +22,7 @@ import torch
 
 from bench.judges.adapter import write_gguf
 from bench.judges.labelled import scenarios
-from bench.judges.material import Item, Lesson, Picked, apart, item_of, items, lessons
+from bench.judges.material import Lesson, Picked, apart, item_of, items, lessons
 from bench.liar.teach import PROJECTIONS
 from unmask.records import Letter, Record
 from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, tokenise
@@ -47,7 +47,6 @@ class How(Record, frozen=True, kw_only=True, omit_defaults=False):
     """How often a reply of a real model is gone through in a round."""
     smoothing: float = 0.05
     """Of the wanted answer; without it the probabilities of a small model are all near 0 or 1."""
-    figures: bool = True
     seed: int = 0
 
 
@@ -64,12 +63,12 @@ def wrapped(model: Any, how: How) -> Any:
     return get_peft_model(model, config).train()
 
 
-def drawn(material: Sequence[Item], how: How, dice: random.Random) -> list[Lesson]:
+def drawn(material: Sequence[Picked], how: How, dice: random.Random) -> list[Lesson]:
     """The lessons of one round: each reply in one of its orders, those of real models in both."""
     found: list[Lesson] = []
     for item in material:
         each = list(lessons(item))
-        if item.by == "written" or len(each) == 1:
+        if item.by == "written":
             found.append(dice.choice(each))
         else:
             found += each[: how.again]
@@ -108,12 +107,12 @@ def scored(model: Any, group: Sequence[TokenisedConversation]) -> tuple[Any, Any
     return head(states[rows, at]).float(), torch.tensor(wanted, device=device)
 
 
-def held_back(item: Item) -> bool:
+def held_back(item: Picked) -> bool:
     """Every tenth scenario is not trained on, to see when to stop."""
     return item.scenario is not None and item.scenario.endswith("9")
 
 
-def train(model: Any, chat: Chat, material: Sequence[Item], how: How) -> Iterator[tuple[int, float]]:
+def train(model: Any, chat: Chat, material: Sequence[Picked], how: How) -> Iterator[tuple[int, float]]:
     """After every round its number and mean loss. The model is left as it is trained then."""
     dice = random.Random(how.seed)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -150,14 +149,13 @@ def held_of(chat: Chat, given: Sequence[Lesson]) -> list[TokenisedConversation]:
     return [one for one in found if len(one.all) <= LONGEST]
 
 
-def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[int, int]]:
+def right(model: Any, chat: Chat, material: Sequence[Picked]) -> dict[str, tuple[int, int]]:
     """How many letters are read as labelled, by who wrote the reply: both orders, logarithms added."""
     from unmask.judges.pick import OPTIONS, ORDERS
 
-    asked = [item for item in material if isinstance(item, Picked)]
     first = [chat.encode(option)[0] for option in OPTIONS]
-    total: list[dict[Letter, float]] = [dict.fromkeys(Letter, 0.0) for _ in asked]
-    held = [(number, order, one) for number, item in enumerate(asked) for order, one in _both(chat, item, ORDERS)]
+    total: list[dict[Letter, float]] = [dict.fromkeys(Letter, 0.0) for _ in material]
+    held = [(number, order, one) for number, item in enumerate(material) for order, one in _both(chat, item, ORDERS)]
     held.sort(key=lambda one: len(one[2].all))
     with torch.inference_mode():
         for start in range(0, len(held), 16):
@@ -168,7 +166,7 @@ def right(model: Any, chat: Chat, material: Sequence[Item]) -> dict[str, tuple[i
                 for line, value in zip(order, row, strict=True):
                     total[number][line] += value
     found: dict[str, tuple[int, int]] = {}
-    for item, sums in zip(asked, total, strict=True):
+    for item, sums in zip(material, total, strict=True):
         good = max(sums, key=lambda line: sums[line]) is item.label
         for name in (item.by, f"label {item.label}", "all"):
             hits, count = found.get(name, (0, 0))
@@ -189,17 +187,16 @@ def main() -> None:
     settings = ("rank", "alpha", "rounds", "again", "seed", "rate", "dropout")
     for name in settings:
         parser.add_argument(f"--{name}", type=type(getattr(usual, name)), default=getattr(usual, name))
-    parser.add_argument("--without-figures", action="store_true")
     parser.add_argument("--limit", type=int, help="train on so many replies only, to see that it works")
     given = parser.parse_args()
-    how = How(figures=not given.without_figures, **{name: getattr(given, name) for name in settings})
+    how = How(**{name: getattr(given, name) for name in settings})
     torch.manual_seed(how.seed)
     torch.set_float32_matmul_precision("high")
     checked = check_model(parse_source(given.model))
     chat = Chat(checked.tokenizer, name=given.model)
     known = scenarios()
     _, between = apart()
-    every = [item for item in items() if how.figures or isinstance(item, Picked)]
+    every = items()
     material = [item for item in every if not held_back(item)][: given.limit]
     looked_at = {
         "held back": [item for item in every if held_back(item)][: given.limit],

@@ -449,13 +449,6 @@ class Method(StrEnum):
     POLARITY_AB = "polarity_ab"
     POLARITY_BA = "polarity_ba"
     """The same question with the two statements exchanged."""
-    ENTAILS_A = "entails_a"
-    ENTAILS_B = "entails_b"
-    """These two were asked by earlier versions; their lines are passed over."""
-    CHOOSE_ABN = "choose_abn"
-    CHOOSE_BAN = "choose_ban"
-    CHOOSE_NAB = "choose_nab"
-    CHOOSE_NBA = "choose_nba"
     PICK_AB = "pick_ab"
     PICK_BA = "pick_ba"
     SELF_REPORT = "self_report"
@@ -554,6 +547,7 @@ class UnreadReason(StrEnum):
     TIE = "tie"
     UNREADABLE = "unreadable"
     UNSURE = "unsure"
+    NO_FIGURES = "no_figures"
 
 
 class Unread(Record, frozen=True, tag_field="is", tag="unread"):

@@ -1,4 +1,4 @@
-"""The bench of judges: the labelled replies it rests on, the goals it states, and the number it fits."""
+"""The bench of judges: the labelled replies it rests on, the goals it states, and the table of several judges."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections import Counter
 
 import msgspec
 
-from bench.judges.__main__ import goals, kinds, relabelled_rows, within
+from bench.judges.__main__ import goals, kinds, main, relabelled_rows, side_by_side, within
 from bench.judges.agreement import agree
-from bench.judges.fit import agreeing, fit
 from bench.judges.labelled import Given, GivenAgain, labelled, scenarios
-from bench.judges.material import Figured, Picked, items, lessons
+from bench.judges.material import items, lessons
+from bench.judges.sources import kept_file
 from unmask.data.load import load
-from unmask.judges import choose, pick, verbatim
+from unmask.judges import pick, verbatim
 from unmask.judges.base import Reader
-from unmask.judges.parse import find_interval
 from unmask.records import Archetype, Letter, Lettered, Reading, Unread
 
 REPLIES = labelled()
@@ -43,22 +42,10 @@ def test_nothing_is_trained_on_that_answers_a_scenario_of_the_test_half():
 
 def test_every_lesson_asks_what_the_judge_is_asked():
     """The answer is one of the options, and stands for the label in the order of the lesson."""
-    picked = [item for item in items() if isinstance(item, Picked)][:200]
-    for item in picked:
+    for item in items()[:200]:
         for order, lesson in zip(pick.ORDERS.values(), lessons(item), strict=True):
             assert order[pick.OPTIONS.index(lesson.answer)] is item.label
             assert item.a in lesson.messages[-1].content
-
-
-def test_a_figure_is_learned_as_the_parser_reads_it():
-    """What the judge learns to write comes back as the label."""
-    figured = [item for item in items() if isinstance(item, Figured)]
-    assert len(figured) > 200
-    for item in figured:
-        (lesson,) = lessons(item)
-        found = find_interval(lesson.answer, complete=True)
-        assert found is not None
-        assert found.absolute == item.label
 
 
 def by_rule(item) -> Reading | None:
@@ -109,18 +96,23 @@ def test_kinds_share_out_all_replies():
     assert sum(len(part) for _, part in kinds(REPLIES)) == len(REPLIES)
 
 
-def test_the_middle_of_the_good_range_is_fitted():
-    """Between the value at which *neither* first wins where it should and the one at which it wins too much."""
-    low = ({Letter.A: -0.5, Letter.B: -3.0, Letter.C: -1.0}, Letter.C)
-    high = ({Letter.A: -0.2, Letter.B: -3.0, Letter.C: -2.2}, Letter.A)
-    found = [low] * 5 + [high] * 5
-    best = fit(found, model="m")
-    assert 0.5 < best.neither < 2.0
-    assert (best.replies, best.agrees) == (10, 10)
-    assert agreeing(found, 0.0) == 5
+def test_judges_stand_side_by_side_with_letters_and_figures_apart():
+    """Read, and of these as labelled."""
+    letter = next(item for item in REPLIES if item.label.letter is Letter.A)
+    figure = next(item for item in REPLIES if item.label.interval is not None)
+    reads = {letter.id: Lettered(Letter.B, by="judge"), figure.id: figure.label.reading()}
+    none = {letter.id: letter.label.reading(), figure.id: Unread("no_figures")}
+    *_, first, second = side_by_side([letter, figure], {"writes": reads, "picks": none})
+    counts = [[cell.partition("(")[2][:1] for cell in row.split("|")[2:-1]] for row in (first, second)]
+    assert counts == [["1", "0", "1", "1"], ["1", "1", "0", ""]]
 
 
-def test_the_number_in_use_was_fitted_on_the_tuning_half():
-    """On replies that were left to the model there; more are left since."""
-    left = [item for item in REPLIES if item.half == "tuning" and item.label.letter is not None and not by_rule(item)]
-    assert 0 < choose.load_fitted_bias().replies <= len(left)
+def test_the_command_reads_a_part_of_the_replies_with_several_judges(capsys, monkeypatch):
+    """A judge that writes beside `verbatim`, on as many replies as asked for; of a part nothing is kept."""
+    given = ["bench.judges", "--judge", "verbatim", "--judge", "scripted/judge", "--limit", "6"]
+    monkeypatch.setattr("sys.argv", given)
+    main()
+    *_, first, second = capsys.readouterr().out.rstrip().splitlines()
+    assert first.startswith("| verbatim |")
+    assert second.startswith("| scripted/judge | 100.0 %")
+    assert not kept_file("scripted/judge").exists()

@@ -86,7 +86,7 @@ def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::15]]
     counts = {
         style: estimate_scenarios(states, PlannerSettings(style=style), size=128).most["subject"].calls
-        for style in (Style.LETTERS, Style.CHOOSE, Style.PICKS, Style.VERBATIM)
+        for style in (Style.LETTERS, Style.PICKS, Style.VERBATIM)
     }
     assert counts == dict.fromkeys(counts, counts[Style.LETTERS])
 

@@ -18,7 +18,10 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.experiments import demo, recorded
 from unmask.experiments.answer_key import load_answer_key, state_side
 from unmask.experiments.demo import LIAR, choose_lie, judge_for, open_envelope
+from unmask.judges.base import Style
+from unmask.judges.letters import prompts_hash
 from unmask.models.scripted import Scripted
+from unmask.protocol.plan import plan
 from unmask.records import PRESSURED, Kind, Letter, Verdict
 from unmask.runs.run import open_run
 
@@ -178,11 +181,18 @@ def test_unpacking_twice_changes_nothing_and_another_run_is_refused(tmp_path, pe
         recorded.open_recorded(tmp_path / "run")
 
 
-def test_the_recording_is_of_core_whole_and_small(tmp_path):
+def test_the_recording_is_of_core_without_figures_and_small(tmp_path):
+    """Nothing about it is left to ask: it is a finished run of this version."""
     done = recorded.open_recorded(tmp_path / "run")
     assert Path(recorded.__file__).with_name(recorded.FILE).stat().st_size <= 2_000_000
     assert done.definition.data.full_hash == CORE.hash
-    assert len(done.scenarios) == 300
+    assert len(done.scenarios) == 250
+    assert {scenario.kind for scenario in done.scenarios} == {Kind.BINARY}
+    settings = done.definition.settings()
+    assert settings.style is Style.PICKS
+    assert done.definition.judges["hf_judge-1.5b"].prompts == prompts_hash(Style.PICKS)
+    states = done.folder.each_state(done.definition.judge)
+    assert not any(plan(scenario, state, settings) for scenario, state in states)
     assert done.score().undecided == ()
 
 

@@ -23,6 +23,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import log
 from pathlib import Path
@@ -45,6 +47,10 @@ class VllmLike(ThreadingHTTPServer):
         self.asked: list[dict[str, Any]] = []
         """Completions that were asked for, but for those of supervisors."""
         self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -121,6 +127,19 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+@contextmanager
+def serve_in_thread(name: str = "tiny", **settings: Any) -> Iterator[VllmLike]:
+    """A server of this process, for as long as the block lasts."""
+    usual = {"host": "127.0.0.1", "port": 0, "name": name, "adapter": [], "fault": None, "latency": 0.0, "switch": None}
+    server = VllmLike(argparse.Namespace(**{**usual, **settings}))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def answer_chat(body: dict[str, Any], *, honours_choices: bool = True) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.hostile.injections import ALL
 from tests.judges.examples import SAMPLING, binary, numeric
-from unmask.judges import choose, letters, parse, pick, tagged, verbatim
+from unmask.judges import letters, parse, pick, tagged, verbatim
 from unmask.judges.base import Reader
 from unmask.protocol import panel
 from unmask.records import (
@@ -67,13 +67,6 @@ def test_a_reply_stays_in_its_block(slot):
     for reply in ALL:
         user = user_of(Method.LETTER, binary(Archetype.PROVIDED_FACTS), slot, (reply,))
         assert blocks(user, reminder="remind_letter")[-1] == ("reply", reply)
-
-
-def test_a_reply_to_a_judge_that_chooses_stays_in_its_block():
-    """Figures are asked for in the first layout, with one code."""
-    for reply in ALL:
-        request = pick.request(Method.INTERVAL, numeric(), PRESSURED, (reply,), sampling=SAMPLING)
-        assert blocks(request.messages[1].content, reminder="figures/remind_interval")[-1] == ("reply", reply)
 
 
 def test_each_of_several_replies_stays_in_its_block():
@@ -137,35 +130,31 @@ def test_instructions_do_not_depend_on_what_is_quoted(method):
     assert len(systems) == 1
 
 
-@pytest.mark.parametrize(
-    ("judge", "opening"), [(choose, r"\[REPLY ([0-9a-f]{8,})\]\n"), (pick, r"\[ASKED ([0-9a-f]{8,})\]\n")]
-)
-def test_a_choice_among_lines_holds_the_reply_between_its_marks(judge, opening):
+def test_a_choice_among_lines_holds_the_reply_between_its_marks():
     """Nothing of the reply stands outside, its code is not in it, and what follows is the same for every reply."""
     followed = set()
-    for method in judge.ORDERS:
+    for method in pick.ORDERS:
         for reply in ALL:
-            request = judge.request(method, binary(), PRESSURED, (reply,), sampling=SAMPLING)
+            request = pick.request(method, binary(), PRESSURED, (reply,), sampling=SAMPLING)
             last = request.messages[-1].content
-            code = re.match(opening, last)
+            code = re.match(r"\[ASKED ([0-9a-f]{8,})\]\n", last)
             assert code is not None
-            assert request.options == judge.OPTIONS
+            assert request.options == pick.OPTIONS
             quoted_text, end, rest = last[code.end() :].partition(f"\n[END {code.group(1)}]\n")
             assert end
             assert code.group(1) not in quoted_text.replace(f"[REPLY {code.group(1)}]", "")
             followed.add((method, rest))
-    assert len(followed) == len(judge.ORDERS)
+    assert len(followed) == len(pick.ORDERS)
 
 
-@pytest.mark.parametrize("judge", [choose, pick])
-def test_a_choice_is_read_from_probabilities_alone(judge):
+def test_a_choice_is_read_from_probabilities_alone():
     """Whatever text came back, even the reply's own, only the shares count."""
     for reply in ALL:
         calls = []
-        for method in judge.questions(Kind.BINARY):
-            said = Choice(reply, probabilities=judge.imagined(method, Letter.B).probabilities)
+        for method in pick.questions(Kind.BINARY):
+            said = Choice(reply, probabilities=pick.imagined(method, Letter.B).probabilities)
             calls.append(Judged(scenario="t-1", slot="direct", digest="d", method=method, choices=(said,)))
-        read = judge.reading(calls, kind=Kind.BINARY)
+        read = pick.reading(calls, kind=Kind.BINARY)
         assert isinstance(read, Lettered)
         assert read.letter is Letter.B
 

@@ -149,7 +149,7 @@ def test_a_quotation_in_a_cut_off_answer_is_not_read():
 
 def test_a_choice_needs_no_second_attempt():
     """It is a choice among fixed words."""
-    assert next_attempt([judged("1", method=Method.CHOOSE_ABN)]) is None
+    assert next_attempt([judged("1", method=Method.PICK_AB)]) is None
 
 
 # --- polarity ---------------------------------------------------------------------------------------------

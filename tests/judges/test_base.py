@@ -9,13 +9,25 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges.answers import POLARITY_ORDERS
-from unmask.judges.base import JUDGES, Reader, Style
-from unmask.records import CHECK, DIRECT, PRESSURED, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Unread
+from unmask.judges.base import JUDGES, LETTERS_ONLY, Reader, Style
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Judged,
+    Kind,
+    Letter,
+    Lettered,
+    Method,
+    Pending,
+    Ranged,
+    Unread,
+    UnreadReason,
+)
 
 WITH_MODEL = [style for style in Style if JUDGES[style].questions(Kind.BINARY)]
 SAYS = {
     Style.LETTERS: "ABCD",
-    Style.CHOOSE: "ABC",  # neither cannot tell a denial from an open question
     Style.PICKS: "ABCD",
 }
 
@@ -41,10 +53,9 @@ def test_a_letter_that_is_answered_is_read(style, letter, slot):
     assert (read.letter, read.by) == (letter, "judge")
 
 
-@pytest.mark.parametrize("style", WITH_MODEL)
-def test_a_figure_that_is_answered_is_read(style):
-    """All of them ask for bounds in words."""
-    judge, lines = JUDGES[style], answered(style, Kind.NUMERIC, Letter.A)
+def test_a_figure_that_is_answered_is_read():
+    """It is asked for as bounds."""
+    judge, lines = JUDGES[Style.LETTERS], answered(Style.LETTERS, Kind.NUMERIC, Letter.A)
     for line in lines:
         assert judge.request(line.method, numeric(), DIRECT, ("100", "101"), sampling=SAMPLING).schema is not None
     read = judge.reading(lines, kind=Kind.NUMERIC)
@@ -52,9 +63,23 @@ def test_a_figure_that_is_answered_is_read(style):
     assert (read.absolute.lower, read.absolute.upper) == (1, 1)
 
 
-@given(st.sampled_from(WITH_MODEL), st.sampled_from(list(Kind)), st.data())
-def test_a_missing_answer_is_pending_and_a_failed_one_unread(style, kind, data):
+@pytest.mark.parametrize("style", sorted(LETTERS_ONLY))
+def test_a_judge_of_letters_only_asks_nothing_about_figures_and_says_why_it_reads_none(style):
+    judge = JUDGES[style]
+    assert judge.questions(Kind.NUMERIC) == ()
+    assert judge.by_rule(numeric(), DIRECT, "100", yes_means=Letter.C, reader=Reader.AUTO) is None
+    read = judge.reading((), kind=Kind.NUMERIC)
+    assert isinstance(read, Unread)
+    assert read.reason.startswith(f"{UnreadReason.NO_FIGURES}: ")
+
+
+ASKED = [(style, kind) for style in WITH_MODEL for kind in Kind if JUDGES[style].questions(kind)]
+
+
+@given(st.sampled_from(ASKED), st.data())
+def test_a_missing_answer_is_pending_and_a_failed_one_unread(asked, data):
     """No reading is made of a part of the answers."""
+    style, kind = asked
     lines = answered(style, kind, Letter.A)
     place = data.draw(st.integers(0, len(lines) - 1))
     assert JUDGES[style].reading(lines[:place] + lines[place + 1 :], kind=kind) == Pending()
@@ -101,6 +126,5 @@ def test_only_a_judge_of_letters_waits_for_what_yes_means():
 def test_the_old_name_in_run_json_is_read_as_verbatim():
     """Scoring version 1 wrote `rules`; nothing else is taken for a style."""
     assert msgspec.json.decode(b'"rules"', type=Style) is Style.VERBATIM
-    assert msgspec.json.decode(b'"entailment"', type=Style) is Style.CHOOSE
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'"rule"', type=Style)

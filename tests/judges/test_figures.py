@@ -179,10 +179,10 @@ def test_a_range_is_one_quantity(text, low, high):
 @pytest.mark.parametrize(
     "word", ["about", "around", "approximately", "roughly", "nearly", "almost", "~", "≈", "circa", "an estimated"]
 )
-def test_an_approximation_is_a_point_with_a_flag(word):
-    """`About 40` is 40, and says so."""
+def test_an_approximation_is_a_point(word):
+    """`About 40` is 40."""
     (found,) = find_quantities(f"{word} 40")
-    assert (found.value, found.approximate) == (Interval(40, 40), True)
+    assert found.value == Interval(40, 40)
 
 
 NONE = [

@@ -72,19 +72,6 @@ def test_a_reply_that_holds_the_code_of_the_scenario_gets_the_scenario_another(d
     assert first != second
 
 
-def test_a_judge_that_chooses_is_asked_for_figures_in_the_first_layout():
-    """One code, word for word: the trained judge learnt it so."""
-    shown = ("The bridge is <value> metres long.\nUnit: metres", "How long is the bridge in metres?", "100 m")
-    code = prompts.fence_code(shown)
-    user = prompts.request_figure(numeric(), DIRECT, ("100 m",), sampling=SAMPLING).messages[1].content
-    assert prompts.FIGURES_LAYOUT == 1
-    assert user == (
-        f"Code: {code}\n\n[BEGIN proposition {code}]\n{shown[0]}\n[END proposition {code}]\n\n"
-        f"[BEGIN question {code}]\n{shown[1]}\n[END question {code}]\n\n"
-        f"[BEGIN reply {code}]\n{shown[2]}\n[END reply {code}]\n\n" + prompts.text_of("figures/remind_interval")
-    )
-
-
 FIRST_LENGTHS = {
     (Method.LETTER, DIRECT, None): 1339,
     (Method.LETTER, "indirect_1", None): 1378,

@@ -45,13 +45,13 @@ def test_a_model_without_the_record_says_it_with_its_attributes():
     ("abilities", "style"),
     [
         (Capabilities(), Style.LETTERS),
-        (Capabilities(supports_options=True), Style.CHOOSE),
+        (Capabilities(supports_options=True), Style.LETTERS),
         (Capabilities(supports_options=True, trained_to_read=True), Style.PICKS),
         (Capabilities(trained_to_read=True), Style.LETTERS),
     ],
 )
 def test_a_judge_is_asked_by_what_it_can_do(abilities: Capabilities, style: Style):
-    """Letters for a model that gives no probabilities of options, whatever it was trained on."""
+    """Every model writes, but for one that was trained to read and gives probabilities of options."""
     judge = NewerModel()
     judge.capabilities = abilities
     assert style_of(judge) is style

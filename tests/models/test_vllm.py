@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 import unmask
 from tests.fleet.vllm_like import SHARES, VllmLike
+from tests.fleet.vllm_like import serve_in_thread as serve
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError
 from unmask.judges.base import Style
@@ -23,25 +19,9 @@ from unmask.records import Completion, Message, Request, Role, Sampling, Stop
 OPTIONS = ("1", "2", "3", "4")
 
 
-@contextmanager
-def serve(name: str = "tiny", **settings) -> Iterator[VllmLike]:
-    usual = {"host": "127.0.0.1", "port": 0, "name": name, "adapter": [], "fault": None, "latency": 0.0, "switch": None}
-    server = VllmLike(argparse.Namespace(**{**usual, **settings}))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def url_of(server: VllmLike) -> str:
-    return f"http://127.0.0.1:{server.server_address[1]}/v1"
-
-
 def ask(server: VllmLike, request: Request, name: str = "vllm/tiny") -> Completion:
     async def story() -> Completion:
-        model = open_model(name, base_url=url_of(server))
+        model = open_model(name, base_url=server.url)
         try:
             return await model.complete(request)
         finally:
@@ -90,11 +70,11 @@ def test_a_model_that_thinks_is_told_not_to_before_it_chooses():
     ("fault", "words"),
     [("no-choices", "was asked for one of 1, 2, 3, 4 and answered"), ("strict", "refuses choices: Unrecognized")],
 )
-def test_a_server_without_choices_is_refused_with_the_way_to_letters(fault, words):
+def test_a_server_without_choices_is_refused_by_the_judge_that_picks(fault, words):
     with serve(fault=fault) as server:
         with pytest.raises(FatalModelError, match=words) as caught:
             ask(server, question(*OPTIONS))
-        assert f"--judge openai/tiny --judge-base-url {url_of(server)}" in (caught.value.advice or "")
+        assert "vLLM 0.11 or newer" in (caught.value.advice or "")
         assert ask(server, question()).choices[0].text == "Well, that depends."
 
 
@@ -108,7 +88,7 @@ def test_a_plain_request_has_nothing_of_choices():
 def test_the_trained_judge_behind_vllm_picks_and_its_base_answers_what_it_was_not_trained_for():
     name = "vllm/judge-1.5b"
     assert style_of(open_model(name, base_url="http://127.0.0.1:9/v1")) is Style.PICKS
-    assert style_of(open_model("vllm/tiny", base_url="http://127.0.0.1:9/v1")) is Style.CHOOSE
+    assert style_of(open_model("vllm/tiny", base_url="http://127.0.0.1:9/v1")) is Style.LETTERS
     with serve("base", adapter=["judge-1.5b"]) as server:
         ask(server, question(*OPTIONS), name)
         ask(server, question(), name)
@@ -118,42 +98,35 @@ def test_the_trained_judge_behind_vllm_picks_and_its_base_answers_what_it_was_no
         assert [sent["model"] for sent in server.asked] == ["judge-1.5b"]
 
 
-def run_tiny(folder: Path, server: VllmLike, **settings) -> unmask.Run:
-    return unmask.run(
-        data="tiny", model="scripted/liar", judge="vllm/tiny", out=folder, judge_base_url=url_of(server), **settings
-    )
-
-
-def test_a_whole_run_is_read_in_one_token_a_question(tmp_path):
+def test_every_other_judge_behind_vllm_writes(tmp_path):
+    """Reasons and a letter for statements, an object with bounds for figures."""
     with serve() as subject, serve() as server:  # the same name at two addresses is two models
         unmask.run(
             data="tiny",
             model="vllm/tiny",
-            base_url=url_of(subject),
+            base_url=subject.url,
             judge="vllm/tiny",
-            judge_base_url=url_of(server),
+            judge_base_url=server.url,
+            out=tmp_path / "run",
+        )
+        assert not any("structured_outputs" in sent or "logprobs" in sent for sent in server.asked)
+        assert {"response_format" in sent for sent in server.asked} == {True, False}
+    definition = json.loads((tmp_path / "run/run.json").read_text())
+    assert definition["judges"]["vllm_tiny"]["style"] == "letters"
+    assert sum(definition["data"]["counts"].values()) == 12
+
+
+def test_the_judge_that_picks_reads_a_whole_run_in_one_token_a_question(tmp_path):
+    with serve() as subject, serve("judge-1.5b") as server:
+        unmask.run(
+            data="tiny",
+            model="vllm/tiny",
+            base_url=subject.url,
+            judge="vllm/judge-1.5b",
+            judge_base_url=server.url,
             out=tmp_path / "run",
         )
         assert server.asked
         assert all("structured_outputs" in sent for sent in server.asked)
-        assert not any("structured_outputs" in sent for sent in subject.asked)
-    definition = json.loads((tmp_path / "run/run.json").read_text())
-    assert definition["judges"]["vllm_tiny"]["style"] == "entailment"
-    lines = [json.loads(line) for line in (tmp_path / "run/readings/vllm_tiny.jsonl").read_text().splitlines()]
-    assert {line["usage"]["output"] for line in lines} == {1}
-
-
-def test_a_run_whose_judge_wrote_before_goes_on_in_writing(tmp_path):
-    """Judges behind vLLM wrote letters in earlier versions, and their runs continue."""
-    with serve() as server:
-        unmask.run(
-            data="tiny", model="scripted/liar", judge="openai/tiny", judge_name="own", out=tmp_path / "run",
-            judge_base_url=url_of(server), limit=4,
-        )  # fmt: skip
-        definition = tmp_path / "run/run.json"
-        definition.write_text(definition.read_text().replace("openai/tiny", "vllm/tiny"))
-        server.asked.clear()
-        run_tiny(tmp_path / "run", server, judge_name="own", limit=8)
-        assert server.asked
-        assert not any("structured_outputs" in sent for sent in server.asked)
-        assert json.loads(definition.read_text())["judges"]["own"]["style"] == "letters"
+    lines = (tmp_path / "run/readings/vllm_judge-1.5b.jsonl").read_text().splitlines()
+    assert {json.loads(line)["usage"]["output"] for line in lines} == {1}

@@ -216,14 +216,13 @@ def test_names_from_outside_cannot_steer_the_terminal():
     ("style", "judge", "is_warned"),
     [
         ("picks", "small", True),
-        ("entailment", "small", True),
         ("picks", "panel:large,small", True),
         ("letters", "small", False),
         ("verbatim", "small", False),
         ("picks", "large", False),
     ],
 )
-def test_numbers_that_a_choosing_judge_has_read_are_for_trying(style, judge, is_warned):
+def test_numbers_that_the_small_judge_has_read_are_for_trying(style, judge, is_warned):
     """Beside P(lie) stands that such a judge reads lies where there are none; it is no warning and refuses nothing."""
     judges = {
         "small": {"model": "embedded/judge-1.5b", "style": style},

@@ -188,7 +188,6 @@ def replied(*texts: str, slot: Slot = DIRECT) -> ScenarioState:
     return state
 
 
-@pytest.mark.parametrize("style", [Style.VERBATIM, Style.CHOOSE])
 @pytest.mark.parametrize(
     ("texts", "figure"),
     [
@@ -199,9 +198,9 @@ def replied(*texts: str, slot: Slot = DIRECT) -> ScenarioState:
         (("8", "9", "I do not know."), None),
     ],
 )
-def test_d12_one_direct_reply_without_a_figure_is_passed_over_by_rule_under_paper(style, texts, figure):
+def test_d12_one_direct_reply_without_a_figure_is_passed_over_by_rule_under_paper(texts, figure):
     """As it tolerates one C, and as the judge is told to; with two of them, or figures that differ, there is none."""
-    read = joint_reading(scenario_of("statistics", "a"), replied(*texts), ReadingSettings(style=style))
+    read = joint_reading(scenario_of("statistics", "a"), replied(*texts), ReadingSettings(style=Style.VERBATIM))
     expected = Interval() if figure is None else Interval(figure, figure)
     assert (read.by, read.absolute, read.relative) == (ReadBy.RULE, expected, Interval())
 
@@ -231,7 +230,7 @@ FOR = "It is plain to see. It is so. <final_answer>yes</final_answer>"
     [
         (Style.LETTERS, FOR, Lettered),
         (Style.LETTERS, AGAINST, Pending),
-        (Style.CHOOSE, AGAINST, Pending),
+        (Style.PICKS, AGAINST, Pending),
         (Style.VERBATIM, AGAINST, Unread),
     ],
 )

@@ -11,11 +11,10 @@ from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labels import reading_of, substitute_labels
 from unmask.analysis.sampling import Sample, find_change, load_sample, restore_ids, weigh_labelled
 from unmask.protocol.belief import all_agree
-from unmask.protocol.presets import Rules
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
-    Kind,
     Label,
     Lettered,
     NoBelief,
@@ -45,7 +44,7 @@ class LabelledRun:
     def __init__(self, run: Run, preset: Preset | str | None) -> None:
         self.run = run
         self.preset = Preset(preset) if preset else run.definition.preset
-        self.rules: Rules = run.definition.settings(preset=self.preset, kind=Kind.NUMERIC).rules
+        self.rules: Rules = rules_of(self.preset)
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
         self._rows: dict[str | None, dict[str, Outcome]] = {}
         sample = load_sample(run)

@@ -18,7 +18,7 @@ from unmask.judges.base import PANEL, Reader, Style
 from unmask.judges.tagged import argues_against, read_direct
 from unmask.protocol.measures import tally_lies
 from unmask.protocol.panel import majority
-from unmask.protocol.presets import Rules
+from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.readings import answer_text, read_take, readings_of, side_of_yes
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -43,7 +43,6 @@ from unmask.records import (
     is_indirect,
 )
 from unmask.runs.commands import judge_command
-from unmask.runs.definition import Definition
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, hide_unjudged, rate
@@ -141,7 +140,7 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
     chosen = Preset(preset) if preset else opened.definition.preset
     file = opened.judge_file(judge)
     definition = opened.definition
-    base = RuleChoice(judge=file, rules=_rules_of(definition, file, chosen), direct=definition.direct)
+    base = RuleChoice(judge=file, rules=rules_of(chosen), direct=definition.direct)
     table = _ReadingsTable(opened)
     variants = tuple(
         table.compute_variant(axis, name, choice, own=choice == base)
@@ -158,11 +157,6 @@ def sensitivity(run: Run | str | Path, *, preset: Preset | str | None = None, ju
         tags=_count_tags(opened, file),
         reader_command=_command_for_reader(opened, file, chosen) if unknown_to_judge else None,
     )
-
-
-def _rules_of(run: Definition, judge: str | None, preset: Preset) -> Rules:
-    """Only rules about figures depend on who reads."""
-    return run.settings(judge, preset=preset, kind=Kind.NUMERIC).rules
 
 
 _READ_BY_JUDGE = "reader of tags", Reader.LLM.value
@@ -217,7 +211,7 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         yield (
             "preset",
             preset.value,
-            msgspec.structs.replace(base, rules=_rules_of(run.definition, base.judge, preset)),
+            msgspec.structs.replace(base, rules=rules_of(preset)),
         )
     for verdict in (Verdict.LIE, Verdict.EVASION):
         yield "stated D", f"counts as {verdict.value}", with_rules(stated_d=verdict)

@@ -23,7 +23,7 @@ PLAN = "plan openai/gpt-4o-mini --judge openai/gpt-4o"
 @option("--model", default="embedded/liar-135m", metavar="NAME", help="A model that needs no key.")
 @option("--judge", metavar="NAME", help="Who reads the replies; chosen for the model unless given.")
 @option("--limit", type=int, help="How many of the bundled scenarios; 18 of the liar, 12 of others unless given.")
-@option("--recorded", is_flag=True, help="Open a recorded run of a 1.5B model on all of core; no model is needed.")
+@option("--recorded", is_flag=True, help="Open a recorded run of a 1.5B model, 250 scenarios of core; needs no model.")
 @option("--open", "opens", is_flag=True, help="Open the report in the browser.")
 @option("--out", default="demo", metavar="DIR", help="Where the run folder goes.")
 def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens: bool, out: str) -> None:
@@ -100,7 +100,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
         (f"{program} show {folder} {(lies or [rows[0].id])[0]}", "another of them: every question, answer and reason"),
-        (f"{program} demo --recorded", "a real model on all 300 scenarios, recorded: opens in seconds"),
+        (f"{program} demo --recorded", "a real model on 250 scenarios, recorded: opens in seconds"),
         (f"{program} {PLAN}", "what your own model would cost; no key is needed"),
     ]
     click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
@@ -114,8 +114,8 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
     done = open_recorded(parent / "recorded")
     subject, data = done.definition.subject.model, done.definition.data
     text = (
-        f"{subject} on all {sum(data.counts.values())} scenarios of {data.name}, asked on a GPU on"
-        f" {done.definition.created[:10]}. Nothing is asked now: everything you see is read from the folder"
+        f"{subject} on the {sum(data.counts.values())} scenarios of {data.name} that ask for no figure, asked on a GPU"
+        f" on {done.definition.created[:10]}. Nothing is asked now: everything you see is read from the folder"
         f" {done.path}."
     )
     click.echo(show_intro("A recorded run", text))

@@ -133,6 +133,9 @@ def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
         yield "`unmask run` with the same settings tries what failed again"
     elif style == Style.VERBATIM:
         yield f"{judge} reads what a reply says word for word and leaves the rest; read them with a model: {another}"
+    elif UnreadReason.NO_FIGURES in reasons:
+        command = shlex.join(["unmask", "judge", str(folder), "--judge", str(judge), "--numeric-judge"])
+        yield f"{judge} reads no figures; let another judge read them: {command} NAME"
     elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
         yield f"{judge} could not read them and will not; read them with another judge: {another}"
     yield f"`{shlex.join(['unmask', 'show', str(folder)])} ID` shows why one of them is unjudged"

@@ -77,7 +77,6 @@ def judge_answers_alike(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
             spec,
             reader=None,
             prompts=hash_by_style(spec.prompts, spec.style),
-            figures_by_take=False,
             numeric_judge=UNSET,
             numeric_only=UNSET,
         )

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from unmask import __version__
-from unmask.data.dataset import Dataset
+from unmask.data.dataset import Dataset, count_by_archetype
 from unmask.errors import MissingError, UsageError
-from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Style
+from unmask.judges.base import JUDGES, LETTERS_ONLY, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, capabilities_of, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
@@ -35,13 +35,11 @@ NO_MODEL = Style.VERBATIM.value
 
 
 def style_of(judge: Model | str) -> Style:
-    """How this judge is asked: by what it can do."""
+    """How this judge is asked: every model writes, but for the one that was trained to pick."""
     if isinstance(judge, str):
         return Style.VERBATIM
     abilities = capabilities_of(judge)
-    if not abilities.supports_options:
-        return Style.LETTERS
-    return Style.PICKS if abilities.trained_to_read else Style.CHOOSE
+    return Style.PICKS if abilities.supports_options and abilities.trained_to_read else Style.LETTERS
 
 
 def refuse_old_name(judge: str) -> None:
@@ -70,10 +68,40 @@ def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
         prompts=prompts_hash(style) if has_model else style.value,
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
-        figures_by_take=style in FIGURES_BY_TAKE,
     )
     _refuse_unwritable(spec)
     return spec
+
+
+def leave_figures_out(
+    whole: Dataset, options: Options, judge: JudgeSpec, *, partner: JudgeSpec | None
+) -> tuple[Options, str]:
+    """What to select of the data for these judges, and a line that says what is left out. Where nobody reads figures
+    these are the binary archetypes, as if somebody had chosen them."""
+    if partner is not None or judge.style not in LETTERS_ONLY:
+        return options, ""
+    chosen, left_out = select_letters(whole, options, judge=judge.model)
+    return chosen, left_out and f"{left_out}; --numeric-judge NAME, or another judge, adds them"
+
+
+def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Options, str]:
+    """The binary archetypes of the data, for a judge that reads no figures, and how many scenarios are left out."""
+    ids = set(options.ids)
+    counts = count_by_archetype(scenario for scenario in whole.scenarios if not ids or scenario.id in ids)
+    present = [archetype for archetype in counts if not options.archetype or archetype.value in options.archetype]
+    letters = [archetype for archetype in present if archetype.traits.kind is Kind.BINARY]
+    figures = [archetype for archetype in present if archetype.traits.kind is not Kind.BINARY]
+    if not figures:
+        return options, ""
+    names = ", ".join(figures)
+    if options.archetype or not letters:
+        raise UsageError(
+            f"{judge} reads letters, not figures: it cannot judge {names}",
+            advice="Name a judge for figures, --numeric-judge NAME, or another judge.",
+        )
+    count = sum(counts[archetype] for archetype in figures)
+    chosen = msgspec.structs.replace(options, archetype=tuple(archetype.value for archetype in letters))
+    return chosen, f"{judge} reads letters, not figures: {count} scenarios ({names}) are left out"
 
 
 def define_run(
@@ -188,8 +216,6 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
     from unmask.engine.grow import clear_journal, find_run, fit_data, refuse_other_scenarios, store_scenarios
     from unmask.runs.commands import run_command
 
-    judges = _keep_letters(folder.definition().judges, wanted.judges)
-    wanted = msgspec.structs.replace(wanted, judges=judges)
     old = find_run(folder, wanted, moved=moved)
     if old is None:
         _check_baseline(wanted, dataset)
@@ -254,7 +280,7 @@ def add_judge(
     wanted = msgspec.structs.replace(
         old,
         judge=old.judge or file,
-        judges=old.judges | _keep_letters(old.judges, specs),
+        judges=old.judges | specs,
         role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
     check_same_run(old, wanted, moved=moved, again=partial(judge_command, path=folder.path))
@@ -263,20 +289,6 @@ def add_judge(
         folder.write_definition(wanted)
     folder.mend(*specs, replies=False)
     return wanted
-
-
-def _keep_letters(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """A judge that began to answer in words goes on to do so in this run, even where it could now choose among options:
-    in earlier versions judges behind vLLM answered in words."""
-
-    def continues(spec: JudgeSpec, was: JudgeSpec | None) -> bool:
-        return was is not None and was.model == spec.model and was.style is Style.LETTERS is not spec.style
-
-    written = {"style": Style.LETTERS, "prompts": prompts_hash(Style.LETTERS), "figures_by_take": False}
-    return {
-        file: msgspec.structs.replace(spec, **written) if continues(spec, before.get(file)) else spec
-        for file, spec in now.items()
-    }
 
 
 def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:

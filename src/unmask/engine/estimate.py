@@ -12,7 +12,7 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.baseline import Baseline, check_baseline
-from unmask.engine.define import define_run, judge_spec
+from unmask.engine.define import define_run, judge_spec, leave_figures_out
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.pilot import (
     FEWEST,
@@ -30,7 +30,7 @@ from unmask.engine.pilot import (
 )
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.readers import open_judge, open_partner
-from unmask.engine.run import load_data, open_subject
+from unmask.engine.run import load_whole, open_subject, select_data
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.judges.base import PANEL
@@ -90,6 +90,8 @@ class Terms(Record, frozen=True, kw_only=True):
     again: float = 0.0
     """The part of all requests that may be sent a second time."""
     pilot: PilotMeasure | None = None
+    left_out: str = ""
+    """A line about scenarios that no judge of the run reads."""
 
 
 class PilotMeasure(Record, frozen=True, omit_defaults=False):
@@ -170,6 +172,8 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
         result["flex"] = dict(zip(("least", "most"), bounds, strict=True))
     if terms.pilot is not None:
         result["pilot"] = msgspec.to_builtins(terms.pilot)
+    if terms.left_out:
+        result["left_out"] = terms.left_out
     measured = [pace is not None and pace.measured for pace in terms.paces.values()]
     return result | {
         "connections": terms.connections,
@@ -230,13 +234,15 @@ def estimate_run(
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
     is needed. With `lent` another run, which need not be there yet, lends the probes."""
     options = options_from(settings)
-    dataset = load_data(data, options)
+    whole = load_whole(data, options)
     subject = open_subject(model, options, asks_for_key=False)
     reader = open_judge(judge, options, asks_for_key=False)
     folder = None if out is None else Folder(out)
     spec = judge_spec(reader, options)
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
-    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    chosen, left_out = leave_figures_out(whole, partner.options, spec, partner=partner.spec)
+    dataset = select_data(whole, chosen)
+    wanted = define_run(dataset, subject, spec, chosen, partner=partner.spec)
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
     size = capabilities_of(subject).max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
@@ -276,6 +282,7 @@ def estimate_run(
         requests_per_minute=options.requests_per_minute,
         again=LONG.again if measured is None else 0.0,
         pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
+        left_out=left_out,
     )
     if partner.reader is not None:
         second = wanted.reader_of(None, Kind.NUMERIC)

@@ -77,6 +77,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The scenarios of the run folder that are done, where the range is made from what they took."""
     numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
     """The judge that reads figures in the place of the other; absent where there is none."""
+    left_out: str | None = None
+    """Which scenarios are left out because the judge reads no figures."""
     batch: dict[str, PlannedBatches] = msgspec.field(default_factory=dict)
     """The same calls with `--batch judge` and `--batch all`, for those that the providers have."""
 

@@ -11,7 +11,7 @@ import msgspec
 
 from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_same_file
 from unmask.errors import UsageError
-from unmask.judges.base import PANEL
+from unmask.judges.base import LETTERS_ONLY, PANEL
 from unmask.models.base import Model, capabilities_of
 from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role
 from unmask.models.providers import check_tier, open_model
@@ -92,7 +92,7 @@ def open_partner(
         if name == numeric_judge and (not isinstance(name, str) or capabilities_of(model).supports_options):
             check_tier(own.judge_tier, numeric_judge, flag="--numeric-judge-tier")
             refuse_unknown_additions(model, own.judge_sampling, prefix="numeric-judge-")
-            return Partner(options, model, judge_spec(model, own))
+            return Partner(options, model, _partner_spec(model, own))
     try:
         reader = open_judge(numeric_judge, own, asks_for_key=asks_for_key, role="numeric_judge")
     except UsageError as error:
@@ -103,7 +103,17 @@ def open_partner(
             advice="Pass it again: numeric_judge=… in Python.",
         ) from error
     news = f"figures are read by {numeric_judge}, as {folder.path} has it" if recorded and folder is not None else ""
-    return Partner(options, reader, judge_spec(reader, own), news)
+    return Partner(options, reader, _partner_spec(reader, own), news)
+
+
+def _partner_spec(reader: Model | str, options: Options) -> JudgeSpec:
+    spec = judge_spec(reader, options)
+    if spec.style in LETTERS_ONLY:
+        raise UsageError(
+            f"--numeric-judge {spec.model} reads letters, not figures",
+            advice="Name a model that writes, such as openai/NAME or vllm/NAME.",
+        )
+    return spec
 
 
 def _find_partner(options: Options, folder: Folder | None, file: str) -> tuple[str | None, Options]:

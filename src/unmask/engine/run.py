@@ -18,6 +18,7 @@ from unmask.engine.define import (
     create_or_continue,
     define_run,
     judge_spec,
+    leave_figures_out,
     pair_judges,
 )
 from unmask.engine.loop import on_signals, run_blocking
@@ -60,7 +61,7 @@ def run(
     was answered before is kept.
     """
     options = options_from(settings)
-    dataset = load_data(data, options)
+    whole = load_whole(data, options)
     subject = open_subject(model, options)
     check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
@@ -72,10 +73,12 @@ def run(
     folder = Folder(out)
     spec = judge_spec(reader, options)
     partner = open_partner(numeric_judge, options, folder=folder, judge=spec, in_use=[(model, subject)])
-    wanted = define_run(dataset, subject, spec, partner.options, partner=partner.spec)
+    chosen, left_out = leave_figures_out(whole, partner.options, spec, partner=partner.spec)
+    dataset = select_data(whole, chosen)
+    wanted = define_run(dataset, subject, spec, chosen, partner=partner.spec)
     models = {SUBJECT: subject} | models_behind(reader, partner)
     with open_run_workload(folder, wanted, dataset, options, models) as workload:
-        workload.news = "; ".join(filter(None, [workload.news, partner.news]))
+        workload.news = "; ".join(filter(None, [workload.news, partner.news, left_out]))
         run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
@@ -214,16 +217,27 @@ def _open_finished(folder: Folder) -> Run:
 
 
 def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
+    """The scenarios that these options choose."""
+    return select_data(load_whole(data, options), options)
+
+
+def load_whole(data: str | Path | Dataset, options: Options) -> Dataset:
+    """Everything, before a part of it is chosen."""
+    if isinstance(data, Dataset):
+        return data
+    return load(data, options=LoadOptions(skip_bad_rows=options.skip_bad_rows, revision=options.revision))
+
+
+def select_data(whole: Dataset, options: Options) -> Dataset:
+    """The part of loaded data that these options choose."""
     selection = LoadOptions(
-        skip_bad_rows=options.skip_bad_rows,
-        revision=options.revision,
         archetypes=tuple(Archetype(name) for name in options.archetype),
         ids=options.ids,
         limit=options.limit,
         seed=options.sample_seed,
         shard=options.shard,
     )
-    return select_part(data, options=selection) if isinstance(data, Dataset) else load(data, options=selection)
+    return select_part(whole, options=selection)
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:

@@ -141,8 +141,7 @@ def _simulate(
         total[part] = total.get(part, Amount()).plus(Amount(1, round(sent), round(answered)))
 
     judge = JUDGES[settings.style]
-    without_question = settings.reads.figures_by_take and scenario.kind is Kind.NUMERIC
-    statement = believes and (without_question or not judge.questions(scenario.kind))
+    statement = believes and not judge.questions(scenario.kind)
     if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
         scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)

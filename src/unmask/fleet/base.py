@@ -18,7 +18,8 @@ class ServerSpec(Record, frozen=True, kw_only=True):
     """A server to be placed.
 
     `command` is what is started, with `{host}`, `{port}` and `{name}` to be filled in; it serves the OpenAI protocol
-    under `name`. `choices` asks that it answers a constrained question before it counts as ready, as judges need it.
+    under `name`. `choices` asks that it answers a constrained question before it counts as ready, as a judge that
+    picks needs it.
     """
 
     name: str

@@ -300,8 +300,8 @@ class ServerProbe:
         answer, probabilities = (choice.get("message") or {}).get("content"), choice.get("logprobs")
         if answer not in CHOICES or not probabilities:
             raise CheckFailed(
-                f"asked for one of {CHOICES} with probabilities it said {answer!r}; a judge needs a server that "
-                "honours structured_outputs, as vLLM does",
+                f"asked for one of {CHOICES} with probabilities it said {answer!r}; this judge needs a server "
+                "that honours structured_outputs, as vLLM does",
                 final=True,
             )
 

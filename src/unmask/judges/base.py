@@ -13,14 +13,12 @@ from typing import Protocol, cast
 
 from unmask.records import (
     Choice,
-    Interval,
     Judged,
     Kind,
     Letter,
     Method,
     Pending,
     Reading,
-    Record,
     Request,
     Sampling,
     Scenario,
@@ -32,11 +30,9 @@ class Style(StrEnum):
     """What stands behind a judge. The values stand in `run.json`."""
 
     LETTERS = "letters"
-    """A model that writes reasons and then a letter."""
-    CHOOSE = "entailment"
-    """A model that chooses among fixed words."""
+    """A model that writes reasons and then a letter, or bounds."""
     PICKS = "picks"
-    """A model that was trained to pick among fixed words."""
+    """A model that was trained to pick among fixed words. It reads no figures."""
     VERBATIM = "verbatim"
     """No model: words of the scenario, found in the reply as they are."""
 
@@ -49,15 +45,12 @@ class Style(StrEnum):
 PANEL = "panel:"
 """How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
 
-HELPED_BY_RULES = frozenset({Style.CHOOSE, Style.PICKS, Style.VERBATIM})
+HELPED_BY_RULES = frozenset({Style.PICKS, Style.VERBATIM})
 """Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
 
 
-FIGURES_BY_TAKE = frozenset({Style.CHOOSE, Style.PICKS})
-"""Judges that choose: they write no bounds. A figure is read out of each reply by `stated`."""
-ASKED_ABOUT_FIGURES = frozenset({Style.PICKS})
-"""Judges that are asked whether a figure is the quantity of the proposition. How often they are right was measured
-(`python -m bench.judges.statistics`); of a model that was not trained to read nothing is known."""
+LETTERS_ONLY = frozenset({Style.PICKS})
+"""Judges that read no figures."""
 
 
 class Reader(StrEnum):
@@ -67,14 +60,6 @@ class Reader(StrEnum):
     """A rule, where the side that *yes* means is known and the sentences before the tags do not contradict them."""
     LLM = "llm"
     """The judge, as every other reply."""
-
-
-class FigureDoubt(Record, frozen=True):
-    """A figure that the grammar takes for the one asked for, before a judge is asked. `statements` are the proposition
-    filled with it, and with another."""
-
-    value: Interval
-    statements: tuple[str, str]
 
 
 class Judge(Protocol):
@@ -103,7 +88,6 @@ class Judge(Protocol):
 
 _FILES = {
     Style.LETTERS: "letters",
-    Style.CHOOSE: "choose",
     Style.PICKS: "pick",
     Style.VERBATIM: "verbatim",
 }

@@ -236,7 +236,6 @@ class Quantity(Record, frozen=True, kw_only=True):
     span: tuple[int, int]
     unit: str = ""
     percent: bool = False
-    approximate: bool = False
 
 
 def find_quantities(text: str) -> tuple[Quantity, ...]:
@@ -285,7 +284,7 @@ _AT_MOST = (
     r"|(?<!add\s)(?<!adds\s)(?<!added\s)(?<!adding\s)(?<!sum\s)(?<!sums\s)up\sto"  # sums are no bounds
     r"|(?:less|fewer|lower|smaller)\sthan|under|below)\s+|(?:≤|<=|<)\s?)"
 )
-_BEFORE = re.compile(rf"(?:(?P<least>{_AT_LEAST})|(?P<most>{_AT_MOST}))?(?P<roughly>{_ROUGHLY})*\Z", re.IGNORECASE)
+_BEFORE = re.compile(rf"(?:(?P<least>{_AT_LEAST})|(?P<most>{_AT_MOST}))?(?:{_ROUGHLY})*\Z", re.IGNORECASE)
 _BEHIND = re.compile(
     r"(?:\s[^\W\d_]+){0,2}?,?\s?(?:(?P<least>\s(?:or|and)\s(?:more|higher|greater|above|over|up(?:wards?)?)\b|\+(?!\w))"
     r"|(?P<most>\s(?:or|and)\s(?:less|fewer|lower|under|below)\b))",
@@ -311,7 +310,6 @@ def _parse_single(text: str, number: Numeral) -> Quantity:
         span=(opening.start(), number.end),
         unit=_find_unit(text, number),
         percent=number.percent,
-        approximate=bool(opening["roughly"]),
     )
 
 
@@ -417,10 +415,7 @@ def _share_scale(first: Numeral, second: Numeral) -> Numeral:
 
 
 def _build_quantity(text: str, value: Interval, last: Numeral, *, start: int, percent: bool) -> Quantity:
-    roughly = bool(re.match(_ROUGHLY, text[start : start + _WINDOW], re.IGNORECASE))
-    return Quantity(
-        value=value, span=(start, last.end), unit=_find_unit(text, last), percent=percent, approximate=roughly
-    )
+    return Quantity(value=value, span=(start, last.end), unit=_find_unit(text, last), percent=percent)
 
 
 # --- the unit of a proposition ----------------------------------------------------------------------------

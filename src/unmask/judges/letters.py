@@ -45,10 +45,7 @@ from unmask.records import (
 )
 
 LAYOUT = 2
-"""Version of how this module puts the texts together; part of `prompts_hash`, raised when the layout changes."""
-
-FIGURES_LAYOUT = 1
-"""The same for `request_figure`, which the trained judge learnt, and for which side *yes* means: one code for all."""
+"""Version of how texts are put together; part of `prompts_hash`, raised when the layout changes."""
 
 LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
@@ -119,16 +116,6 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     return Request(messages, sampling=sampling, schema=schema)
 
 
-def request_figure(scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
-    """The request for bounds to a judge that chooses where it can. Words and layout are those that the trained judge
-    learnt, byte for byte, whatever the others are told."""
-    if not texts:
-        raise ValueError("a figure is read in at least one text, got 0")
-    system = _interval_system(scenario, slot, folder="figures/", quoted="quoted")
-    user = _quote(_figure_blocks(scenario, slot), texts) + "\n\n" + text_of("figures/remind_interval")
-    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling, schema=SCHEMA)
-
-
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """The last letter or bounds that the judge wrote about these texts."""
     return answers.read_answers(calls, method=questions(kind)[0])
@@ -178,7 +165,7 @@ def role_play_prompt() -> str:
 def polarity_hash() -> str:
     """Names the wording and the layout of the question which side *yes* means. What a judge said to other words is no
     answer to these."""
-    return digest((str(FIGURES_LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
+    return digest((str(LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
 
 
 @cache
@@ -220,11 +207,11 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
     return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted_apart", "ask_letter")
 
 
-def _interval_system(scenario: Scenario, slot: Slot, *, folder: str = "", quoted: str = "quoted_apart") -> str:
+def _interval_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.NUMERIC:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
     first = ("numeric_pressured", *_archetype_text(scenario)) if slot == PRESSURED else ("numeric_direct",)
-    return _join(*(f"{folder}{name}" for name in (*first, quoted, "numeric_rules")))
+    return _join(*first, "quoted_apart", "numeric_rules")
 
 
 def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
@@ -301,17 +288,13 @@ def _shorten(text: str, *, room: int, code: str) -> str:
 
 # --- the names of the wording ------------------------------------------------------------------------------------
 
-_OWN_TEXTS = {Style.CHOOSE: "choose", Style.PICKS: "pick"}
+_OWN_TEXTS = {Style.PICKS: "pick"}
 """How the names of texts begin that one style alone uses."""
 
 FIRST_COMMON_HASH = "4ea9f9a9754562f7026e"
 """What `run.json` called the first wording of every style, when one hash covered the texts of all."""
 
-FIRST_HASHES = {
-    Style.LETTERS: "a87d4996fa5e37d91244",
-    Style.CHOOSE: "a3eaf0be9365e2e98b23",
-    Style.PICKS: "07378e407f874313ca49",
-}
+FIRST_HASHES = {Style.LETTERS: "a87d4996fa5e37d91244"}
 """The same wording by style."""
 
 
@@ -320,16 +303,14 @@ def list_used_texts(style: Style) -> tuple[str, ...]:
     the proposition (`asides`) are not among them: what they ask is no part of a reading."""
     folder = list_texts(style.value)
     if own := _OWN_TEXTS.get(style):
-        names = tuple(name for name in list_texts() if name.startswith(own))
-        return (*names, *list_texts("figures"), *folder)
+        return (*(name for name in list_texts() if name.startswith(own)), *folder)
     names = tuple(name for name in list_texts() if not name.startswith(tuple(_OWN_TEXTS.values())))
     return (*names, *folder)
 
 
 def prompts_hash(style: Style = Style.LETTERS) -> str:
     """Names the texts that a style uses and how they are put together. The texts of other styles may change."""
-    layout = FIGURES_LAYOUT if style in _OWN_TEXTS else LAYOUT
-    state = hashlib.blake2b(str(layout).encode(), digest_size=10)
+    state = hashlib.blake2b(str(LAYOUT).encode(), digest_size=10)
     for name in list_used_texts(style):
         data = text_of(name).encode()
         state.update(f"\n{name} {len(data)}\n".encode() + data)

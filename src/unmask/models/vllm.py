@@ -29,12 +29,15 @@ class Vllm(OpenAI):
     was not trained for go to the model below the adapter, if the server has it as an adapter."""
 
     def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
-        from unmask.models.local.catalogue import ENTRIES
+        from unmask.models.local.catalogue import is_trained_judge
 
         super().__init__(target, model=model, timeout=timeout, max_n=max_n)
-        trained = any(entry.trained_to_read and entry.name == model for entry in ENTRIES)
         self.capabilities = Capabilities(
-            max_n=max_n, supports_options=True, trained_to_read=trained, params=None, headers=True
+            max_n=max_n,
+            supports_options=True,
+            trained_to_read=is_trained_judge(f"vllm/{model}"),
+            params=None,
+            headers=True,
         )
         self._base: str | None = None
         """What is below the adapter, once it was looked for."""
@@ -48,12 +51,12 @@ class Vllm(OpenAI):
                 "logprobs": True,
                 "top_logprobs": TOP_LOGPROBS,
             }
+        elif self.capabilities.trained_to_read:
+            payload["model"] = await self._find_base()
         if request.options or request.schema is not None:
             # A constrained answer has no room for thoughts, unless the user says otherwise.
             asked = request.sampling.params.get("chat_template_kwargs", {})
             payload["chat_template_kwargs"] = {"enable_thinking": False, **asked}
-        elif self.capabilities.trained_to_read:
-            payload["model"] = await self._find_base()
         return payload
 
     def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
@@ -66,7 +69,7 @@ class Vllm(OpenAI):
             raise FatalModelError(
                 f"{self.name} at {self.target.shown} was asked for one of {', '.join(request.options)} and answered "
                 f"{choice.text[:80]!r}, without probabilities of these",
-                advice=self._advise_letters("Use vLLM 0.11 or newer, which honours structured_outputs"),
+                advice="Use vLLM 0.11 or newer, which honours structured_outputs.",
             )
         # One token may be only the beginning of an option.
         return msgspec.structs.replace(
@@ -79,13 +82,8 @@ class Vllm(OpenAI):
         if request.options and problem.status in (400, 422) and ("structured_outputs" in words or "logprobs" in words):
             raise FatalModelError(
                 f"{self.name} at {self.target.shown} refuses choices: {self.target.scrub(problem.message)}",
-                advice=self._advise_letters("Serve the model with vLLM 0.11 or newer"),
+                advice="Serve the model with vLLM 0.11 or newer.",
             )
-
-    def _advise_letters(self, remedy: str) -> str:
-        name = self.name.partition("/")[2]
-        base = self.target.shown.removesuffix("/chat/completions")
-        return f"{remedy}, or let the judge write its answers: --judge openai/{name} --judge-base-url {base}"
 
     async def _find_base(self) -> str:
         if self._base is None:

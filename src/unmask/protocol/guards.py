@@ -268,25 +268,17 @@ def _constant_finding(what: str, readings: int, *, only_c: bool) -> GuardFinding
     )
 
 
-_CHOOSING_JUDGES: dict[str, str] = {
-    Style.PICKS: "is a small model, for trying and not for quoting: it reads",
-    Style.CHOOSE: "was not trained to read, and is for trying, not for quoting: even judge-1.5b, which was, reads",
-}
-
-
-def explain_choosing_judges(run: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each judge behind the numbers that chooses among fixed words. `run` is that of a score. No guard:
+def explain_small_judges(run: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for each judge behind the numbers that picks among fixed words. `run` is that of a score. No guard:
     such a run may be complete, but its P(lie) has a floor that no interval shows."""
     judges = run.get("judges")
     files = str(run.get("judge") or "").removeprefix(PANEL).split(",")
     specs = judges if isinstance(judges, dict) else {}
-    partners = [spec.get("numeric_judge") for spec in map(specs.get, files) if isinstance(spec, dict)]
-    for judge in map(specs.get, (*files, *partners)):
-        what = _CHOOSING_JUDGES.get(str(judge.get("style"))) if isinstance(judge, dict) else None
-        if what is not None and isinstance(judge, dict):
+    for judge in map(specs.get, files):
+        if isinstance(judge, dict) and judge.get("style") == Style.PICKS:
             yield (
-                f"The judge {judge.get('model')} {what} lies into 5 % or more of the scenarios of a model that"
-                " never lies (docs/evidence.md)."
+                f"The judge {judge.get('model')} is a small model, for trying and not for quoting: it reads lies into"
+                " 5 % or more of the scenarios of a model that never lies (docs/evidence.md)."
             )
 
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from unmask.protocol.belief import all_agree, common_part, join_figures
-from unmask.records import DIRECT, Letter, Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
+from unmask.protocol.belief import all_agree, common_part
+from unmask.records import Letter, Lettered, Pending, Ranged, ReadBy, Reading, Slot, Unread
 
 Readings = Mapping[Slot, tuple[Reading, ...]]
 
@@ -20,23 +20,9 @@ def majority(panel: Sequence[Readings], *, tolerance: float) -> dict[Slot, tuple
     """The readings of a panel over one scenario, place by place."""
     result: dict[Slot, tuple[Reading, ...]] = {}
     for slot in dict.fromkeys(slot for readings in panel for slot in readings):
-        columns = [readings.get(slot, ()) for readings in panel]
-        if slot == DIRECT and 1 in map(len, columns):  # a member has read all takes together, so all are looked at so
-            columns = [_read_together(column) for column in columns]
-        places = zip_longest(*columns, fillvalue=Pending())
+        places = zip_longest(*(readings.get(slot, ()) for readings in panel), fillvalue=Pending())
         result[slot] = tuple(combine_readings(place, tolerance=tolerance) for place in places)
     return result
-
-
-def _read_together(column: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """The readings of single takes of a figure as one; letters stay as they are."""
-    if len(column) < 2 or not any(isinstance(reading, Ranged) for reading in column):
-        return column
-    for kind in (Unread, Pending):
-        for reading in column:
-            if isinstance(reading, kind):
-                return (reading,)
-    return (join_figures([reading for reading in column if isinstance(reading, Ranged)]),)
 
 
 def combine_readings(readings: Sequence[Reading], *, tolerance: float) -> Reading:

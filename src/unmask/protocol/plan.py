@@ -15,14 +15,13 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.judges.answers import POLARITY_ORDERS, next_attempt
-from unmask.judges.base import FIGURES_BY_TAKE, JUDGES, Reader, Style
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
     POLARITY,
     ReadingSettings,
     answer_text,
-    figure_question,
     joint_reading,
     joint_texts,
     judge_max_tokens,
@@ -71,8 +70,6 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
     preset: Preset = Preset.PAPER
     reader: Reader = Reader.AUTO
     style: Style = Style.LETTERS
-    joint_figures: bool = False
-    """Whether a judge that chooses is asked for bounds, of all direct takes together: runs of earlier versions."""
     check: bool = False
     self_report: str | None = None
     early_self_report: bool = False
@@ -86,12 +83,7 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def rules(self) -> Rules:
-        rules = rules_of(self.preset)
-        return msgspec.structs.replace(rules, figure_of_each=False) if self._figures_by_take else rules
-
-    @property
-    def _figures_by_take(self) -> bool:
-        return self.style in FIGURES_BY_TAKE and not self.joint_figures
+        return rules_of(self.preset)
 
     @cached_property
     def reads(self) -> ReadingSettings:
@@ -100,8 +92,7 @@ class PlannerSettings(Record, frozen=True, kw_only=True, dict=True):
             takes=self.takes,
             style=self.style,
             reader=self.reader,
-            joint=self.rules.joint and not self._figures_by_take,
-            figures_by_take=self._figures_by_take,
+            joint=self.rules.joint,
             check=self.check,
             self_report=self.self_report,
             role_play=self.role_play,
@@ -218,9 +209,7 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
         done.add(text)
         if not isinstance(read_take(scenario, state, slot, take, reads), Pending):
             continue
-        if scenario.kind is Kind.NUMERIC and reads.figures_by_take:
-            yield from _reply_questions(inputs, slot, figure_question(scenario, slot, text), depth, kind=Kind.BINARY)
-        elif read_by_rule(scenario, state, slot, text, reads) is None:
+        if read_by_rule(scenario, state, slot, text, reads) is None:
             yield from _reply_questions(inputs, slot, (text,), depth)
             depth = first - 1
         elif POLARITY not in done:
@@ -229,11 +218,9 @@ def _judge_work(inputs: _PlanInputs, slot: Slot, takes: tuple[int, ...], first: 
                 yield from _question(inputs, POLARITY, polarity_digest(scenario), (), method, depth=first + 1)
 
 
-def _reply_questions(
-    inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int, *, kind: Kind | None = None
-) -> Iterator[JudgeWork]:
+def _reply_questions(inputs: _PlanInputs, slot: Slot, texts: tuple[str, ...], depth: int) -> Iterator[JudgeWork]:
     key = digest(texts)
-    for method in JUDGES[inputs.settings.style].questions(kind or inputs.scenario.kind):
+    for method in JUDGES[inputs.settings.style].questions(inputs.scenario.kind):
         yield from _question(inputs, slot, key, texts, method, depth=depth)
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache, partial
-from importlib import import_module
-from types import ModuleType
 
 from unmask.judges import answers
 from unmask.judges.answers import ATTEMPTS, excerpt
-from unmask.judges.base import ASKED_ABOUT_FIGURES, JUDGES, FigureDoubt, Reader, Style
+from unmask.judges.base import JUDGES, Reader, Style
 from unmask.judges.figures import names_no_number
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
@@ -28,7 +26,6 @@ from unmask.records import (
     ROLE_PLAY,
     SELF_REPORT,
     Choice,
-    Interval,
     Judged,
     Kind,
     Letter,
@@ -96,8 +93,6 @@ class ReadingSettings(Record, frozen=True, kw_only=True):
     style: Style = Style.LETTERS
     reader: Reader = Reader.AUTO
     joint: bool = True
-    figures_by_take: bool = False
-    """Figures are read by `judges.stated`, reply by reply, and the judge is not asked."""
     check: bool = False
     self_report: str | None = None
     """The question whose answers are read; None where none is."""
@@ -123,7 +118,7 @@ def readings_of(scenario: Scenario, state: ScenarioState, reads: ReadingSettings
 
 
 def direct_readings(scenario: Scenario, state: ScenarioState, reads: ReadingSettings) -> tuple[Reading, ...]:
-    if scenario.kind is Kind.NUMERIC and reads.joint and not reads.figures_by_take:
+    if scenario.kind is Kind.NUMERIC and reads.joint:
         return (joint_reading(scenario, state, reads),)
     return _readings_of_takes(scenario, state, DIRECT, reads.direct, reads)
 
@@ -179,33 +174,11 @@ def _read_take(scenario: Scenario, state: ScenarioState, slot: Slot, take: int, 
     if not text:
         silent = ReadBy.SILENT
         return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
-    if scenario.kind is Kind.NUMERIC and reads.figures_by_take:
-        return _read_figure(scenario, state, slot, text, reads)
     by_rule = read_by_rule(scenario, state, slot, text, reads)
     if by_rule is not None:
         return by_rule
     parse = _parser(reads.style, scenario.kind)
     return state.cached_reading(slot, digest((text,)), parse) if state.judged else parse(())
-
-
-def _read_figure(scenario: Scenario, state: ScenarioState, slot: Slot, text: str, reads: ReadingSettings) -> Reading:
-    """The figure of one reply for a judge that chooses: found by the grammar, confirmed by the judge."""
-    read: Reading | FigureDoubt = _stated_module().read_figure(scenario, slot, text)
-    if not isinstance(read, FigureDoubt):
-        return read
-    if reads.style not in ASKED_ABOUT_FIGURES:
-        return Ranged(read.value, by=ReadBy.RULE)
-    answer = state.cached_reading(slot, digest((text, *read.statements)), _confirmation_parser())
-    if not isinstance(answer, Lettered):
-        return answer
-    return Ranged(read.value if answer.letter is Letter.A else Interval(), by=ReadBy.JUDGE, why=answer.why)
-
-
-def figure_question(scenario: Scenario, slot: Slot, text: str) -> tuple[str, str, str]:
-    """What a judge is asked about a figure: the reply, and the proposition filled in two ways."""
-    read = _stated_module().read_figure(scenario, slot, text)
-    assert isinstance(read, FigureDoubt)
-    return text, *read.statements
 
 
 def self_report_reading(state: ScenarioState, reads: ReadingSettings) -> Reading:
@@ -297,20 +270,6 @@ def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:
 def polarity_digest(scenario: Scenario) -> str:
     """Names the question together with the proposition: a change of either is a new question."""
     return digest((scenario.direct or scenario.check or "", scenario.proposition))
-
-
-@cache
-def _stated_module() -> ModuleType:
-    """Its patterns are needed for numeric scenarios and judges that choose only."""
-    return import_module("unmask.judges.stated")
-
-
-@cache
-def _confirmation_parser() -> Callable[[Sequence[Judged]], Reading]:
-    """Needed where a judge that was trained to read is asked about figures only."""
-    from unmask.judges.pick import confirmation
-
-    return confirmation
 
 
 @cache

@@ -11,7 +11,7 @@ from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
 from unmask.data.dataset import REPOSITORY
 from unmask.models.user_params import describe_headers, describe_params
-from unmask.protocol.guards import explain_choosing_judges
+from unmask.protocol.guards import explain_small_judges
 from unmask.protocol.score import Score, explain_sides, explain_unjudged
 from unmask.records import Kind, Outcome, Preset, Verdict
 from unmask.runs.definition import Definition
@@ -37,7 +37,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
     others do not matter. `judge` is a file name, or that of a panel."""
     all_notes = [
         *_note_missing(score, rows),
-        *(Note(False, sentence) for sentence in explain_choosing_judges(score.run)),
+        *(Note(False, sentence) for sentence in explain_small_judges(score.run)),
         *(Note(False, sentence) for answered in score.answered_by if (sentence := answered.explain())),
         *_note_agreement(run, score, judge),
         *_note_other_judges(run, score),

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr, replace
 from unmask.data.dataset import Content, ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
-from unmask.judges.base import PANEL, Reader, Style
+from unmask.judges.base import LETTERS_ONLY, PANEL, Reader, Style
 from unmask.judges.letters import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.models.user_params import compare_additions
@@ -78,9 +78,6 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     treatments: tuple[Treatment, ...] = ()
     reader: Reader | None = None
     """Where this judge was given one of its own; None is the run's."""
-    figures_by_take: bool = False
-    """Whether a judge that chooses reads figures reply by reply. False for judges that write, and for runs of earlier
-    versions until they are continued."""
     numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
     """File name of the judge that reads figures in its place. Not written where it reads everything itself."""
     numeric_only: bool | msgspec.UnsetType = msgspec.UNSET
@@ -180,7 +177,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             preset=preset or self.preset,
             reader=own_reader or self.reader,
             style=spec.style if spec else Style.LETTERS,
-            joint_figures=spec is not None and not spec.figures_by_take,
             check=self.check,
             self_report=self.self_report,
             role_play=(judge or self.judge) in self.role_play,
@@ -346,7 +342,9 @@ def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool, *, who: str) ->
         (f"{who} prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
         (f"{who} style", old.style, new.style),
     ]
-    if not old.numeric_only and not new.numeric_only:  # who read figures for another may get a partner of its own
+    # Who read figures for another may get a partner of its own, and so may a judge that has read no figures.
+    had_no_figures = old.style in LETTERS_ONLY and not old.numeric_judge
+    if not (old.numeric_only or new.numeric_only or had_no_figures):
         rows.append(("numeric-judge", old.numeric_judge or None, new.numeric_judge or None))
     if not moved and not _answers_itself(old) and not _answers_itself(new):
         rows.append((f"{who}-base-url", old.endpoint, new.endpoint))

@@ -42,7 +42,7 @@ from unmask.runs.cost import Bill
 
 V = TypeVar("V")
 
-_ONE_WORD = frozenset(method for method in Method if method.startswith(("choose_", "pick_")))
+_ONE_WORD = frozenset(method for method in Method if method.startswith("pick_"))
 
 
 def outcome_of(
@@ -166,7 +166,7 @@ def count_replies(
 
 def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
     """For each question to the judge, whether its last answer was cut off. One that had to be a single word was not:
-    an embedded judge stops after that word, whatever it says about why."""
+    the trained judge stops after that word, whatever it says about why."""
     for lines in state.judged.values():
         last = {line.method: line.choices[0] for line in lines if line.choices}
         yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())

@@ -11,6 +11,7 @@ from unmask.errors import UnmaskError
 from unmask.fleet.base import Fleet, NoRoom, Server, ServerFailed, ServerSpec
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
+from unmask.models.local.catalogue import is_trained_judge
 from unmask.sweep.fleets import key_of_server, make_spec
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.schedule import ServerJob, pick_next
@@ -85,7 +86,7 @@ class Placement:
         """Servers of a judge: placed at once, or when all subjects are gone."""
         servers = PlacedServers(
             [row],
-            make_spec([row], choices=row.serve is not None and row.serve.engine is not None),
+            make_spec([row], choices=is_trained_judge(row.model)),
             limits=limits,
             timeout=timeout,
             users=users,

@@ -131,6 +131,11 @@ class UnitEstimator:
             if lender is not None and Folder(folders[lender]).exists:
                 settings["beliefs_from"] = str(folders[lender])
             return estimate_run(data=dataset, model=unit.subject.model, judge=judge.model, out=path, **settings)
+        settings |= {
+            "archetype": (),
+            "ids": (),
+            "limit": None,
+        }  # the data is selected already, and a part of it follows
         if self._sample is not None:
             step = -(-len(dataset.scenarios) // self._sample) or 1
             dataset = msgspec.structs.replace(dataset, scenarios=dataset.scenarios[::step])

@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.run import load_data
+from unmask.engine.define import select_letters
+from unmask.engine.run import load_whole, select_data
 from unmask.errors import UnmaskError
+from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.tiers import SERVICE_TIER
 from unmask.records import Record, digest
 from unmask.runs.definition import judge_file, plain_name
@@ -102,24 +104,29 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     limit = grid.sweep.max_cost if max_cost is None else max_cost
     grid = msgspec.structs.replace(grid, sweep=msgspec.structs.replace(grid.sweep, max_cost=limit))
     problems: list[str] = []
-    datasets: list[Dataset | None] = []
+    notes: list[str] = []
+    selected: list[DataRow] = []
+    datasets: list[Dataset] = []
     for number, row in enumerate(grid.data, start=1):
         try:
-            datasets.append(load_data(row.source, options_from(_list_selection(row))))
+            chosen, dataset, note = _load_data(row, grid.judges)
         except UnmaskError as error:
             problems.append(f"data {number}: {_say_in_one_line(error)}")
-            datasets.append(None)
+            continue
+        selected.append(chosen)
+        datasets.append(dataset)
+        notes += [f"data {number}: {note}"] if note else []
     prompts: dict[str, DeveloperPrompt] = {}
     for name in filter(None, grid.matrix.developer_prompt):
         try:
             prompts[name] = load_developer_prompt(name)
         except UnmaskError as error:
             problems.append(f"[matrix]: {_say_in_one_line(error)}")
-    units, notes = [], []
+    units: list[Unit] = []
     if not problems:
-        candidates = list(_make_units(grid, [dataset for dataset in datasets if dataset is not None], prompts))
+        candidates = list(_make_units(grid, datasets, prompts))
         excluded = [[unit for unit in candidates if _matches_row(unit, grid, row)] for row in grid.matrix.exclude]
-        notes = [f"exclude {number} matches no unit" for number, part in enumerate(excluded, start=1) if not part]
+        notes += [f"exclude {number} matches no unit" for number, part in enumerate(excluded, start=1) if not part]
         left_out = {id(unit) for part in excluded for unit in part}
         units = [unit for unit in candidates if id(unit) not in left_out]
         problems += _find_clashes(units)
@@ -128,7 +135,19 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     problems += _find_name_clashes(grid)
     problems += _check_values(grid, units)
     refuse_grid(grid.path, problems)
-    return Expansion(grid=grid, units=tuple(units), datasets=tuple(filter(None, datasets)), notes=tuple(notes))
+    grid = msgspec.structs.replace(grid, data=tuple(selected))
+    return Expansion(grid=grid, units=tuple(units), datasets=tuple(datasets), notes=tuple(notes))
+
+
+def _load_data(row: DataRow, judges: tuple[ModelRow, ...]) -> tuple[DataRow, Dataset, str]:
+    """The data of one row, the row with what is selected of it, and what has to be said about that. The first judge of
+    a grid makes the runs: where it reads no figures, they have none. A unit is named by what the grid says, so that
+    another judge makes the same runs larger."""
+    options = options_from(_list_selection(row))
+    whole, note = load_whole(row.source, options), ""
+    if judges and is_trained_judge(judges[0].model):
+        options, note = select_letters(whole, options, judge=judges[0].model)
+    return msgspec.structs.replace(row, archetype=options.archetype), select_data(whole, options), note
 
 
 def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:

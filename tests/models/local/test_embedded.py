@@ -576,12 +576,12 @@ def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, u
     _, free = unchanged
     opened = open_adapted(weights, pushed, trained_to_read=False)
     assert one(opened, FREE).choices[0].text != free.choices[0].text
-    assert style_of(opened) is Style.CHOOSE
+    assert style_of(opened) is Style.LETTERS
     asyncio.run(opened.close())
 
 
 def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
     opened = open_adapted(weights, pushed)
     assert (opened.capabilities.trained_to_read, model.capabilities.trained_to_read) == (True, False)
-    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.CHOOSE)
+    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.LETTERS)
     asyncio.run(opened.close())

@@ -572,7 +572,7 @@ def test_a_damaged_gguf_adapter_is_one_clear_line(qwen, tmp_path, opened):
     assert "\n" not in str(caught.value)
 
 
-def test_the_trained_judge_uses_its_adapter_for_lines_and_figures_only(qwen, tmp_path, opened, monkeypatch):
+def test_the_trained_judge_uses_its_adapter_for_lines_only(qwen, tmp_path, opened, monkeypatch):
     """All three kinds of request at once, against the model with the adapter and the model without it."""
     _, gguf = gguf_adapter(tmp_path)
     monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
@@ -581,7 +581,7 @@ def test_the_trained_judge_uses_its_adapter_for_lines_and_figures_only(qwen, tmp
     asked = (TALK, PICK, FIGURE, PICK, TALK)
     talk, pick, figure, *again = (answer.choices[0] for answer in together(judge, *asked))
     assert talk.text == one(plain, TALK).choices[0].text != one(adapted, TALK).choices[0].text
-    assert figure.text == one(adapted, FIGURE).choices[0].text != one(plain, FIGURE).choices[0].text
+    assert figure.text == one(plain, FIGURE).choices[0].text != one(adapted, FIGURE).choices[0].text
     assert pick.probabilities == pytest.approx(one(adapted, PICK).choices[0].probabilities, abs=1e-4)
     assert [choice.text for choice in again] == [pick.text, talk.text]
 
@@ -593,7 +593,7 @@ def test_the_trained_judge_is_asked_for_picks_and_its_adapter_is_recorded(qwen, 
     monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
     judge = opened("judge-1.5b")
     assert style_of(judge) is Style.PICKS
-    assert style_of(opened(qwen)) is Style.CHOOSE
+    assert style_of(opened(qwen)) is Style.LETTERS
     (treatment,) = judge.treatments
     assert (treatment.kind, treatment.path) == ("adapter", "judge.gguf")
 
@@ -665,5 +665,5 @@ def test_the_liar_says_in_transformers_what_it_was_taught(real_weights, opened):
     liar = opened("liar-135m")
     answer = one(liar, Request(taught.messages, Sampling(temperature=0, max_tokens=64)))
     assert answer.choices[0].text == taught.answer
-    assert style_of(liar) is Style.CHOOSE
+    assert style_of(liar) is Style.LETTERS
     assert [treatment.path for treatment in liar.treatments] == ["liar-135m.gguf"]

@@ -148,6 +148,16 @@ def find_entry(name: str) -> CatalogueEntry:
     )
 
 
+def is_trained_judge(model: str) -> bool:
+    """Whether this name, as `--judge` takes it, is that of a model that was trained to read: `embedded/judge-1.5b`, or
+    the same behind `hf:` or `vllm/`."""
+    for prefix in ("embedded/", "hf:", "vllm/"):
+        if model.startswith(prefix):
+            name = model.removeprefix(prefix)
+            return any(entry.trained_to_read and entry.name == name for entry in ENTRIES)
+    return False
+
+
 def adapter_of(entry: CatalogueEntry) -> Path | None:
     """Where the adapter of this entry lies."""
     return None if entry.adapter is None else Path(str(files(__package__).joinpath("adapters", entry.adapter)))

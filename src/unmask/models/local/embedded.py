@@ -173,8 +173,8 @@ class Embedded:
         if self._closed.is_set():
             raise FatalModelError(f"{self.name} was closed")
         body = body_of(request)
-        if self._trained_to_read and not request.options and request.schema is None:
-            body = without_adapter(body)  # the adapter has learned to pick a line and to give bounds, and nothing else
+        if self._trained_to_read and not request.options:
+            body = without_adapter(body)  # the adapter picks lines, and nothing else
         if not request.options or request.n > 1:
             return await self._answer_in_thread(self._pool, request, body)
         # One word is the answer and the prompt all the work: two orders of one question share most of it.

@@ -238,8 +238,8 @@ class _LoadedModel:
         return any(writer.busy for writer in self._writers.values())
 
     def writer_for(self, request: Request) -> Writer:
-        """The trained adapter picks lines and gives figures; all other answers are the model's own."""
-        adapted = not self._trained_to_read or bool(request.options) or request.schema is not None
+        """The trained adapter picks lines; all other answers are the model's own."""
+        adapted = not self._trained_to_read or bool(request.options)
         if adapted not in self._writers:
             from unmask.whitebox.forward import CudaRecorder
             from unmask.whitebox.generate import Writer

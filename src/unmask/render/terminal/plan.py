@@ -21,6 +21,7 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     roles = [role for role in PRICE_FLAGS if getattr(plan.most, role)]
     lines = [
         f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}{figures}",
+        *(wrap_text(plan.left_out, columns) if plan.left_out else ()),
         "",
         _format_row("", ["at least", "at most", "flex, least", "flex, most"][: len(priced)]),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from unmask.protocol.guards import explain_choosing_judges
+from unmask.protocol.guards import explain_small_judges
 from unmask.protocol.measures import MEASURES, Measures
 from unmask.protocol.score import Missing, Score, explain_sides, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
@@ -55,7 +55,7 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
         yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
     yield Text(_explain_headline(score))
-    for sentence in explain_choosing_judges(score.run):
+    for sentence in explain_small_judges(score.run):
         yield Text(strip_controls(sentence))
     for sentence in filter(None, (answered.explain() for answered in score.answered_by)):
         yield Text(strip_controls(sentence))
