@@ -66,7 +66,8 @@ def test_a_limit_counts_what_is_left(server, tmp_path):
 
 def test_one_line_says_so_before_the_run_starts(server, tmp_path, capsys):
     assert run_command_line(typed(server, tmp_path / "run")) == 0
-    first = capsys.readouterr().err.splitlines()[0]
+    address, first, *_ = capsys.readouterr().err.splitlines()
+    assert address == f"Asking judge at {server.url.removesuffix('/v1')} (--judge-base-url)"
     assert first == f"{LEFT_OUT}; --numeric-judge NAME, or another judge, adds them"
 
 
@@ -109,7 +110,7 @@ def test_figures_alone_are_refused(server, tmp_path, capsys, more):
     """In one line, with the way out in the next, and without a folder."""
     for command in ("run", "plan"):
         assert run_command_line(typed(server, tmp_path / "run", *more, command=command)) == 2
-        said = capsys.readouterr().err.splitlines()
+        said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Asking judge at")]
         assert said[0] == f"unmask: {JUDGE} reads letters, not figures: it cannot judge statistics"
         assert "--numeric-judge NAME" in said[1]
     assert not (tmp_path / "run").exists()
