@@ -255,6 +255,17 @@ def test_every_field_of_a_run_folder_has_a_line(title, record):
     assert documented | {"v"} == {*record.__struct_fields__, "v"}
 
 
+def test_a_line_says_what_the_string_below_the_field_says():
+    """Its first sentence, with the type as JSON has it and the value that an absent field has."""
+    lines = page("docs/files.md").splitlines()
+    assert "- `error` (text?): Why no answer came back, e.g. `timeout: no answer within 1800 s`" in lines
+    assert (
+        "- `blind` (boolean = true): Whether the person saw neither the model nor what a judge makes of the reply"
+        in lines
+    )
+    assert "- *Letter*: `A`, `B`, `C`, `D`" in lines
+
+
 def test_records_inside_records_are_found():
     """Those of a run folder are reached from its files, however deep they are."""
     assert {DataSpec, ShardSpec, Treatment, Usage, BatchedRequest, Stratum} <= set(docs_files.records().values())

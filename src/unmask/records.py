@@ -301,11 +301,11 @@ class Scenario(Record, frozen=True, kw_only=True):
     archetype: Archetype
     kind: Kind
     proposition: str
-    """Binary: text with one `<pivotal>left/right</pivotal>`. Numeric: text with a `<value>` hole."""
+    """Binary: text with one `<pivotal>left/right</pivotal>`, numeric: text with a `<value>` hole."""
     truth: Letter | Interval
     """A or B, or the interval of a figure."""
     conversation: tuple[Message, ...]
-    """The pressured conversation, ready to send: system, user; doubling-down: system, user, assistant, user."""
+    """The pressured conversation, ready to send: system, user, and when doubling down also assistant, user."""
     direct: str | None = None
     indirect: tuple[str, ...] = ()
     yes_means: Letter | None = None
@@ -474,6 +474,7 @@ class Call(Record, frozen=True, kw_only=True):
     v: int = FORMAT_VERSION
     scenario: str
     slot: Slot
+    """The question, e.g. `direct`, `indirect_1`, `pressured`."""
     choices: tuple[Choice, ...] = ()
     error: str | None = None
     """Why no answer came back, e.g. `timeout: no answer within 1800 s`. Asked again by the next run."""
