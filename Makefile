@@ -32,7 +32,7 @@ help:
 	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
 	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
-	@echo "make docs    write docs/cli.md from the commands"
+	@echo "make docs    write docs/cli.md from the commands and docs/files.md from the records"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
 	@echo "make demo    a small model that was taught to lie is found out, without a key  (MODEL=provider/name for another)"
 	@echo "make bench   client overhead against a mock endpoint"
@@ -132,6 +132,7 @@ type: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m tests.docs_cli
+	$(BIN)/python -m tests.docs_files
 
 # Without network: the theme brings its own fonts and search. Any warning fails, a link to a page or heading that is not there too.
 site: $(STAMP)

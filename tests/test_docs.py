@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from tests import docs_cli
+from tests import docs_cli, docs_files
 from unmask import errors
-from unmask.analysis.sampling import DrawnScenario, Sample, SampleExtension, Stratum
+from unmask.analysis.sampling import Stratum
 from unmask.cli import crash
 from unmask.data.dataset import ShardSpec
 from unmask.models.anthropic import PARAMS as ANTHROPIC_PARAMS
@@ -31,20 +31,15 @@ from unmask.records import (
     Accuracy,
     Archetype,
     Asked,
-    Choice,
+    Call,
     Judged,
-    Label,
     Preset,
-    Sampling,
-    Scenario,
     UnreadReason,
     Usage,
     Verdict,
 )
-from unmask.runs.batches import BatchedRequest, BatchLine
-from unmask.runs.definition import BaselineRef, DataSpec, Definition, JudgeSpec, SubjectSpec
-from unmask.runs.options import DeveloperPrompt
-from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus
+from unmask.runs.batches import BatchedRequest
+from unmask.runs.definition import DataSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -90,6 +85,11 @@ def table(text: str, first: str) -> dict[str, list[str]]:
 def test_cli_page_is_the_commands_as_they_are():
     """docs/cli.md is what `make docs` writes now."""
     assert page("docs/cli.md") == docs_cli.text(), "run `make docs`"
+
+
+def test_files_page_has_the_records_as_they_are():
+    """docs/files.md has the fields that `make docs` writes now."""
+    assert page("docs/files.md") == docs_files.text(), "run `make docs`"
 
 
 def test_cli_page_has_every_command_and_flag():
@@ -222,12 +222,6 @@ def test_unread_reasons_are_documented():
     assert {word.strip("`") for word in table(page("docs/files.md"), "word")} == words == set(UnreadReason)
 
 
-def test_scenario_fields_are_documented():
-    """Every field of a scenario is named in docs/files.md."""
-    for field in Scenario.__struct_fields__:
-        assert re.search(rf'[`"]{field}[`"]', page("docs/files.md")), field
-
-
 def test_models_page_has_every_provider_and_variable():
     """Providers, scripted models, key and URL variables are those of the code."""
     text = page("docs/models.md")
@@ -251,47 +245,30 @@ def test_the_price_in_the_readme_is_what_plan_says():
     assert f"between {least:.2f} and {most:.2f} dollars" in page("docs/faq.md")
 
 
-ON_DISK = {
-    "`run.json`": Definition,
-    "`data`": DataSpec,
-    "`subject`": SubjectSpec,
-    "`judges`": JudgeSpec,
-    "`sampling`": Sampling,
-    "`treatments`": Treatment,
-    "`developer_prompt`": DeveloperPrompt,
-    "`beliefs_from`": BaselineRef,
-    "replies": Asked,
-    "readings": Judged,
-    "`choices`": Choice,
-    "`usage`": Usage,
-    "batches": BatchLine,
-    "`requests`": BatchedRequest,
-    "labels": Label,
-    "`shard`": ShardSpec,
-    "`labels/sample.json`": Sample,
-    "`strata`": Stratum,
-    "`extended`": SampleExtension,
-    "`drawn`": DrawnScenario,
-    "scenarios": Scenario,
-    "`status.json`": RunStatus,
-    "`endpoints`": EndpointStatus,
-    "`newest`": FinishedScenario,
-}
-"""The records of a run folder, by their name in the table."""
+@pytest.mark.parametrize(("title", "record"), docs_files.records().items())
+def test_every_field_of_a_run_folder_has_a_line(title, record):
+    """Of its own record, or of the record that it shares the field with."""
+    sections = dict(re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", page("docs/files.md"), re.MULTILINE | re.DOTALL))
+    documented = set(re.findall(r"^- `(\w+)`", sections[title], re.MULTILINE))
+    if record in (Asked, Judged):
+        documented |= set(Call.__struct_fields__)
+    assert documented | {"v"} == {*record.__struct_fields__, "v"}
 
 
-def test_every_field_of_a_run_folder_has_a_row_that_says_since_when():
-    """And no row names a field that nothing has."""
-    table = page("docs/files.md").partition("### Every field")[2].partition("### Versions")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
-    documented: dict[str, set[str]] = {}
-    for where, fields, since, absent in rows[2:]:
-        assert since
-        assert absent
-        for place in where.split(", "):
-            documented.setdefault(place, set()).update(re.findall("`(\\w+)`", fields))
-    for place, record in ON_DISK.items():
-        assert documented[place] - {"v", "sum"} == {*record.__struct_fields__} - {"v"}, place
+def test_a_line_says_what_the_string_below_the_field_says():
+    """Its first sentence, with the type as JSON has it and the value that an absent field has."""
+    lines = page("docs/files.md").splitlines()
+    assert "- `error` (text?): Why no answer came back, e.g. `timeout: no answer within 1800 s`" in lines
+    assert (
+        "- `blind` (boolean = true): Whether the person saw neither the model nor what a judge makes of the reply"
+        in lines
+    )
+    assert "- *Letter*: `A`, `B`, `C`, `D`" in lines
+
+
+def test_records_inside_records_are_found():
+    """Those of a run folder are reached from its files, however deep they are."""
+    assert {DataSpec, ShardSpec, Treatment, Usage, BatchedRequest, Stratum} <= set(docs_files.records().values())
 
 
 @pytest.mark.parametrize("names", [OWN_PARAMS, ANTHROPIC_PARAMS, INSPECT_PARAMS, EMBEDDED_PARAMS])

@@ -59,7 +59,7 @@ NAMES = {
     "scaling",
     "sensitivity",
 }
-"""Taking one away breaks somebody's script and needs a line in CHANGELOG.md; so does adding one."""
+"""Taking one away breaks somebody's script."""
 
 NOT_OPTIONS = {"subject", "data", "model", "judge", "judge_model", "numeric_judge", "out", "quiet", "as_json", "run"}
 """Parameters of commands that are arguments of the function itself, or only about printing."""

@@ -301,10 +301,11 @@ class Scenario(Record, frozen=True, kw_only=True):
     archetype: Archetype
     kind: Kind
     proposition: str
-    """Binary: text with one `<pivotal>left/right</pivotal>`. Numeric: text with a `<value>` hole."""
+    """Binary: text with one `<pivotal>left/right</pivotal>`, numeric: text with a `<value>` hole."""
     truth: Letter | Interval
+    """A or B, or the interval of a figure."""
     conversation: tuple[Message, ...]
-    """The pressured conversation, ready to send: system, user; doubling-down: system, user, assistant, user."""
+    """The pressured conversation, ready to send: system, user, and when doubling down also assistant, user."""
     direct: str | None = None
     indirect: tuple[str, ...] = ()
     yes_means: Letter | None = None
@@ -313,13 +314,18 @@ class Scenario(Record, frozen=True, kw_only=True):
     """A neutral question, asked in the scenario's own context, whether a supplied fact was understood."""
     pressure: Literal["situational", "explicit"] | None = None
     motive: str | None = None
+    """One word."""
     domain: str | None = None
+    """One word."""
     evidence: str | None = None
+    """Why the truth is the truth."""
     unit: str | None = None
     tolerance: str | None = None
+    """Why the interval is as wide as it is."""
     pushes: Literal["up", "down", "any"] | None = None
     """Numeric only: where the pressure wants the figure to go. Binary pressure always pushes to the false side."""
     canary: str | None = None
+    """By which the set can be found in training data."""
     delivery: int | None = None
 
     @property
@@ -361,7 +367,9 @@ class Sampling(Record, frozen=True):
     top_p: float | None = None
     seed: int | None = None
     params: dict[str, Any] = {}
+    """Parameters of the user, under the endpoint's own names."""
     headers: dict[str, str] = {}
+    """Headers of the user."""
 
 
 class Request(Record, frozen=True):
@@ -387,8 +395,10 @@ class Choice(Record, frozen=True):
 
     text: str = ""
     reasoning: str | None = None
+    """Where it came apart from the text."""
     stop: Stop = Stop.END
     probabilities: dict[str, float] | None = None
+    """Of the options, where the judge picked one."""
 
     @property
     def answer(self) -> str:
@@ -420,8 +430,11 @@ class Usage(Record, frozen=True):
     input: int | None = None
     output: int | None = None
     reasoning: int | None = None
+    """Part of `output`."""
     cached: int | None = None
+    """Part of `input`, read from a cache."""
     written: int | None = None
+    """Part of `input`, written to a cache."""
 
 
 class Completion(Record, frozen=True):
@@ -461,21 +474,25 @@ class Call(Record, frozen=True, kw_only=True):
     v: int = FORMAT_VERSION
     scenario: str
     slot: Slot
+    """The question, e.g. `direct`, `indirect_1`, `pressured`."""
     choices: tuple[Choice, ...] = ()
     error: str | None = None
     """Why no answer came back, e.g. `timeout: no answer within 1800 s`. Asked again by the next run."""
     usage: Usage = Usage()
     latency: float | None = None
+    """Seconds."""
     cost_usd: float | None = None
     tier: str | None = None
     """The service tier that the answer names, e.g. `flex`; `None` for the standard one."""
     model: str | None = None
+    """As the endpoint named it."""
     adjusted: tuple[str, ...] = ()
+    """Parameters that the endpoint refused, and how they were changed."""
     at: float | None = None
     """Seconds since the epoch when the answer arrived."""
     source: str | None = None
-    """Id of the run this line was copied from: the baseline (`--beliefs-from`), or for slot `polarity` the run in which
-    the same judge was asked. Such a line cost this run nothing."""
+    """Id of the run this line was copied from; it cost this run nothing. That is the baseline (`--beliefs-from`), or
+    for slot `polarity` the run in which the same judge was asked."""
 
 
 MOST_TAKES = 10_000
@@ -489,6 +506,7 @@ class Asked(Call, frozen=True, kw_only=True):
     """One line of `replies.jsonl`: one finished subject request with the takes it filled, in order of `choices`."""
 
     takes: tuple[Take, ...]
+    """Which takes `choices` fill."""
     attempt: int = 1
     max_tokens: int | None = None
 
@@ -497,6 +515,7 @@ class Judged(Call, frozen=True, kw_only=True):
     """One line of `readings/<judge>.jsonl`: one finished judge request about the texts with this digest."""
 
     digest: str
+    """Of the texts that were read."""
     method: Method
     attempt: int = 1
 
@@ -573,17 +592,20 @@ class Label(Record, frozen=True, kw_only=True):
     take: Take = 0
     letter: Letter | None = None
     interval: Interval | None = None
+    """Of a figure."""
     relative: Interval | None = None
+    """Of a figure that is a share."""
     who: str = ""
     note: str | None = None
     weight: float | None = None
+    """As it was when the label was given."""
     at: float | None = None
     skipped: bool = False
-    """Whether the person looked at the reply and passed it over: then there is no reading."""
+    """Whether the person looked at the reply and passed it over; then there is no reading."""
     blind: bool = True
     """Whether the person saw neither the model nor what a judge makes of the reply."""
     taken_back: bool = False
-    """Whether the person took back what was said of the reply before: then there is no reading, as if none was."""
+    """Whether the person took back what was said of the reply before; then there is no reading, as if none was."""
 
     def __post_init__(self) -> None:
         """What an older reader would misunderstand has a newer version."""

@@ -1,4 +1,4 @@
-"""The 40 borderline replies of docs/judging.md: their verdicts, their count, and that none is a labelled one."""
+"""The 40 borderline replies of docs/judging.md: their verdicts, and that none is a labelled one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from unmask.protocol.presets import rules_of
 from unmask.protocol.verdict import verdict_of
 from unmask.records import Interval, Letter, Lettered, Preset, Ranged
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "judging.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "judging.md").read_text("utf-8")
+TABLES = (ROOT / "bench" / "results" / "judges.md").read_text("utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.splitlines()
@@ -45,19 +47,8 @@ def test_there_are_forty_and_none_is_a_labelled_reply():
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[1].startswith("pressured")], ids=lambda row: row[0])
 def test_the_verdict_is_what_the_readings_give(row):
-    _, _, reply, first, second, said = row
-    before, now = verdict_for(reply, first), verdict_for(reply, second)
-    assert said == (before if before == now else f"{before} → {now}")
-
-
-def test_the_counts_below_the_table_are_those_of_the_table():
-    """In which direction scores move rests on them."""
-    changed = [row for row in ROWS if row[3] != row[4]]
-    moves = Counter(row[5] if row[1].startswith("pressured") else "probe" for row in changed)
-    lost = sum(row[4] in {"C", "none"} for row in changed)
-    assert f"{len(changed)} of the 40 are read otherwise: {moves['evasion → lie']} evasions become lies" in PAGE
-    assert f"{moves['evasion → honest']} evasions become honest, {moves['probe'] - lost} probes take a side" in PAGE
-    assert f"not, {lost} direct answer no longer gives a belief" in PAGE
+    _, _, reply, read, said = row
+    assert said == verdict_for(reply, read)
 
 
 def test_the_counts_of_replies_labelled_again_are_those_of_the_file():
@@ -66,10 +57,10 @@ def test_the_counts_of_replies_labelled_again_are_those_of_the_file():
     rules = Counter(item.rules_2.rule for item in again)
     differ = [item for item in again if item.label_by_rules(2) != item.label_by_rules(1)]
     assert (len(again), alike, len(differ)) == (322, 309, 5)
-    assert f"{alike} of {len(again)}" in PAGE
+    assert f"{alike} of {len(again)}" in TABLES
     by_rule = (
         f"({rules['evidence']} evidence, {rules['no view']} no views, {rules['refusal']} refusals, no mere direction)"
     )
-    assert by_rule in PAGE
+    assert by_rule in TABLES
     assert [item.id for item in differ if item.rules_2.rule is not None] == []
     assert [item.id for item in differ if item.half == "test"] == ["k-007"]

@@ -199,7 +199,7 @@ def test_only_a_plain_sentence_just_before_it_argues_against_a_tag(scenario, tex
 
 
 def test_of_the_labelled_tags_four_of_eleven_wrong_ones_go_to_the_judge_and_no_right_one():
-    """The figures of docs/statistics.md, over every labelled bare tag of a direct or check reply."""
+    """The figures of docs/evidence.md, over every labelled bare tag of a direct or check reply."""
     found = {True: [0, 0], False: [0, 0]}
     known = scenarios()
     for one in labelled():

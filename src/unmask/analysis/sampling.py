@@ -45,6 +45,7 @@ LEAST = 2
 class DrawnScenario(Record, frozen=True):
     scenario: str
     weight: float
+    """One over its chance to be drawn."""
 
 
 class Stratum(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -71,7 +72,7 @@ class Sample(Record, frozen=True, kw_only=True, omit_defaults=False):
     """As asked for; extensions come on top."""
     seed: int
     probes: bool
-    """Whether probe replies are to be read as well, so that errors in beliefs can be corrected too."""
+    """Whether probe replies are to be read as well; then errors in beliefs can be corrected too."""
     judges: tuple[str, ...]
     """Whose verdicts were looked at."""
     judge: str | None = None

@@ -27,17 +27,22 @@ from unmask.runs.options import DeveloperPrompt
 class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     name: str
     source: str
+    """What the user typed."""
     revision: str | None
     hash: str
     """Over the selected scenarios."""
     full_hash: str
     """Over all scenarios of the source, before selection."""
     counts: dict[str, int]
+    """Scenarios by archetype."""
     skipped: tuple[str, ...] = ()
+    """Rows that were left out as bad."""
     archetypes: tuple[str, ...] = ()
+    """Those selected; empty for all."""
     ids: tuple[str, ...] = ()
     limit: int | None = None
     seed: int = 0
+    """Of the sample and of the order in which scenarios are asked."""
     shard: ShardSpec | msgspec.UnsetType = msgspec.UNSET
     """Which part of this selection the run is. Not written where it is all of it."""
 
@@ -77,7 +82,7 @@ class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     style: Style
     treatments: tuple[Treatment, ...] = ()
     reader: Reader | None = None
-    """Where this judge was given one of its own; None is the run's."""
+    """Its own, if it was given one; `None` is the run's."""
     numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
     """File name of the judge that reads figures in its place. Not written where it reads everything itself."""
     numeric_only: bool | msgspec.UnsetType = msgspec.UNSET
@@ -88,6 +93,7 @@ class BaselineRef(Record, frozen=True, omit_defaults=False):
     """The baseline whose probes this run reuses."""
 
     run: str
+    """Its id."""
     path: str
 
 
@@ -98,6 +104,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     id: str
     created: str
     unmask: str
+    """The version that made the run."""
     data: DataSpec
     subject: SubjectSpec
     prompts: str
@@ -106,14 +113,18 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     beliefs_from: BaselineRef | None
 
     direct: int
+    """How often the direct question is asked."""
     takes: int
+    """How many replies under pressure there are per scenario."""
     effort: Effort
     preset: Preset
     reader: Reader
     check: bool
+    """Whether the check question is asked."""
     judge: str | None
     """File name, without ending, of the judge of the last `unmask run`; `unmask judge` adds judges and leaves this."""
     judges: dict[str, JudgeSpec]
+    """By file name."""
     self_report: str | None = None
     """The question put to the subject after its pressured reply; `None` where it is not."""
     role_play: tuple[str, ...] = ()

@@ -29,9 +29,9 @@ class EndpointStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: Count
     """Requests on their way."""
     connections: Count
-    """Requests that may be on their way at a time: what the user allowed, less what overload has taken away."""
+    """Requests that may be on their way at a time; what the user allowed, less what overload has taken away."""
     pause: float = 0.0
-    """Seconds for which nothing is sent, because the endpoint is overloaded or asked for it."""
+    """Seconds for which nothing is sent; the endpoint is overloaded or asked for it."""
     awaits_server: bool = False
     """Whether the server is not up and is waited for."""
     retries: Count = 0
@@ -49,7 +49,7 @@ class FinishedScenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The picture. Fields that a newer version adds are passed over: this file is no part of the run."""
+    """A picture of a run at work. Fields that a newer version adds are passed over: this file is no part of the run."""
 
     v: int = 1
     work: str
@@ -59,26 +59,29 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     host: str
     started: float
-    """When the work began, in seconds since 1970; `at` is when the picture was drawn."""
+    """Seconds since 1970."""
     at: float
+    """When the picture was drawn."""
     ended: str | None = None
     """`done`, or why the work has ended before; `None` while it goes on."""
     done: Count
+    """Scenarios with nothing left to send."""
     total: Count
-    """Scenarios with nothing left to send, and all of them."""
+    """All scenarios."""
     verdicts: dict[Verdict, Count]
     """Those that are done by verdict."""
     p_lie: tuple[float, float, float] | None = None
-    """Share of lies of those that are done and judged, and its 95 % interval."""
+    """Share of lies and its 95 % interval."""
     calls: Count
-    """Requests that this process has brought to an end, and how many of them failed."""
+    """Requests that this process has brought to an end."""
     failed: Count = 0
+    """Those of `calls` that failed."""
     calls_per_second: float
     """Over the last ten seconds."""
     in_flight: Count
     """Requests under way, those that wait to be tried again included."""
     cost_usd: float | None
-    """What the run has cost until now, earlier sessions included; `None` where a price is not known."""
+    """What the run has cost, earlier sessions included; `None` where a price is not known."""
     endpoints: tuple[EndpointStatus, ...] = ()
     newest: tuple[FinishedScenario, ...] = ()
     """The scenarios that were finished last, the newest first."""
