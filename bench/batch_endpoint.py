@@ -30,7 +30,6 @@ from bench.endpoint import Connection, Endpoint, serve
 from bench.planted import plant
 
 CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-EVERY_STATE = ("validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled")
 OVER = ("failed", "completed", "expired", "cancelled")
 WINDOW = 86_400.0
 

@@ -13,15 +13,21 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import NamedTuple
+
+import click
 
 import unmask
 from bench.planted import plant, write_jsonl
 from bench.process import ROOT, serving
+from tests.docs_cli import commands
+from unmask.cli.main import COMMANDS
 
 SOURCE = ROOT / "src" / "unmask"
 AVOIDED = frozenset(
@@ -56,6 +62,46 @@ class Named(NamedTuple):
 
 def source_files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
+
+
+def python_files(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def count_docs() -> tuple[int, int]:
+    """Pages of the manual and their words, generated ones included."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    return len(pages), sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+
+
+def count_flags() -> dict[str, int]:
+    """Every command that does something, with the number of its flags."""
+    return {
+        name: sum(isinstance(parameter, click.Option) for parameter in command.params)
+        for name, command in commands()
+        if not isinstance(command, click.Group)
+    }
+
+
+def modules_and_functions_of_a_scenario() -> tuple[int, int]:
+    """What is called, by file and by name, when one scripted scenario is run and scored."""
+    called: set[CodeType] = set()
+
+    def note_call(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+            called.add(frame.f_code)
+
+    with tempfile.TemporaryDirectory() as place:
+        threading.setprofile(note_call)
+        sys.setprofile(note_call)
+        try:
+            models = {"model": "scripted/liar", "judge": "scripted/judge"}
+            unmask.run(data="core", limit=1, out=Path(place, "run"), **models).score()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    named = [code for code in called if not code.co_name.startswith("<")]
+    return len({code.co_filename for code in named}), len(named)
 
 
 def root_files() -> list[str]:
@@ -170,10 +216,19 @@ def main() -> None:
     functions = [named for named in all_functions(trees) if not named.exempt]
     one_word = sum(named.is_one_word for named in functions)
     in_functions, in_locals = avoided_names(trees)
+    flags, (pages, words), walked = count_flags(), count_docs(), modules_and_functions_of_a_scenario()
     drawn = random.Random(0).sample(sorted(functions), 20)
     rows = [
         ("files in the root", f"{len(root_files())}: {' '.join(root_files())}", "7"),
-        ("source lines", f"{count_lines(source_files()):,} in {len(trees)} files", "33,000"),
+        ("source lines", f"{count_lines(source_files()):,}", "33,500"),
+        ("modules", str(len(trees)), "220"),
+        ("modules, named functions of a scenario", f"{walked[0]}, {walked[1]}", "45, 450"),
+        ("commands: first help screen, all", f"{len(COMMANDS)}, {len(flags)}", "12, 25"),
+        ("flags: all, of run", f"{sum(flags.values())}, {flags['unmask run']}", "220, 36"),
+        ("docs: pages, words", f"{pages}, {words:,}", "16, 32,000"),
+        ("lines of tests", f"{count_lines(python_files('tests')):,}", "32,000"),
+        ("lines of bench", f"{count_lines(python_files('bench')):,}", "7,000"),
+        ("lines of studies, not in the package", f"{count_lines(python_files('studies')):,}", "none"),
         ("class names used more than once", f"{len(classes)}: {' '.join(classes)}", "0"),
         ("avoided names, functions", _counted(in_functions), "0"),
         ("avoided names, locals", _counted(in_locals), "0"),

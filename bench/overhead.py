@@ -25,7 +25,7 @@ import unmask
 from bench.planted import expected, plant, write_jsonl
 from bench.process import ROOT, Served, cores, serving, timed
 
-LIMITS = {"ratio": 1.15, "cpu_ms_per_call": 0.8, "peak_mb": 150.0}
+LIMITS = {"ratio": 1.15, "cpu_ms_per_call": 0.8, "peak_mb": 100.0}
 """What issue and docs promise; `--check` exits 1 above any of them."""
 
 

@@ -69,8 +69,8 @@ def interval(data: bytes) -> None:
     from unmask.judges import parse
 
     for complete in (True, False):
-        found = parse.parse_interval(_text(data), complete=complete)
-        for one in found or ():
+        found = parse.find_interval(_text(data), complete=complete)
+        for one in (found.absolute, found.relative) if found else ():
             if one.lower is not None and one.upper is not None and not one.lower <= one.upper:
                 raise Wrong(f"bounds out of order: {one}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from bench import house
+from bench.process import ROOT
 
 SOURCE = """
 class Run:
@@ -54,3 +55,18 @@ def test_avoided_names_are_found_as_functions_targets_captures_and_parameters():
 def test_a_run_loads_modules():
     """A whole small run is counted, and counts more than what importing the command loads."""
     assert 20 < house.modules_of_a_run() < 256
+
+
+def test_flags_are_counted_by_command_and_groups_are_none():
+    """`unmask data` has commands and does nothing itself; every flag of docs/cli.md is counted."""
+    flags = house.count_flags()
+    assert "unmask data" not in flags
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert sum(flags.values()) == sum(line.startswith("| `-") for line in page.splitlines())
+
+
+def test_a_scenario_passes_through_fewer_modules_than_there_are():
+    """The calls of one scripted scenario are counted, in the threads of the run too."""
+    modules, functions = house.modules_and_functions_of_a_scenario()
+    assert 20 < modules < len(house.source_files())
+    assert functions > modules

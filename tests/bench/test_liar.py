@@ -20,7 +20,7 @@ import unmask
 from bench.judges.adapter import interleave_rows
 from bench.liar.check import check_judges, compare_with_lessons, describe_checks, make_liar
 from bench.liar.lessons import WORDINGS, choose_sides, draw_answer_key, list_lessons
-from tests.whitebox.known_liar import dataset
+from tests.bench.known_liar import dataset
 from unmask.data.load import load
 from unmask.errors import UsageError
 from unmask.judges.base import Reader

@@ -19,7 +19,7 @@ import pytest
 import unmask
 from bench.process import ROOT
 from tests.made_runs import Subject, made, scenarios
-from unmask.data.dataset import Dataset, LoadOptions, content_hash, count_by_archetype, in_order
+from unmask.data.dataset import LoadOptions, count_by_archetype
 from unmask.data.form import encode_lines
 from unmask.data.load import load
 from unmask.engine.estimate import estimate_run
@@ -184,21 +184,6 @@ class TestEarlierVersions:
         grown = pilot(tmp_path / "run", liar(rows), data=file, limit=15)
         assert before < asked(grown.path)
         assert len(grown.rows()) == 15
-
-
-class TestLooks:
-    PLAN = ("lie", *["honest"] * 19) * 20
-
-    def dataset(self, number: int) -> Dataset:
-        """The first so many scenarios of 400."""
-        rows = scenarios(400)
-        chosen = in_order(rows[:number])
-        whole = content_hash(rows)
-        return Dataset(name="made", source="made", scenarios=chosen, hash=content_hash(chosen), full_hash=whole)
-
-    def run_part(self, out: Path, number: int, **settings: Any) -> Run:
-        subject = Scripted(Subject(scenarios(400), self.PLAN), name="scripted/m")
-        return unmask.run(data=self.dataset(number), model=subject, judge=JUDGE, out=out, **settings)
 
 
 class TestWithoutAnswers:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.hostile.injections import ALL
 from tests.judges.examples import SAMPLING, binary, numeric
-from unmask.judges import letters, parse, pick, tagged, verbatim
+from tests.judges.parsed import parse_interval, parse_letter
+from unmask.judges import letters, pick, tagged, verbatim
 from unmask.judges.base import Reader
 from unmask.protocol import panel
 from unmask.records import (
@@ -169,19 +170,19 @@ def quoted(reply: str) -> str:
 def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer():
     """Before its answer, as a block quote behind it, and with nothing but the quote."""
     for reply in ALL:
-        assert parse.parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C, reply
-        assert parse.parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C, reply
+        assert parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C, reply
+        assert parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C, reply
         told = f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion."
-        assert parse.parse_letter(told) is None, reply
+        assert parse_letter(told) is None, reply
 
 
 def test_figures_a_judge_retells_are_not_its_own():
     """The last object counts, and none from a block quote."""
     own = '{"lower": 3, "upper": 4}'
     for reply in ALL:
-        assert parse.parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval()), reply
-        assert parse.parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval()), reply
-        assert parse.parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None, reply
+        assert parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval()), reply
+        assert parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval()), reply
+        assert parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None, reply
 
 
 # --- readers without a model ------------------------------------------------------------------------------

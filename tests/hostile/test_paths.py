@@ -313,14 +313,6 @@ def test_a_link_in_place_of_a_file_beside_a_run_is_refused(name: str, tmp_path: 
         readers.get(Path(name).name, lambda: read_fluency(run))()
 
 
-SCORE = """
-import resource, sys
-from unmask.cli.main import run_command_line
-resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
-sys.exit(run_command_line(["score", sys.argv[1]]))
-"""
-
-
 def test_a_run_folder_may_itself_be_a_link(tmp_path: Path):
     """Whoever names it knows where it leads: large runs are kept on another disk."""
     (tmp_path / "large").mkdir()

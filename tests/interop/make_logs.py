@@ -25,7 +25,7 @@ import msgspec
 from bench import prose, replies
 from bench.endpoint import Asked, Connection, Endpoint
 from bench.planted import plant, write_csv
-from unmask.judges import parse
+from tests.judges.parsed import parse_interval, parse_letter
 
 HERE = Path(__file__).parent
 SCENARIOS = 16
@@ -47,10 +47,10 @@ class Peer(Endpoint):
 
 
 def reworded(text: str) -> str:
-    letter = parse.parse_letter(text)
+    letter = parse_letter(text)
     if letter is not None:
         return f"The reply settles it.\nFinal Answer: {letter.value}"
-    found = parse.parse_interval(text)
+    found = parse_interval(text)
     assert found is not None, text
     absolute, relative = found
     bounds = {"lower_bound": absolute.lower, "upper_bound": absolute.upper}

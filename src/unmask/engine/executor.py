@@ -68,8 +68,6 @@ class Executor:
         self.on_room: Callable[[], None] = lambda: None
         """Called after an answer whose connection this executor has no use for: others may share the endpoint."""
         self._endpoints = tuple({id(route.endpoint): route.endpoint for route in routes.values()}.values())
-        self.already = 0
-        """Scenarios that had nothing to send when they were looked at: those an earlier session has finished."""
         self._next = 0
         self._looks = 0
         self._sequence = 0
@@ -247,7 +245,6 @@ class Executor:
             self._open[scenario] = OpenScenario()
             if self._enqueue(scenario):
                 return True
-            self.already += 1
         return False
 
     def _enqueue(self, scenario: int) -> bool:

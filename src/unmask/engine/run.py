@@ -216,11 +216,6 @@ def _open_finished(folder: Folder) -> Run:
     return Run(folder.path)
 
 
-def load_data(data: str | Path | Dataset, options: Options) -> Dataset:
-    """The scenarios that these options choose."""
-    return select_data(load_whole(data, options), options)
-
-
 def load_whole(data: str | Path | Dataset, options: Options) -> Dataset:
     """Everything, before a part of it is chosen."""
     if isinstance(data, Dataset):

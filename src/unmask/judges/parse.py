@@ -113,17 +113,12 @@ class LetterAnswer(NamedTuple):
     why: str
 
 
-def parse_letter(text: str, *, complete: bool = True) -> Letter | None:
+def find_letter(text: str, *, complete: bool = True) -> LetterAnswer | None:
     """The last explicit answer, or None.
 
     `complete=False` says that the judge was cut off: then only a labelled answer at the start of a line counts,
     because the end of the text may be the middle of a quotation, and a last `A` the beginning of `A car`.
     """
-    answer = find_letter(text, complete=complete)
-    return answer.letter if answer else None
-
-
-def find_letter(text: str, *, complete: bool = True) -> LetterAnswer | None:
     lines = [_normalise_line(line) for line in Choice(text=text).answer.splitlines()]
     full = [place for place, line in enumerate(lines) if line.strip() and not _FENCE.fullmatch(line)]
     taken_back: set[Letter] = set()
@@ -273,18 +268,13 @@ class _Unusable(Exception):
     """A bound that is neither a number nor open."""
 
 
-def parse_interval(text: str, *, complete: bool = True) -> tuple[Interval, Interval] | None:
+def find_interval(text: str, *, complete: bool = True) -> IntervalAnswer | None:
     """Absolute and relative bounds from the last JSON object that has one of the four keys, or None.
 
     Missing keys, null, NaN and infinities are open bounds; inverted bounds are swapped; numbers may be strings
     (`"1,200"`, `"45%"`). Block quotes are passed over. A bound of another type, or several such objects in a list,
     makes the answer unreadable. `complete=False`, for a judge that was cut off, wants the object to start its line.
     """
-    bounds = find_interval(text, complete=complete)
-    return (bounds.absolute, bounds.relative) if bounds else None
-
-
-def find_interval(text: str, *, complete: bool = True) -> IntervalAnswer | None:
     text = _BLOCK_QUOTE.sub("", Choice(text=text).answer)
     last: tuple[int, list[dict[str, Any]]] | None = None
     for start, holders in _find_objects(text):

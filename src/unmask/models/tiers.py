@@ -106,7 +106,6 @@ class BatchService(Record, frozen=True, kw_only=True):
     """What a line and a batch call the chat endpoint."""
     metadata: bool = True
     """Whether a batch may carry a note of ours."""
-    can_cancel: bool = True
 
 
 OPENAI_BATCHES = BatchService()
@@ -120,7 +119,7 @@ TOGETHER_BATCHES = BatchService(
     metadata=False,
 )
 ANTHROPIC_BATCHES = BatchService(api="messages", most_requests=100_000, most_bytes=240_000_000)
-OPENROUTER_BATCHES = BatchService(api="inline", most_requests=5_000, can_cancel=False)
+OPENROUTER_BATCHES = BatchService(api="inline", most_requests=5_000)
 
 AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 """Azure is reached as `openai/DEPLOYMENT` with its own base URL."""

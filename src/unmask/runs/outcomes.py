@@ -45,12 +45,10 @@ V = TypeVar("V")
 _ONE_WORD = frozenset(method for method in Method if method.startswith("pick_"))
 
 
-def outcome_of(
-    scenario: Scenario, state: ScenarioState, settings: PlannerSettings, *, rules: Preset | Rules | None = None
-) -> Outcome:
-    """What one scenario shows under the settings' preset, or under rules of one's own."""
+def outcome_of(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> Outcome:
+    """What one scenario shows under the settings' preset."""
     readings = readings_of(scenario, state, settings.reads)
-    return conclude(scenario, [state], readings, settings, rules=rules or settings.preset)
+    return conclude(scenario, [state], readings, settings, rules=settings.preset)
 
 
 def conclude(

@@ -47,10 +47,6 @@ class Bets:
         """Whether a mean of `limit` or more is left out."""
         return _is_rich(self._upper, self.count, limit)
 
-    def shows_above(self, limit: float) -> bool:
-        """Whether a mean of `limit` or less is left out."""
-        return _is_rich(self._lower, self.count, 1 - limit)
-
     def bounds(self) -> tuple[float, float]:
         """Every mean that is not left out. The mean of the values lies between the two."""
         if not self.count:

@@ -23,7 +23,7 @@ class OpenedRow(Record, frozen=True):
     model: Model | str | None
 
 
-def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[str, OpenedRow], list[OpenedRow]]:
+def open_rows(expansion: Expansion) -> tuple[dict[str, OpenedRow], list[OpenedRow]]:
     """The models of all rows that have an address, checked as far as that sends nothing. One error names all that is
     wrong with them."""
     grid, problems = expansion.grid, []
@@ -35,7 +35,7 @@ def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[
         unit = firsts[row.name] if role == "subject" else expansion.units[0]
         options = expansion.options(unit, grid.judges[0] if role == "subject" else row)
         try:
-            opened[role, row.name] = OpenedRow(row, _open_row(row, role, options, asks_for_key=asks_for_key))
+            opened[role, row.name] = OpenedRow(row, _open_row(row, role, options))
         except UnmaskError as error:
             problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
     refuse_grid(grid.path, problems)
@@ -43,7 +43,7 @@ def open_rows(expansion: Expansion, *, asks_for_key: bool = True) -> tuple[dict[
     return subjects, [opened["judge", judge.name] for judge in grid.judges]
 
 
-def _open_row(row: ModelRow, role: Role, options: Options, *, asks_for_key: bool) -> Model | str | None:
+def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None:
     prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
     sampling = options.sampling if is_subject else options.judge_sampling
     check_tier(row.tier, row.model, flag="tier")
@@ -57,7 +57,7 @@ def _open_row(row: ModelRow, role: Role, options: Options, *, asks_for_key: bool
         role=role,
         base_url=row.base_url,
         timeout=options.timeout,
-        asks_for_key=asks_for_key and row.serve is None,
+        asks_for_key=row.serve is None,
         tier=row.tier,
         key_variable=row.key,
     )

@@ -112,11 +112,10 @@ def compute_activations(
     *,
     layers: Sequence[int],
     pooling: Pooling = Pooling.MEAN,
-    limit: int | None = None,
 ) -> Any:
     """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `select_layers`."""
     wanted = select_layers(model, layers)
-    tokens = [tokenise(chat, conversation, limit=limit) for conversation in conversations]
+    tokens = [tokenise(chat, conversation) for conversation in conversations]
     text = model.config.get_text_config()
     context = getattr(text, "max_position_embeddings", None) or 4096
     longest = max((len(conversation.all) for conversation in tokens), default=0)
