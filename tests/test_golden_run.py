@@ -75,7 +75,7 @@ def test_a_run_of_a_newer_format_is_refused_by_its_version(run, capsys):
     assert run_command_line(["score", str(run)]) == 4
     assert capsys.readouterr().err.splitlines() == [
         "unmask: run/run.json was written by a newer unmask (format 7)",
-        "  pip install -U unmask",
+        "pip install -U unmask",
     ]
     (run / "run.json").write_text('{"v": 7}')
     with pytest.raises(JournalError, match=r"newer unmask \(format 7\)"):

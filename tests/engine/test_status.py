@@ -22,6 +22,7 @@ from tests.patience import PATIENCE
 from unmask.engine import status as drawing
 from unmask.errors import JournalError, TransientModelError
 from unmask.files import write_atomically
+from unmask.models.base import Capabilities
 from unmask.models.scripted import open_scripted
 from unmask.records import Completion, Request
 from unmask.runs.folder import Folder
@@ -34,7 +35,7 @@ class Slow:
 
     def __init__(self, *, seconds: float = 0.02, errors: int = 0, message: str = "") -> None:
         self.model, self.name, self.endpoint = open_scripted("scripted/liar"), "mine/slow", "http://127.0.0.1:9"
-        self.max_n, self.supports_options = 1, False
+        self.capabilities = Capabilities()
         self.seconds, self.errors, self.message = seconds, errors, message
 
     async def complete(self, request: Request) -> Completion:

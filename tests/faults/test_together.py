@@ -231,7 +231,7 @@ def test_without_flock_two_judges_read_at_the_same_time(tmp_path: Path):
         assert locks(out) == []
 
 
-def test_a_run_leaves_no_lock_but_that_of_earlier_versions(tmp_path: Path):
+def test_a_run_leaves_no_lock(tmp_path: Path):
     """A folder that is copied or archived carries nothing that says it is in use."""
     with serving(SCENARIOS) as served:
         out = ran(served, tmp_path / "run").path

@@ -257,7 +257,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
                 plain[name] = plain[name].pop("overall") | plain[name]
         plain["undecided"] = {
             "count": len(self.undecided),
-            "ids": plain["undecided"],
+            "ids": list(self.undecided),
             "complete_with": plain.pop("complete_with"),
         } | ({} if missing is None else {"missing": missing})
         plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
