@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
 from math import nan
 from pathlib import Path
 
 import pytest
 
 import unmask
+from tests.golden_files import check_golden
 from unmask.data.load import load
 from unmask.errors import MissingError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
@@ -135,7 +138,8 @@ def test_the_score_has_the_documented_shape(tmp_path: Path):
     assert {"scoring_version", "preset", "run", "overall", "archetypes", "archetype_mean"} <= score.keys()
     assert {"calls", "tokens", "cost_usd"} <= score.keys()
     assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
-    assert {"hits", "total", "value", "low", "high", "worst_low", "worst_high"} == score["overall"]["p_lie"].keys()
+    keys = {"hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged"}
+    assert score["overall"]["p_lie"].keys() == keys
     assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
     assert set(score["calls"]) == {"subject", "judge"}
 
@@ -168,3 +172,20 @@ def test_half_a_character_in_a_failure_of_ones_own_model_does_not_end_the_run(tm
     model = Refusing(lambda _: "I would rather not say.", name="my/model")
     rows = unmask.run(data="tiny", model=model, judge="verbatim", out=tmp_path / "run").rows()
     assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \ufffd"]
+
+
+def test_public_signatures():
+    """What people call: names, parameters and defaults of all public functions, classes and their methods."""
+    lines = []
+    for name in sorted(set(unmask.__all__) - {"__version__"}):
+        public = getattr(unmask, name)
+        if inspect.isclass(public):
+            lines.append(f"class {name}")
+            for member, value in sorted(vars(public).items()):
+                if member.startswith("_") or member in {"with_traceback", "add_note"}:
+                    continue
+                call = inspect.signature(value) if inspect.isfunction(value) else ""
+                lines.append(f"  {member}{call}")
+        else:
+            lines.append(f"{name}{inspect.signature(public)}")
+    check_golden("public_names.txt", re.sub(r" at 0x\w+", "", "\n".join(lines)) + "\n")

@@ -100,7 +100,9 @@ def _corrected(
     }
     drawn = draw_scenarios(strata, size=plan.labels, rng=rng)
     described = {name: Stratum(scenarios=len(ids), drawn=0, ids=tuple(ids)) for name, ids in strata.items()}
-    sample = Sample(size=plan.labels, seed=0, probes=False, judges=("judge",), strata=described, drawn=drawn)
+    sample = Sample(
+        size=plan.labels, seed=0, probes=False, judges=("judge",), judge="judge", strata=described, drawn=drawn
+    )
     read = {one.scenario for one in drawn if not plan.two or rng.random() >= SKIPPED}
     weights = weigh_labelled(sample, read) or {}
     weighted = dict(weights) if places_read is None else dict.fromkeys(map(str, places_read))

@@ -161,9 +161,9 @@ def journals() -> tuple[bytes, ...]:
 
 
 def beside() -> tuple[bytes, ...]:
-    sample = {"v": 1, "size": 1, "seed": 0, "probes": False, "judges": ["rules"], "strata": {}, "drawn": []}
-    fluency = {"v": 1, "model": "hf:m", "text": "h", "passages": [[12, 30.5], [9, 22.25]]}
-    side = {"v": 1, "key": "k", "letter": "A", "judge": "rules", "scenario": "s"}
+    sample = {"size": 1, "seed": 0, "probes": False, "judges": ["verbatim"], "judge": None, "strata": {}, "drawn": []}
+    fluency = {"model": "hf:m", "text": "h", "passages": [[12, 30.5], [9, 22.25]]}
+    side = {"key": "k", "letter": "A", "judge": "verbatim", "scenario": "s"}
     return tuple(json.dumps(one).encode() for one in (sample, fluency, side))
 
 
@@ -184,7 +184,7 @@ def tensors(metadata: dict[str, str]) -> bytes:
 
 
 def steers() -> tuple[bytes, ...]:
-    made = {"version": "0.1.0", "model": "hf:m", "model_hash": "h", "template_hash": "h", "facts_hash": "h"}
+    made = {"version": "1.0.0.dev0", "model": "hf:m", "model_hash": "h", "template_hash": "h", "facts_hash": "h"}
     made |= {"instructions_hash": "h", "layers": 1, "size": 2, "considered": [0], "method": "difference"}
     made |= {"pooling": "last", "layer": 0, "schedule": "constant", "width": 1.0, "seed": 0, "learnt": 1, "held_out": 1}
     text = json.dumps(made | {"scores": []})
@@ -198,12 +198,19 @@ def definitions() -> tuple[bytes, ...]:
 def _definition() -> dict[str, Any]:
     sampling: dict[str, Any] = {"temperature": 1.0}
     data = {"name": "d", "source": "d", "revision": None, "hash": "h", "full_hash": "h", "counts": {"known_facts": 1}}
-    judge = {"model": "rules", "endpoint": None, "base_url": None, "sampling": {}, "prompts": "p", "style": "letters"}
+    judge = {
+        "model": "verbatim",
+        "endpoint": None,
+        "base_url": None,
+        "sampling": {},
+        "prompts": "p",
+        "style": "letters",
+    }
     return {
         "v": 1,
         "id": "0011223344556677",
         "created": "2026-01-01T00:00:00+00:00",
-        "unmask": "0.1.0",
+        "unmask": "1.0.0.dev0",
         "data": data,
         "subject": {"model": "openai/m", "endpoint": "e", "base_url": None, "sampling": sampling},
         "prompts": "p",
@@ -271,7 +278,7 @@ def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
 def _ours() -> tuple[dict[str, Any], dict[str, Any]]:
     """The same as unmask exports it."""
     asked = Asked(scenario="pf-1", slot="pressured", takes=(0,), choices=(Choice("It rings."),))
-    kept = {"v": 1, "scenario": msgspec.to_builtins(SUPPLIED), "asked": [msgspec.to_builtins(asked)]}
+    kept = {"scenario": msgspec.to_builtins(SUPPLIED), "asked": [msgspec.to_builtins(asked)]}
     header = {"eval": {"task": "unmask/mask", "model": "openai/m", "metadata": {"unmask": _definition()}}}
     return header, {"id": "pf-1", "store": {"unmask": kept}}
 

@@ -33,7 +33,6 @@ from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol import readings as gather
-from unmask.protocol.score import SCORING_VERSION
 from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -114,9 +113,7 @@ def kappa(pairs: Sequence[Pair]) -> str:
 def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
     """Share read, agreement of what was read, kappa of letters; then the confusion of all archetypes together."""
     known = labelled_scenarios()
-    version = load_kept(judge)
-    measured = SCORING_VERSION if version is None else version.scoring_version
-    lines = [f"### {judge} (scoring version {measured})", ""]
+    lines = [f"### {judge}", ""]
     lines += ["| archetype | read | agrees, of what was read | kappa (letters) |", "|---|--:|--:|--:|"]
     for archetype in Archetype:
         part = [item for item in items if known[item.scenario].archetype is archetype]
@@ -295,11 +292,7 @@ def sections(judges: Sequence[str], *, resamples: int) -> list[str]:
     parts = [tags.describe(trained)]
     if trained is not None:
         pairs, name, command = labelled_pairs(trained), f"`{trained}`", f"--judge {trained}"
-    else:  # the trained judge was not measured since: its table of scoring version 1
-        counts = "bench/judges/page/version_1.json"
-        pairs = shift.count_pairs(msgspec.json.decode(Path(counts).read_bytes()))
-        name, command = "`embedded/judge-1.5b` of scoring version 1", f"--counts {counts}"
-    parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
+        parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
     if (whole.FOLDER / "first.jsonl").is_file():
         own = whole_pairs()
         again = ["Subjects as [above](#what-its-errors-do-to-plie), drawn from these readings (`--whole`):", ""]

@@ -53,7 +53,7 @@ class Labelled(Record, frozen=True, kw_only=True):
     second: Given
     label: Given
     half: Literal["tuning", "test", "rules"]
-    """`rules`: a later sample of replies that the judge `rules` of scoring version 1 read."""
+    """`rules`: a later sample of replies that rules alone had read."""
     rules_2: GivenAgain | None = None
     """None where no rule of version 2 could touch the reply: `label` then holds under both versions."""
 

@@ -2,7 +2,6 @@
 
     python -m bench.judges.shift --judge embedded/judge-1.5b           # table from bench/judges/readings/
     python -m bench.judges.shift --whole                               # table from bench/judges/whole_scenarios/
-    python -m bench.judges.shift --counts bench/judges/page/version_1.json
 
 What a subject says is drawn; what the judge reads in it is drawn from how it read labelled replies of the same kind.
 Verdicts follow from both by the rules of the protocol (preset `paper`). The intervals come from drawing the labelled
@@ -16,10 +15,7 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from bench.judges.agreement import agree
 from bench.judges.shares import load_page, points
@@ -155,20 +151,6 @@ def row_of(label: Reading) -> str:
         return "no figure" if label.empty else "figure"
     assert isinstance(label, Lettered)
     return {Letter.C: "nothing", Letter.D: "denial"}.get(label.letter, "side")
-
-
-def count_pairs(counts: dict[str, dict[str, int]]) -> list[LabelledPair]:
-    """A confusion table as pairs, for all questions alike: letters, `figure`, `another` (a figure that is not the
-    label's), `nothing` and `unread`."""
-    figures = {"figure": Ranged(Interval(1.0, 1.0)), "another": Ranged(Interval(9.0, 9.0)), "nothing": Ranged()}
-    readings: dict[str, Reading] = {letter.value: Lettered(letter, by=ReadBy.JUDGE) for letter in Letter}
-    readings |= figures | {"unread": Unread("unsure")}
-    return [
-        LabelledPair(label in figures, True, readings[label], readings[read])
-        for label, row in counts.items()
-        for read, count in row.items()
-        for _ in range(count)
-    ]
 
 
 def rows_of_table(pairs: Iterable[LabelledPair]) -> dict[str, Codes]:
@@ -386,12 +368,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="embedded/judge-1.5b", help="whose readings of the test half are taken")
     parser.add_argument("--whole", action="store_true", help="the readings of the whole scenarios in place of these")
-    parser.add_argument("--counts", type=Path, help="a confusion table as JSON: label, reading, number of replies")
     parser.add_argument("--resamples", type=int, default=300)
     arguments = parser.parse_args()
-    if arguments.counts:
-        pairs, command = count_pairs(msgspec.json.decode(arguments.counts.read_bytes())), f"--counts {arguments.counts}"
-    elif arguments.whole:
+    if arguments.whole:
         pairs, command = whole_pairs(), "--whole"
     else:
         pairs, command = labelled_pairs(arguments.judge), f"--judge {arguments.judge}"

@@ -1,7 +1,7 @@
 """Labelled replies paired with a judge's readings: from the files that are kept, so that no model is asked again.
 
-`bench/judges/readings/` holds a file for each judge that was measured: what it read in each labelled reply, and with
-which scoring version. `python -m bench.judges --judge NAME --again` asks the judge and writes it.
+`bench/judges/readings/` holds a file for each judge that was measured: what it read in each labelled reply.
+`python -m bench.judges --judge NAME --again` asks the judge and writes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from bench.judges.labelled import labelled, scenarios
 from bench.judges.shift import LabelledPair
 from bench.judges.whole import WholeSet, load_whole, paired_readings, without_reasons
 from unmask.errors import UsageError
-from unmask.protocol.score import SCORING_VERSION
 from unmask.records import CHECK, PRESSURED, Kind, Lettered, Ranged, Reading, Record
 
 READINGS = Path(__file__).with_name("readings")
@@ -24,7 +23,6 @@ class KeptReadings(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What one judge read in the labelled replies, by id."""
 
     judge: str
-    scoring_version: int
     readings: dict[str, Reading]
 
 
@@ -39,13 +37,11 @@ def load_kept(judge: str) -> KeptReadings | None:
 
 
 def save_kept(judge: str, readings: dict[str, Reading]) -> None:
-    """Writes the readings of a judge. Those of another half stay, if they are of this scoring version."""
+    """Writes the readings of a judge. Those of another half stay."""
     before = load_kept(judge)
-    earlier = before.readings if before is not None and before.scoring_version == SCORING_VERSION else {}
+    earlier = before.readings if before is not None else {}
     plain = {key: without_reasons((reading,))[0] for key, reading in readings.items()}
-    everything = KeptReadings(
-        judge=judge, scoring_version=SCORING_VERSION, readings=dict(sorted((earlier | plain).items()))
-    )
+    everything = KeptReadings(judge=judge, readings=dict(sorted((earlier | plain).items())))
     READINGS.mkdir(exist_ok=True)
     kept_file(judge).write_bytes(msgspec.json.format(msgspec.json.encode(everything), indent=0) + b"\n")
 

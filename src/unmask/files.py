@@ -238,19 +238,17 @@ _told_systems: set[int] = set()
 """File systems without `flock` of which the user has been told."""
 
 
-def _try_flock(handle: int, *, shared: bool) -> bool | None:
+def _try_flock(handle: int) -> bool | None:
     """Take the lock of an open file if nobody has it. None where the file system has no such locks."""
     try:
         try:
             import fcntl
-        except ImportError:  # Windows, where no lock can be shared
-            if shared:
-                return None
+        except ImportError:  # Windows
             import msvcrt
 
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
         else:
-            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _NO_LOCK_ERRORS:
             return None
@@ -269,15 +267,14 @@ class Lock:
     """At most one process holds a lock file. It is removed at the end, and the system drops the lock of a dead holder.
 
     On a file system that has no `flock` the file itself is the lock: whoever makes it holds it. Then one that a killed
-    process has left is removed if that process ran on this system, and by the user if not. `wait` are seconds. A shared
-    lock keeps only those out who want it alone; it does nothing where the file system cannot do that.
+    process has left is removed if that process ran on this system, and by the user if not. `wait` are seconds.
 
     The holder may remove the folder with the lock file in it. Whoever comes next makes both anew.
     """
 
-    def __init__(self, path: Path, *, advice: str, wait: float = 0.0, shared: bool = False) -> None:
+    def __init__(self, path: Path, *, advice: str, wait: float = 0.0) -> None:
         self.path = path
-        self._advice, self._wait, self._shared = advice, wait, shared
+        self._advice, self._wait = advice, wait
         self._handle: int | None = None
         self._by_file = False
 
@@ -309,7 +306,7 @@ class Lock:
         if self._handle is None:
             return
         with contextlib.suppress(OSError):
-            if not self._shared and self._is_in_place(self._handle):
+            if self._is_in_place(self._handle):
                 os.unlink(self.path)
         os.close(self._handle)
         self._handle = None
@@ -318,12 +315,12 @@ class Lock:
         """Take the lock if nobody has it."""
         handle, is_new = self._open()
         try:
-            locked = _try_flock(handle, shared=self._shared)
+            locked = _try_flock(handle)
             while locked and not self._is_in_place(handle):  # a holder before us has removed it: it locks nobody out
                 os.close(handle)
                 handle, is_new = self._open()
-                locked = _try_flock(handle, shared=self._shared)
-            self._by_file = locked is None and not self._shared
+                locked = _try_flock(handle)
+            self._by_file = locked is None
             if self._by_file:
                 self._tell_user()
             if self._holds(locked=locked, is_new=is_new):
@@ -338,39 +335,33 @@ class Lock:
 
     def _holds(self, *, locked: bool | None, is_new: bool) -> bool:
         """Whether this process holds the lock, once it has opened the file and tried to lock it."""
-        if self._shared:
-            return locked is not False
         if locked is None:
             return is_new
         holder = self._read_holder()  # on a machine that locks this file system in another way
-        return locked and (not isinstance(holder, LockHolder) or holder.flock or holder.is_gone)
+        return locked and (holder is None or holder.flock or holder.is_gone)
 
     def _sign(self, handle: int, *, flock: bool) -> None:
         """Write down who holds the lock. A disk without room for it is found out by what matters."""
         now = datetime.now().astimezone().isoformat(" ", "seconds")
         holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now, system=_name_system(), flock=flock)
-        # A version that wants the shared lock for itself alone reads a number in it.
-        data = str(holder.pid).encode() if self._shared else msgspec.json.encode(holder)
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
-            os.write(handle, data)
+            os.write(handle, msgspec.json.encode(holder))
 
-    def _read_holder(self, *, tries: int = 1) -> LockHolder | int | None:
-        """Who holds the lock, which it writes right after it has taken it; a number is that of a process."""
+    def _read_holder(self, *, tries: int = 1) -> LockHolder | None:
+        """Who holds the lock, which it writes right after it has taken it."""
         while True:
             tries -= 1
             with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                return msgspec.json.decode(read_bytes(self.path), type=LockHolder | int)
+                return msgspec.json.decode(read_bytes(self.path), type=LockHolder)
             if not tries:
                 return None
             time.sleep(_POLL)
 
-    def _refusal(self, holder: LockHolder | int | None) -> RunLockedError:
+    def _refusal(self, holder: LockHolder | None) -> RunLockedError:
         guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
         who, advice = str(holder or "a process that has not written its number down"), self._advice
-        if isinstance(holder, int):
-            who = f"process {holder}"
-        elif self._by_file or (holder is not None and not holder.flock):
+        if self._by_file or (holder is not None and not holder.flock):
             # The star is for the file of a process that was killed while it removed a lock.
             advice += f" If that process has been killed, remove what it left: rm {shlex.quote(str(self.path))}*"
         return RunLockedError(f"{guarded} is in use by {who}", advice=advice)

@@ -14,14 +14,9 @@ from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import msgspec
-from msgspec.structs import force_setattr
 
 FORMAT_VERSION = 1
-"""Version of the journal and scenario formats, as written where nothing in a file needs a newer one."""
-
-NEWEST_VERSION = 2
-"""The newest version that is read. It is written where an older reader would misunderstand a file: `run.json` has
-parameters or headers, a line has a tier or cache writes, a label is not blind or taken back."""
+"""Version of `run.json` and of the lines of a journal. What a newer unmask has written is refused by it."""
 
 
 class Kind(StrEnum):
@@ -457,9 +452,8 @@ class Method(StrEnum):
 
     LETTER = "letter"
     INTERVAL = "interval"
-    POLARITY = "polarity"
-    """Asked once by earlier versions. It is not asked any more, and its lines count in the run that has them."""
     POLARITY_AB = "polarity_ab"
+    """Which side *yes* means."""
     POLARITY_BA = "polarity_ba"
     """The same question with the two statements exchanged."""
     PICK_AB = "pick_ab"
@@ -606,11 +600,6 @@ class Label(Record, frozen=True, kw_only=True):
     """Whether the person saw neither the model nor what a judge makes of the reply."""
     taken_back: bool = False
     """Whether the person took back what was said of the reply before; then there is no reading, as if none was."""
-
-    def __post_init__(self) -> None:
-        """What an older reader would misunderstand has a newer version."""
-        if self.v < NEWEST_VERSION and (self.taken_back or not self.blind):
-            force_setattr(self, "v", NEWEST_VERSION)
 
 
 # --- conclusions ------------------------------------------------------------------------------------------

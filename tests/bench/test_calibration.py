@@ -108,7 +108,7 @@ def test_a_second_round_that_is_due_is_said():
     """Once it is there the first is not repeated."""
     due = list(measured(coin(0.05), runs=400, seed=3))
     assert "1 are close to a limit" in page.summary(due)
-    assert "yes, but close" in list(page.body(due, page.Made(400, 3, "0.1.0")))[-2]
+    assert "yes, but close" in list(page.body(due, page.Made(400, 3, "1.0.0.dev0")))[-2]
     assert repeat_close(coin(0.05), due, runs=400, seed=3) == measure_twice(coin(0.05), runs=400, seed=3)
 
 
@@ -116,7 +116,7 @@ def test_the_page_shows_both_rounds_and_what_is_exact():
     again = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.05, 0.048, 0.052, 8000)
     first = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.065, 0.055, 0.076, 2000, again)
     exact = Finding("coin", "heads, exactly", Kind.FALSE_POSITIVE, 0.0504, 0.0504, 0.0504, 0)
-    rows = list(page.body([first, exact], page.Made(2000, 1, "0.1.0")))[-3:]
+    rows = list(page.body([first, exact], page.Made(2000, 1, "1.0.0.dev0")))[-3:]
     assert rows == [
         "| coin (2000 runs) | heads: false positives | 6.5 % | 5.5 to 7.6 | at most 5.5 % | close |",
         "|  | again, 8000 runs | 5.0 % | 4.8 to 5.2 | at most 5.5 % | yes |",
@@ -126,7 +126,7 @@ def test_the_page_shows_both_rounds_and_what_is_exact():
 
 def test_results_are_kept_as_they_are(tmp_path):
     """One line to a setting, the second round included."""
-    results = {name: Kept(400, 1, "0.1.0", measure_twice(coin(0.05), runs=400, seed=3)) for name in ("a", "b")}
+    results = {name: Kept(400, 1, "1.0.0.dev0", measure_twice(coin(0.05), runs=400, seed=3)) for name in ("a", "b")}
     write_kept(results, tmp_path / "kept.json")
     assert read_kept(tmp_path / "kept.json") == results
     assert len((tmp_path / "kept.json").read_text(encoding="utf-8").splitlines()) == 4
@@ -137,7 +137,7 @@ def test_the_page_is_that_of_the_results_which_are_kept():
     kept = read_kept()
     named = [setting.name for setting in command.settings() if setting.name in kept]
     findings = [finding for name in named for finding in kept[name].findings]
-    rows = [line for line in page.body(findings, page.Made(2000, 1, "0.1.0")) if line.startswith("|")]
+    rows = [line for line in page.body(findings, page.Made(2000, 1, "1.0.0.dev0")) if line.startswith("|")]
     assert "\n".join(rows) in (page.RESULTS / "calibration.md").read_text(encoding="utf-8")
 
 
@@ -176,7 +176,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
         Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
         Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
     ]
-    page.write(findings, page.Made(1000, 1, "0.1.0"), folder=tmp_path)
+    page.write(findings, page.Made(1000, 1, "1.0.0.dev0"), folder=tmp_path)
     text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")

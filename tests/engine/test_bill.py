@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import unmask
 from tests.models.billed import BilledProvider, serve_in_thread
 from tests.models.loopback import Canned, loopback, request
-from unmask.errors import IncompleteError, JournalError
+from unmask.errors import IncompleteError
 from unmask.models.providers import open_model
 from unmask.records import Usage
-from unmask.runs.folder import Folder
 
 PRICE = "4/20/0.4/5"
 LONG = "A prompt that is long enough to be written to a cache. " * 100
@@ -104,28 +102,13 @@ class CachingProxy:
         return self.provider(sent)
 
 
-def test_a_run_with_cache_writes_is_of_format_2_and_an_older_program_names_it(tmp_path):
-    """Its reader has no field for them: run.json says so before it comes to a line."""
+def test_cache_writes_are_billed_and_counted(tmp_path):
+    """The cost is the invoice, and the score has their tokens."""
     proxy = CachingProxy()
     with serve_in_thread(proxy) as server:
         run = run_billed(server.url, tmp_path / "run", max_connections=3)
     assert run.score().spent.cost_usd == pytest.approx(proxy.provider.invoice)
     assert run.score().spent.tokens["judge_written"] > 0
-    text = (tmp_path / "run" / "run.json").read_text()
-    assert ('"v": 2' in text, '"line_format": 2' in text) == (True, True)
-    assert '"v":2' in (tmp_path / "run" / "replies.jsonl").read_text().splitlines()[0]
-    newer = text.replace('"v": 2', '"v": 3').replace('"line_format"', '"no_such_field"')
-    (tmp_path / "run" / "run.json").write_text(newer)
-    with pytest.raises(JournalError, match="newer unmask"):
-        Folder(tmp_path / "run").definition()
-
-
-def test_a_run_without_them_is_still_of_format_1(tmp_path):
-    with serve_in_thread(BilledProvider()) as server:
-        run_billed(server.url, tmp_path / "run")
-    definition = msgspec.json.decode((tmp_path / "run" / "run.json").read_bytes())
-    assert (definition["v"], "line_format" in definition) == (1, False)
-    assert '"v"' not in (tmp_path / "run" / "replies.jsonl").read_text()
 
 
 @pytest.mark.parametrize("limit", [0.1, 0.2, 0.4])

@@ -19,13 +19,13 @@ import pytest
 import unmask
 from bench.process import ROOT
 from tests.made_runs import Subject, made, scenarios
-from unmask.data.dataset import LoadOptions, count_by_archetype
+from unmask.data.dataset import LoadOptions
 from unmask.data.form import encode_lines
 from unmask.data.load import load
 from unmask.engine.estimate import estimate_run
 from unmask.errors import JournalError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Archetype, Letter, Request, Scenario
+from unmask.records import Letter, Request, Scenario
 from unmask.render.terminal.progress import ProgressLine
 from unmask.runs.run import Run
 
@@ -160,30 +160,6 @@ class TestGrowing:
         assert len((tmp_path / "run" / "scenarios.jsonl").read_text().splitlines()) == 6
         pilot(tmp_path / "base", limit=9)
         assert pilot(tmp_path / "run", limit=9, **settings).score().undecided == ()
-
-
-class TestEarlierVersions:
-    """Folders on users' disks: another rule has drawn their sample."""
-
-    def test_a_sample_of_the_old_rule_continues_by_the_same_command_and_grows(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ):
-        file = tmp_path / "data.jsonl"
-        file.write_bytes(encode_lines(rows := scenarios(30)))
-        places = {Archetype.KNOWN_FACTS: 4, Archetype.PROVIDED_FACTS: 1, Archetype.CONTINUATIONS: 1}
-        with monkeypatch.context() as earlier:
-            earlier.setattr("unmask.data.select.allocate_places", lambda sizes, limit: places)
-            old = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
-        before = asked(old.path)
-        again = pilot(tmp_path / "run", liar(rows), data=file, limit=6)
-        assert again.definition == old.definition
-        assert asked(again.path) == before
-        assert count_by_archetype(again.scenarios) == places
-        with pytest.raises(MixedRunError, match="the run has 6, the command says 9, without 1 of them"):
-            pilot(tmp_path / "run", liar(rows), data=file, limit=9)
-        grown = pilot(tmp_path / "run", liar(rows), data=file, limit=15)
-        assert before < asked(grown.path)
-        assert len(grown.rows()) == 15
 
 
 class TestWithoutAnswers:

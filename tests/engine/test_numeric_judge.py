@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -75,18 +74,16 @@ def test_figures_go_to_the_second_judge_and_all_else_to_the_first(served, run):
 
 
 def test_the_record_of_the_first_judge_names_the_second(run):
-    """An older program would read figures by the first, so the run is of format 2."""
     stored = msgspec.json.decode((run.path / "run.json").read_bytes())
-    assert (stored["v"], stored["judge"]) == (2, A)
+    assert stored["judge"] == A
     assert stored["judges"][A]["numeric_judge"] == B
     assert stored["judges"][B]["numeric_only"] is True
     assert stored["judges"][B]["model"] == FIGURES
 
 
-def test_a_run_without_a_partner_is_written_as_before(served, tmp_path):
-    """Format 1, and no field that an older program does not know."""
+def test_a_run_without_a_partner_names_none(served, tmp_path):
+    """No field of run.json speaks of a second judge."""
     stored = (ran(served, tmp_path / "run").path / "run.json").read_text()
-    assert json.loads(stored)["v"] == 1
     assert "numeric" not in stored
 
 

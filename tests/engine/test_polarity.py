@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -263,27 +262,6 @@ def test_a_run_killed_after_any_reading_asks_nothing_twice(data: Path, tmp_path:
         judge = Judge()
         assert run(data, tmp_path / "run", judge).rows() == rows
         assert judge.calls == own
-
-
-def test_old_single_lines_count_in_their_run_and_fill_no_store(data: Path, tmp_path: Path, store: Path):
-    """A run of an earlier version goes on as it was, and nobody else gets what it learnt."""
-    assert run(data, tmp_path / "run", Judge()).score().overall.p_lie.value == 0.0
-    file = tmp_path / "run" / "readings" / "scripted_good.jsonl"
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    wrong = {True: "Answer: B", False: "Answer: A"}
-    side = {scenario.id: wrong[scenario.yes_means is Letter.A] for scenario in ASKED}
-    old = [line for line in lines if line["method"] != "polarity_ba"]
-    for line in old:
-        line.pop("sum")
-        if line["method"] == "polarity_ab":
-            line |= {"method": "polarity", "choices": [{"text": side[line["scenario"]]}]}
-    file.write_text("".join(json.dumps(line) + "\n" for line in old))
-    store.unlink()
-    judge = Judge()
-    again = run(data, tmp_path / "run", judge)
-    assert not judge.polarity
-    assert again.score().overall.p_lie.value == 1.0
-    assert not store.exists()
 
 
 def test_a_second_judge_of_a_run_is_asked_and_remembered(data: Path, tmp_path: Path):

@@ -17,6 +17,7 @@ from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.session import Endpoints, Interruption, open_journals, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, JournalError, UnmaskError
+from unmask.models.base import Capabilities
 from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import answer_as_judge as read_letters
@@ -46,7 +47,7 @@ class Watched:
 
     def __init__(self, model: Scripted) -> None:
         self.model, self.name, self.endpoint = model, model.name, "in here"
-        self.max_n, self.supports_options = 1, False
+        self.capabilities = Capabilities()
         self.most, self.now, self.closed = 0, 0, False
         self.begun = asyncio.Event()
         self.hold: asyncio.Event | None = None

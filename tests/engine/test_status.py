@@ -22,6 +22,7 @@ from tests.patience import PATIENCE
 from unmask.engine import status as drawing
 from unmask.errors import JournalError, TransientModelError
 from unmask.files import write_atomically
+from unmask.models.base import Capabilities
 from unmask.models.scripted import open_scripted
 from unmask.records import Completion, Request
 from unmask.runs.folder import Folder
@@ -34,7 +35,7 @@ class Slow:
 
     def __init__(self, *, seconds: float = 0.02, errors: int = 0, message: str = "") -> None:
         self.model, self.name, self.endpoint = open_scripted("scripted/liar"), "mine/slow", "http://127.0.0.1:9"
-        self.max_n, self.supports_options = 1, False
+        self.capabilities = Capabilities()
         self.seconds, self.errors, self.message = seconds, errors, message
 
     async def complete(self, request: Request) -> Completion:
@@ -172,7 +173,7 @@ def test_a_judge_does_not_draw_over_a_run_that_is_at_work(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"\xff\xfe", b"[]", b'{"v":1}', b"[" * 100_000, b'{"done":"many"}', b"null"],
+    [b"", b"{", b"\xff\xfe", b"[]", b'{"work":"run"}', b"[" * 100_000, b'{"done":"many"}', b"null"],
     ids=["empty", "torn", "binary", "list", "fields", "deep", "type", "null"],
 )
 def test_what_is_no_picture_is_passed_over(tmp_path: Path, content: bytes):
@@ -193,7 +194,7 @@ def test_a_link_or_a_folder_in_its_place_is_passed_over(tmp_path: Path):
 def test_fields_of_a_newer_version_are_passed_over(tmp_path: Path):
     watched_run(tmp_path, Slow(seconds=0), limit=2)
     text = status_path(tmp_path).read_bytes()
-    status_path(tmp_path).write_bytes(text.replace(b'{"v":1', b'{"v":2,"colour":"blue"'))
+    status_path(tmp_path).write_bytes(text.replace(b'{"work"', b'{"colour":"blue","work"'))
     assert read_status(tmp_path).status is not None
 
 

@@ -273,10 +273,10 @@ def test_an_ending_nobody_knows_is_refused(base, tmp_path):
     [
         b'{"model":"\xff"}',
         b"[" * 100_000,
-        b'{"v":1,"model":"m","text":"h","passages":[]}',
-        b'{"v":1,"model":"m","text":"h","passages":[[0,0]]}',
-        b'{"v":1,"model":"m","text":"h","passages":[[1,1e6]]}',
-        b'{"v":1,"model":"m","text":"h","passages":[[9,-1.0]]}',
+        b'{"model":"m","text":"h","passages":[]}',
+        b'{"model":"m","text":"h","passages":[[0,0]]}',
+        b'{"model":"m","text":"h","passages":[[1,1e6]]}',
+        b'{"model":"m","text":"h","passages":[[9,-1.0]]}',
     ],
     ids=["no text", "deep", "no passage", "no token", "endless", "below nothing"],
 )

@@ -4,7 +4,6 @@ lock only. The real commands."""
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import subprocess
 import sys
@@ -190,43 +189,7 @@ def test_people_who_start_to_label_at_the_same_time_share_one_sample(tmp_path: P
     assert all(f"was drawn with --size {sample.size}" in one.stderr for one in done if one.returncode)
 
 
-# --- versions that know one lock, and file systems that have none
-
-
-@pytest.mark.parametrize("verb", ["run", "judge"])
-def test_a_folder_that_an_earlier_version_works_on_is_left_alone(tmp_path: Path, verb: str):
-    """It holds the file `lock` for itself alone, whatever it does."""
-    with serving(SCENARIOS) as served:
-        out = ran(served, tmp_path / "run").path
-        before = {path: path.read_bytes() for path in out.rglob("*.json*")}
-        asked = served.answered
-        command = {
-            "run": flags(served, tmp_path / "run.data.jsonl", out, "--takes", "2"),
-            "judge": judge_flags(served, out, "one"),
-        }
-        with (out / "lock").open("w") as earlier:
-            fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            earlier.write("4711")
-            earlier.flush()
-            refused = finished(verb, *command[verb])
-        assert refused.process.returncode == 4
-        assert "run is in use by process 4711" in refused.errors
-        assert "an earlier version" in refused.errors
-        assert {path: path.read_bytes() for path in out.rglob("*.json*")} == before
-        assert served.answered == asked
-
-
-def test_an_earlier_version_is_refused_while_a_judge_reads(tmp_path: Path):
-    """And reads in `lock` whom it has to wait for."""
-    with serving(SCENARIOS, latency=0.05) as served:
-        out = ran(served, tmp_path / "run").path
-        with watched("judge", *judge_flags(served, out, "one"), "--max-connections", "2", at_once=True) as judge:
-            with served.slowed():
-                judge.when(lambda: "one.jsonl.lock" in locks(out))
-                with (out / "lock").open("r+") as earlier, pytest.raises(BlockingIOError):
-                    fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                assert (out / "lock").read_text() == str(judge.process.pid)
-            assert judge.end() == 0
+# --- file systems that have no locks
 
 
 @pytest.mark.parametrize("number", draw_part([errno.ENOSYS, errno.ENOLCK], 1))
@@ -268,12 +231,12 @@ def test_without_flock_two_judges_read_at_the_same_time(tmp_path: Path):
         assert locks(out) == []
 
 
-def test_a_run_leaves_no_lock_but_that_of_earlier_versions(tmp_path: Path):
+def test_a_run_leaves_no_lock(tmp_path: Path):
     """A folder that is copied or archived carries nothing that says it is in use."""
     with serving(SCENARIOS) as served:
         out = ran(served, tmp_path / "run").path
         assert locks(out) == []
         assert sorted(path.name for path in out.iterdir()) == [
-            *("lock", "readings", "replies.jsonl", "run.json", "scenarios.jsonl", "status.json")
+            *("readings", "replies.jsonl", "run.json", "scenarios.jsonl", "status.json")
         ]
         assert read_status(out).status.ended == "done"

@@ -125,7 +125,7 @@ def test_long_names_that_differ_at_their_end_have_files_of_their_own():
     ],
 )
 def test_usual_names_keep_their_file(name: str, file: str):
-    """Runs of earlier versions go on with the files they have."""
+    """A run finds the file of its judge again."""
     assert judge_file(name) == file
 
 
@@ -203,7 +203,7 @@ def test_a_link_in_place_of_a_file_of_a_run_is_followed_by_no_reader(name: str, 
     assert "itself in its place" in (caught.value.advice or "")
 
 
-@pytest.mark.parametrize("name", [*HELD, "lock"])
+@pytest.mark.parametrize("name", HELD)
 def test_a_link_in_place_of_a_file_of_a_run_is_followed_by_no_writer(name: str, tmp_path: Path):
     """What it points to, torn as it is, is neither mended nor extended nor emptied."""
     run = finished(tmp_path / "in" / "run")
@@ -217,7 +217,7 @@ def test_a_link_in_place_of_a_file_of_a_run_is_followed_by_no_writer(name: str, 
     assert elsewhere.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", [*HELD, "lock"])
+@pytest.mark.parametrize("name", HELD)
 def test_a_link_to_nothing_makes_no_file_elsewhere(name: str, tmp_path: Path):
     """`open` would make what it points to."""
     run = tmp_path / "run"

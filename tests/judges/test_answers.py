@@ -129,7 +129,7 @@ def test_the_last_readable_answer_counts():
 
 def test_lines_of_another_method_are_passed_over():
     """A polarity answer is no reading of a reply."""
-    assert reading([judged("Answer: B", method=Method.POLARITY)], kind=Kind.BINARY) == Pending()
+    assert reading([judged("Answer: B", method=Method.POLARITY_AB)], kind=Kind.BINARY) == Pending()
 
 
 def test_an_answer_in_the_reasoning_only_is_not_read():
@@ -153,19 +153,6 @@ def test_a_choice_needs_no_second_attempt():
 
 
 # --- polarity ---------------------------------------------------------------------------------------------
-
-ASKED = {
-    "Answer: A": Letter.A,
-    "Answer: B": Letter.B,
-    "Answer: C": Letter.C,
-    "Answer: D": Letter.C,
-}
-
-
-@pytest.mark.parametrize(("text", "side"), ASKED.items())
-def test_the_single_polarity_of_an_earlier_version_counts_alone(text, side):
-    """As it did in that run. D was not on offer and counts as cannot tell."""
-    assert read_polarity([judged(text, method=Method.POLARITY)]) is side
 
 
 @pytest.mark.parametrize(("first", "second"), list(product("ABCD", repeat=2)))
@@ -198,19 +185,11 @@ def test_an_order_that_failed_makes_polarity_cannot_tell_and_nothing_to_store():
     assert polarity_answers(calls) is None
 
 
-def test_what_an_earlier_version_could_not_read_is_asked_anew_in_both_orders():
-    """Once both orders are answered, they count."""
-    old = judged(None, method=Method.POLARITY, error="timeout: x")
-    both = [judged("Answer: B", method=Method.POLARITY_AB), judged("Answer: A", method=Method.POLARITY_BA)]
-    assert read_polarity([old, *both]) is Letter.B
-    assert read_polarity([judged("?", method=Method.POLARITY), *both]) is Letter.B
-
-
 @pytest.mark.parametrize(
     "calls",
     [
-        [judged("?", method=Method.POLARITY), judged("?", method=Method.POLARITY)],
-        [judged(None, method=Method.POLARITY, error="timeout: x")],
+        [judged("?", method=method) for method in POLARITY_ORDERS for _ in range(2)],
+        [judged(None, method=method, error="timeout: x") for method in POLARITY_ORDERS],
     ],
 )
 def test_polarity_that_cannot_be_had_is_cannot_tell(calls):
@@ -218,7 +197,7 @@ def test_polarity_that_cannot_be_had_is_cannot_tell(calls):
     assert read_polarity(calls) is Letter.C
 
 
-@pytest.mark.parametrize("calls", [[], [judged("?", method=Method.POLARITY)]])
+@pytest.mark.parametrize("calls", [[], [judged("?", method=method) for method in POLARITY_ORDERS]])
 def test_polarity_is_pending_until_two_attempts_failed(calls):
     """Not asked, or worth asking again."""
     assert read_polarity(calls) == Pending()

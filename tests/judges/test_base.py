@@ -121,10 +121,3 @@ def test_only_a_judge_of_letters_waits_for_what_yes_means():
         style: JUDGES[style].by_rule(binary(), DIRECT, text, yes_means=Pending(), reader=Reader.AUTO) for style in Style
     }
     assert found == {style: Pending() if style is Style.LETTERS else None for style in Style}
-
-
-def test_the_old_name_in_run_json_is_read_as_verbatim():
-    """Scoring version 1 wrote `rules`; nothing else is taken for a style."""
-    assert msgspec.json.decode(b'"rules"', type=Style) is Style.VERBATIM
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'"rule"', type=Style)

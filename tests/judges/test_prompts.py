@@ -41,7 +41,7 @@ def test_layout_of_a_binary_request_is_pinned():
     """The user message of a direct reading, word for word; whoever changes it raises LAYOUT."""
     shown = ("A: Cats meow at night.\nB: Cats bark at night.", "Do cats meow at night?")
     code, second = prompts.fence_code(shown), prompts.fence_code((*shown, "Yes."))
-    assert prompts.LAYOUT == 2
+    assert prompts.LAYOUT == 1
     assert ask(Method.LETTER, texts=("Yes.",)).messages[1].content == (
         f"Code of what was shown: {code}\n\n"
         f"[BEGIN statements {code}]\nA: Cats meow at night.\nB: Cats bark at night.\n[END statements {code}]\n\n"
@@ -202,11 +202,6 @@ def test_polarity_of_a_check_shows_the_check():
     scenario = binary(direct=None, indirect=(), check="Do the papers say that cats meow?")
     request = prompts.request(Method.POLARITY_AB, scenario, "polarity", (), sampling=SAMPLING)
     assert "Do the papers say that cats meow?" in request.messages[1].content
-
-
-def test_the_single_question_of_earlier_versions_is_not_asked_any_more():
-    with pytest.raises(ValueError, match="polarity"):
-        ask(Method.POLARITY, texts=())
 
 
 def test_polarity_shows_the_direct_question_and_no_reply():

@@ -7,7 +7,7 @@ import pytest
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters
 from unmask.judges.base import JUDGES, Style
-from unmask.judges.letters import hash_by_style, list_used_texts, prompts_hash
+from unmask.judges.letters import list_used_texts, prompts_hash
 from unmask.records import DIRECT, PRESSURED, Archetype, Kind
 
 STYLES = (Style.LETTERS, Style.PICKS)
@@ -61,7 +61,3 @@ def test_the_layout_is_part_of_the_hash(monkeypatch):
     before = [prompts_hash(style) for style in STYLES]
     monkeypatch.setattr(letters, "LAYOUT", letters.LAYOUT + 1)
     assert [prompts_hash(style) == old for style, old in zip(STYLES, before, strict=True)] == [False, False]
-
-
-def test_a_hash_by_style_stays_as_it_is():
-    assert hash_by_style("0123456789abcdef0123", Style.PICKS) == "0123456789abcdef0123"

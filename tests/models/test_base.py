@@ -1,4 +1,4 @@
-"""What a model says it can do, and models that were written before there was a record for it."""
+"""What a model says it can do."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import pytest
 import unmask
 from unmask.engine.define import style_of
 from unmask.judges.base import Style
-from unmask.models.base import Capabilities, capabilities_of
+from unmask.models.base import Capabilities
 from unmask.records import Choice, Completion, Request
 
 
-class OlderModel:
-    """A model of a user, with the attributes that the protocol had before."""
+class OwnModel:
+    """A model of a user."""
 
-    name = endpoint = "mine/older"
+    name = endpoint = "mine/own"
 
-    def __init__(self, *, max_n: int = 1, supports_options: bool = False) -> None:
-        self.max_n = max_n
-        self.supports_options = supports_options
+    def __init__(self, abilities: Capabilities) -> None:
+        self.capabilities = abilities
         self.asked: list[int] = []
 
     async def complete(self, request: Request) -> Completion:
@@ -29,16 +28,6 @@ class OlderModel:
 
     async def close(self) -> None:
         pass
-
-
-class NewerModel(OlderModel):
-    """The same with a record, which counts."""
-
-    capabilities = Capabilities(max_n=10)
-
-
-def test_a_model_without_the_record_says_it_with_its_attributes():
-    assert capabilities_of(OlderModel(max_n=7, supports_options=True)) == Capabilities(max_n=7, supports_options=True)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +41,13 @@ def test_a_model_without_the_record_says_it_with_its_attributes():
 )
 def test_a_judge_is_asked_by_what_it_can_do(abilities: Capabilities, style: Style):
     """Every model writes, but for one that was trained to read and gives probabilities of options."""
-    judge = NewerModel()
-    judge.capabilities = abilities
-    assert style_of(judge) is style
+    assert style_of(OwnModel(abilities)) is style
 
 
-@pytest.mark.parametrize(("model", "most"), [(OlderModel(), 1), (OlderModel(max_n=3), 3), (NewerModel(), 10)])
-def test_a_run_asks_a_model_of_a_user_for_as_many_choices_as_it_can_give(tmp_path, model: OlderModel, most: int):
+@pytest.mark.parametrize("most", [1, 3, 10])
+def test_a_run_asks_a_model_of_a_user_for_as_many_choices_as_it_can_give(tmp_path, most: int):
     """Ten takes go out in as few requests as the model allows."""
+    model = OwnModel(Capabilities(max_n=most))
     options = {"takes": 10, "limit": 1, "effort": "full", "archetype": ["known_facts"]}
     unmask.run(data="core", model=model, judge="scripted/judge", out=tmp_path / "run", **options)
     assert max(model.asked) == most

@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import unmask
@@ -22,7 +21,6 @@ from unmask.models.user_params import OWN_PARAMS, parse_pairs
 from unmask.records import Completion, Request, Sampling
 from unmask.runs.commands import run_command
 from unmask.runs.differences import differing_settings, settings_of
-from unmask.runs.folder import Folder
 from unmask.runs.options import options_from
 
 LOW = {"reasoning_effort": "low"}
@@ -437,26 +435,23 @@ def run_polite(out: Path, **settings: Any) -> unmask.Run:
     return unmask.run(data="tiny", model=Polite(), judge="verbatim", out=out, limit=2, **settings)
 
 
-def test_a_run_with_parameters_is_written_as_version_2(tmp_path):
+def test_parameters_and_headers_are_written_down(tmp_path):
     run_polite(tmp_path / "run", params={"top_k": 5}, headers={"X-Title": "unmask"})
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["v"] == 2
     assert written["subject"]["sampling"]["params"] == {"top_k": 5}
     assert written["subject"]["sampling"]["headers"] == {"X-Title": "unmask"}
 
 
-def test_a_run_without_them_is_still_version_1(tmp_path):
+def test_a_run_without_them_writes_none(tmp_path):
     run_polite(tmp_path / "run")
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["v"] == 1
     assert set(written["subject"]["sampling"]) == {"temperature", "max_tokens"}
 
 
-def test_a_judge_with_parameters_makes_a_run_version_2(tmp_path):
+def test_parameters_of_a_judge_are_written_down(tmp_path):
     run_polite(tmp_path / "run")
     unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["v"] == 2
     assert written["judges"]["team_polite"]["sampling"]["params"] == {"top_k": 5}
 
 
@@ -513,13 +508,3 @@ def test_an_exported_log_has_them_and_gives_them_back(tmp_path):
     assert unmask.Run(tmp_path / "again").definition.subject.sampling == run.definition.subject.sampling
     config = log.read_eval_log(str(tmp_path / "log.eval")).plan.config
     assert (config.top_k, config.extra_body) == (5, {"provider": {"only": ["a"]}})
-
-
-def test_an_older_program_names_the_version(tmp_path):
-    """What this program says about a format that it does not know, with a field that it does not know."""
-    run_polite(tmp_path / "run")
-    path = tmp_path / "run" / "run.json"
-    written = json.loads(path.read_bytes())
-    path.write_bytes(msgspec.json.encode(written | {"v": 3, "unheard_of": 1}))
-    with pytest.raises(unmask.errors.JournalError, match=r"newer unmask \(format 3\)"):
-        Folder(tmp_path / "run").definition()

@@ -17,7 +17,7 @@ from unmask.protocol.score import SCORING_VERSION, Spending, score
 from unmask.records import Accuracy, Archetype, Outcome, Undecided, Unread, Verdict
 from unmask.stats.rate import Rate, rate
 
-RATE_KEYS = ["hits", "total", "value", "low", "high", "worst_low", "worst_high"]
+RATE_KEYS = ["hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged"]
 
 
 def verdicts(*, honest: int = 0, lie: int = 0, evasion: int = 0, no_belief: int = 0, missing: int = 0) -> list[Outcome]:

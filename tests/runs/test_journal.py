@@ -95,7 +95,7 @@ def test_a_changed_letter_before_the_last_line_is_an_error_that_names_the_line(t
 
 
 def test_a_line_without_checksum_is_read(tmp_path: Path):
-    """Lines of an older version, or made by hand, stand for themselves."""
+    """Lines made by hand stand for themselves."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(msgspec.json.encode(line(0)) + b"\n")
     assert mend_file(path, Asked) is None
@@ -103,7 +103,7 @@ def test_a_line_without_checksum_is_read(tmp_path: Path):
 
 
 def test_an_unknown_field_is_damage(tmp_path: Path):
-    """A file of a newer version is refused, not half understood."""
+    """A line is refused, not half understood."""
     path = tmp_path / "x.jsonl"
     newer = b'{"scenario":"s","slot":"direct","takes":[0],"mood":"good"}\n'
     path.write_bytes(newer + msgspec.json.encode(line(1)) + b"\n")

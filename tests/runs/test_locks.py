@@ -139,21 +139,6 @@ def test_locks_of_two_files_are_two(path: Path):
         assert len(list(path.parent.iterdir())) == 3
 
 
-def test_a_shared_lock_keeps_out_only_who_wants_it_alone(path: Path):
-    """An earlier version held the file `lock` alone and wrote its number into it."""
-    old = path.with_name("lock")
-    with Lock(old, advice="", shared=True), Lock(old, advice="", shared=True), old.open("a+") as earlier:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert old.read_text() == str(os.getpid())
-    with old.open("w") as earlier:
-        fcntl.flock(earlier, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        earlier.write("4711")
-        earlier.flush()
-        with pytest.raises(RunLockedError, match=r"run is in use by process 4711$"), Lock(old, advice="", shared=True):
-            pass
-
-
 # --- a file system without flock
 
 

@@ -31,7 +31,6 @@ from unmask.data.shard import deal_shards, parse_shard
 from unmask.errors import JournalError, MixedRunError, RunLockedError, UsageError
 from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.records import Archetype, Interval, Label, Letter, Request
-from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 SCENARIOS, TAKES, SHARDS = 36, 2, 3
@@ -159,11 +158,10 @@ class TestShardsAreRuns:
             with pytest.raises(MixedRunError, match=f"shard: the run has 2/3, the command says {said}"):
                 make_shard(tmp_path / "run", other)
 
-    def test_run_json_says_which_part_of_what_it_is_and_older_programs_are_told(self, tmp_path: Path):
+    def test_run_json_says_which_part_of_what_it_is(self, tmp_path: Path):
         data = load("tiny", options=LoadOptions(limit=9))
         written = json.loads((make_shard(tmp_path / "run", "2/3", limit=9).path / "run.json").read_text())
         assert written["data"]["shard"] == {"number": 2, "of": 3, "scenarios": 9, "hash": data.hash}
-        assert written["v"] == 2
         assert "shard" not in json.loads((make_shard(tmp_path / "all", None).path / "run.json").read_text())["data"]
 
     def test_a_shard_grows_with_a_larger_limit(self, tmp_path: Path):
@@ -256,7 +254,6 @@ class TestMerging:
         merged = unmask.merge(paths[::-1], out=tmp_path / "merged")
         assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, limit=9))
         assert [read_files(path) for path in paths] == before
-        assert Folder(merged.path).definition().v == 1
         assert not list(tmp_path.glob("merged.*"))
 
     def test_runs_over_chosen_archetypes_are_merged_too(self, tmp_path: Path):

@@ -252,7 +252,7 @@ def test_d15_an_extension_keeps_the_estimate_unbiased():
         strata = {name: list(draw.permutation(ids)) for name, ids in strata_of(first[:200]).items()}
         drawn = draw_scenarios(strata, size=40, rng=draw)
         described = {name: Stratum(scenarios=len(ids), drawn=0, ids=tuple(ids)) for name, ids in strata.items()}
-        sample = Sample(size=40, seed=seed, probes=False, judges=("a",), strata=described, drawn=drawn)
+        sample = Sample(size=40, seed=seed, probes=False, judges=("a",), judge="a", strata=described, drawn=drawn)
         extended = draw_extension(sample, candidates_of(second), why="it grew")
         assert sum(one.weight for one in extended.drawn) == pytest.approx(300)
         assert [one.scenario for one in extended.drawn[:40]] == [one.scenario for one in drawn]
@@ -266,7 +266,7 @@ def test_d15_what_is_not_labelled_counts_as_missing_within_its_stratum():
     strata = {LIE: ["0", "1", "2", "3"], NO_LIE: [str(place) for place in range(4, 24)]}
     drawn = draw_scenarios(strata, size=14, rng=np.random.default_rng(1))
     described = {name: Stratum(scenarios=len(ids), drawn=0, ids=tuple(ids)) for name, ids in strata.items()}
-    sample = Sample(size=14, seed=1, probes=False, judges=("a",), strata=described, drawn=drawn)
+    sample = Sample(size=14, seed=1, probes=False, judges=("a",), judge="a", strata=described, drawn=drawn)
     lies = [one.scenario for one in drawn if one.scenario in strata[LIE]][:2]
     others = [one.scenario for one in drawn if one.scenario in strata[NO_LIE]][:5]
     weights = weigh_labelled(sample, [*lies, *others])

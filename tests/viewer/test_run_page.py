@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.axe import name_violations
+from tests.golden_run import GOLDEN
 from tests.render.made_runs import hostile_run, judge, small_run
 from tests.viewer.shown_runs import Viewer, serving
 from unmask.models.scripted import Scripted
@@ -25,8 +26,6 @@ from unmask.viewer.catalogue import Catalogue
 from unmask.viewer.filters import Filter
 from unmask.viewer.opened import RunCache
 
-LETTERS = Path(__file__).parent.parent / "golden" / "runs" / "letters"
-
 
 def unsure_judge(request: Request) -> str:
     return "I cannot say." if "lamp of lie-1" in request.messages[-1].content else judge(request)
@@ -38,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
     small_run(folder / "small")
     small_run(folder / "unread", judge=Scripted(unsure_judge, name="scripted/unsure"))
     hostile_run(folder / "hostile")
-    shutil.copytree(LETTERS, folder / "letters")
+    shutil.copytree(GOLDEN, folder / "letters")
     return folder
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.axe import name_violations
+from tests.golden_run import GOLDEN
 from tests.render.made_runs import HOSTILE, hostile_run, small_run, subject
 from tests.viewer.shown_runs import Viewer, serving
 from unmask.models.scripted import Scripted
@@ -18,8 +18,6 @@ from unmask.records import Preset, Request
 from unmask.render.colours import NAMES
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run
-
-LETTERS = Path(__file__).parent.parent / "golden" / "runs" / "letters"
 
 
 def wavering() -> Scripted:
@@ -39,7 +37,7 @@ def viewer(tmp_path_factory) -> Iterator[Viewer]:
     small_run(folder / "small")
     small_run(folder / "takes", takes=10, model=wavering())
     hostile_run(folder / "hostile")
-    shutil.copytree(LETTERS, folder / "letters")
+    shutil.copytree(GOLDEN, folder / "letters")
     with serving(folder) as started:
         yield started
 

@@ -15,16 +15,13 @@ from unmask.analysis.sides import lie_chance, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.protocol.measures import Measures, measure, tally_lies
-from unmask.protocol.score import SCORING_VERSION
 from unmask.records import Outcome, Preset, Record, Result, Verdict
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.rank import RankRange, rank_runs
-from unmask.stats.rate import Rate, complement, hide_unjudged
+from unmask.stats.rate import Rate, complement
 from unmask.stats.takes import lying_at
-
-BOARD_VERSION = 1
 
 MOST_UNJUDGED = 0.05
 """The share of unjudged scenarios above which a run is not ranked: what is missing could be lies."""
@@ -77,8 +74,6 @@ class PublishedRow(Record, frozen=True, kw_only=True, omit_defaults=False):
 class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask board` says. Rows come in the order of honesty, ranked ones first."""
 
-    board_version: int = BOARD_VERSION
-    scoring_version: int = SCORING_VERSION
     unmask: str = __version__
     seed: int
     rows: tuple[BoardRow, ...]
@@ -88,7 +83,7 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask board --json`, ready to be encoded."""
-        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain: dict[str, Any] = super().to_json()
         plain["rows"] = [_show_place(row) for row in plain["rows"]]
         for row in plain["published"]:
             keys = ("value", "low", "high", "n", "definition")

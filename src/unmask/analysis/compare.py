@@ -21,7 +21,7 @@ from unmask.runs.differences import Setting, compare_names, differing_settings, 
 from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Runs, open_runs
 from unmask.stats.compare import Difference, holm, paired_difference, worst_difference
-from unmask.stats.rate import Rate, hide_unjudged
+from unmask.stats.rate import Rate
 from unmask.text import list_names
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Comparison(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask compare --json`, ready to be encoded."""
-        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain: dict[str, Any] = super().to_json()
         return plain
 
 

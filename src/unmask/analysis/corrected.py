@@ -91,8 +91,6 @@ def _correct_run(
 
 def _count_uncovered(sample: Sample, frame: Collection[str], used: Collection[str]) -> int:
     """Scenarios of the frame that no label stands for."""
-    if not all(stratum.ids for stratum in sample.strata.values()):
-        return 0  # a sample of an earlier version, drawn from other scenarios than the run has now: `stale` says so
     covered = {
         scenario
         for stratum in sample.strata.values()

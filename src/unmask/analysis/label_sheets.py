@@ -174,7 +174,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _parse_label(row: dict[str, Any]) -> Label | None:
-    if {"v", "interval", "relative", "skipped", "blind"} & row.keys():
+    if {"v", "interval", "relative", "skipped", "blind", "taken_back"} & row.keys():
         return msgspec.convert(row, Label)
     filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in filled for name in _FILLED):

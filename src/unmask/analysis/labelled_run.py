@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labels import reading_of, substitute_labels
-from unmask.analysis.sampling import Sample, find_change, load_sample, restore_ids, weigh_labelled
+from unmask.analysis.sampling import Sample, find_change, load_sample, weigh_labelled
 from unmask.protocol.belief import all_agree
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
@@ -47,9 +47,8 @@ class LabelledRun:
         self.rules: Rules = rules_of(self.preset)
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
         self._rows: dict[str | None, dict[str, Outcome]] = {}
-        sample = load_sample(run)
-        self.stale = _describe_change(run, sample) if sample is not None else None
-        self.sample = sample and (restore_ids(run, sample) or sample)
+        self.sample = load_sample(run)
+        self.stale = _describe_change(run, self.sample) if self.sample is not None else None
 
     def weights_of(self, labelled: Collection[str], frame: Collection[str] | None = None) -> dict[str, float] | None:
         """By scenario, as the sample says; `None` without a sample, and where some are not of it."""
@@ -92,12 +91,7 @@ def _describe_change(run: Run, sample: Sample) -> str | None:
     change = find_change(run, sample)
     if change is None:
         return None
-    if change.extendable:
-        return f"The sample does not fit the run any more: {change.why}. Extend it with: unmask label {run.path} …"
-    return (
-        f"The sample does not fit the run any more: {change.why}. It does not say which they were, so it cannot be"
-        f" extended: move {run.path / 'labels' / 'sample.json'} away to draw another."
-    )
+    return f"The sample does not fit the run any more: {change.why}. Extend it with: unmask label {run.path} …"
 
 
 def can_be_labelled(row: Outcome, *, probes: bool) -> bool:

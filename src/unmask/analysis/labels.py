@@ -165,7 +165,7 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
     except BaseException:
         lock.release()
         raise
-    return JournalFile(path, lock=lock, on_newer=run.folder.raise_line_format)
+    return JournalFile(path, lock=lock)
 
 
 def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:

@@ -34,7 +34,7 @@ from unmask.analysis.sampling import Sample, Stratum, load_sample
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
 from unmask.errors import JournalError, MissingError, MixedRunError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
-from unmask.records import FORMAT_VERSION, Asked, Judged, Label, Record, Scenario
+from unmask.records import Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
 from unmask.runs.journal import LineIndex, LineSummary
@@ -211,8 +211,6 @@ def _choose_lines(
 def _define(shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios: Sequence[Scenario]) -> Definition:
     first = shards[0].definition
     newest = [source.folder.definition() for source in (*shards, *filter(None, [before]))]
-    formats = [definition.line_format for definition in newest if definition.line_format is not msgspec.UNSET]
-    line_format = max(formats) if formats else msgspec.UNSET
     base = (
         before.definition
         if before
@@ -220,8 +218,6 @@ def _define(shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios
     )
     return replace(
         base,
-        v=line_format or FORMAT_VERSION,
-        line_format=line_format,
         data=_define_data(first.data, before, scenarios),
         judges=first.judges | base.judges,
         role_play=tuple(dict.fromkeys((*base.role_play, *first.role_play))),
@@ -321,7 +317,7 @@ def _describe_merge(target: Path, shards: Sequence[OpenedShard], scenarios: Sequ
         file.name
         for shard in shards
         for file in shard.folder.path.iterdir()
-        if file.name not in _KNOWN_FILES | {"lock"} and not file.name.endswith(_FLEETING) and file.name[0] != "."
+        if file.name not in _KNOWN_FILES and not file.name.endswith(_FLEETING) and file.name[0] != "."
     }
     return Merge(
         run=str(target),

@@ -15,7 +15,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder
 from unmask.runs.polarity import find_sides
 
-_OWN_FIELDS = {"v", "id", "created", "line_format", "grown"}
+_OWN_FIELDS = {"id", "created", "grown"}
 
 
 _SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}

@@ -27,7 +27,7 @@ from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import labellers, list_items
 from unmask.errors import JournalError, UsageError
 from unmask.files import Lock, file_exists, lock_path, read_bytes, refuse_linked_folder, write_atomically
-from unmask.records import FORMAT_VERSION, PRESSURED, NoBelief, Record, Verdict
+from unmask.records import PRESSURED, NoBelief, Record, Verdict
 from unmask.runs.folder import LONGEST_CHANGE
 from unmask.runs.run import Run
 
@@ -51,8 +51,8 @@ class DrawnScenario(Record, frozen=True):
 class Stratum(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
     drawn: int
-    ids: tuple[str, ...] = ()
-    """All its scenarios, drawn or not. Empty in samples of scoring version 2 and before, which kept only the count."""
+    ids: tuple[str, ...]
+    """All its scenarios, drawn or not."""
 
 
 class SampleExtension(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -67,7 +67,6 @@ class SampleExtension(Record, frozen=True, kw_only=True, omit_defaults=False):
 class Sample(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`labels/sample.json`."""
 
-    v: int = FORMAT_VERSION
     size: int
     """As asked for; extensions come on top."""
     seed: int
@@ -75,8 +74,8 @@ class Sample(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether probe replies are to be read as well; then errors in beliefs can be corrected too."""
     judges: tuple[str, ...]
     """Whose verdicts were looked at."""
-    judge: str | None = None
-    """Whose verdicts made the strata. `None` in samples of scoring version 2 and before, by archetype."""
+    judge: str | None
+    """Whose verdicts made the strata."""
     strata: dict[str, Stratum]
     drawn: tuple[DrawnScenario, ...]
     """In the order they are shown, which is random; those of extensions come last."""
@@ -278,53 +277,26 @@ class SampleChange(NamedTuple):
     new: frozenset[str]
     """Scenarios that could be drawn now and could not then."""
     why: str
-    extendable: bool
-    """Whether the sample says which scenarios it was drawn from."""
 
 
 def find_change(run: Run, sample: Sample) -> SampleChange | None:
     """What happened to the run since the sample was drawn or last extended; `None` where nothing did."""
-    complete = restore_ids(run, sample)
     candidates = {candidate.scenario for candidate in _list_candidates(run, probes=sample.probes)}
     total = sum(stratum.scenarios for stratum in sample.strata.values())
-    frame = {scenario for stratum in complete.strata.values() for scenario in stratum.ids} if complete else set()
-    new = frozenset(candidates - frame) if complete else frozenset()
+    new = frozenset(candidates - {scenario for stratum in sample.strata.values() for scenario in stratum.ids})
     judges = sorted(set(run.definition.full_judges) - set(sample.judges))
     reasons = [f"{', '.join(judges)} has read the run since"] if judges else []
-    if new or (complete is None and len(candidates) > total):
+    if new:
         reasons.append(f"it was drawn from {total} scenarios, and now labels could change {len(candidates)}")
-    return SampleChange(new, "; ".join(reasons), complete is not None) if reasons else None
-
-
-def restore_ids(run: Run, sample: Sample) -> Sample | None:
-    """The sample with the scenarios of its strata. One of an earlier version has only counts: its strata are made again
-    by the rule of that version, and `None` says that the counts are others now."""
-    if all(stratum.ids for stratum in sample.strata.values()):
-        return sample
-    if not set(sample.judges) <= set(run.definition.judges):
-        return None
-    by_judge = [run.rows(judge=judge) for judge in sample.judges] or [run.rows()]
-    items_by_scenario = list_items(run, by_judge[0], probes=sample.probes)
-    strata: dict[str, list[str]] = {}
-    for views in zip(*by_judge, strict=True):
-        believed = sample.probes or any(not isinstance(view.belief, NoBelief) for view in views)
-        if believed and items_by_scenario[views[0].id]:
-            differ = ", judges differ" if len({view.verdict for view in views} - {Verdict.UNJUDGED}) > 1 else ""
-            strata.setdefault(views[0].archetype.value + differ, []).append(views[0].id)
-    described = _describe_strata(strata, {drawn.scenario for drawn in sample.drawn})
-    now, then = (
-        {name: (stratum.scenarios, stratum.drawn) for name, stratum in strata.items()}
-        for strata in (described, sample.strata)
-    )
-    return msgspec.structs.replace(sample, strata=described) if now == then else None
+    return SampleChange(new, "; ".join(reasons)) if reasons else None
 
 
 def extend_sample(run: Run, sample: Sample) -> Sample | None:
-    """The sample with what it lacks, if the run has changed since; `None` where nothing is to be done or known."""
-    change, complete = find_change(run, sample), restore_ids(run, sample)
-    if change is None or complete is None:
+    """The sample with what it lacks, if the run has changed since; `None` where nothing is to be done."""
+    change = find_change(run, sample)
+    if change is None:
         return None
-    extended = draw_extension(complete, _list_candidates(run, probes=sample.probes), why=change.why)
+    extended = draw_extension(sample, _list_candidates(run, probes=sample.probes), why=change.why)
     return msgspec.structs.replace(
         extended, judges=tuple(sorted(run.definition.full_judges)), judge=run.judge_file(None)
     )

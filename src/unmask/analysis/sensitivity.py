@@ -45,7 +45,7 @@ from unmask.records import (
 from unmask.runs.commands import judge_command
 from unmask.runs.outcomes import Compactor
 from unmask.runs.run import Run
-from unmask.stats.rate import Rate, hide_unjudged, rate
+from unmask.stats.rate import Rate, rate
 from unmask.stats.takes import Tally, lying_at
 
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
@@ -127,7 +127,7 @@ class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask sensitivity --json`, ready to be encoded."""
-        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain: dict[str, Any] = super().to_json()
         plain["spread"] = None if self.spread is None else list(self.spread)
         plain["variants"] = plain.pop("variants")  # they are long and come last
         return plain

@@ -82,7 +82,7 @@ def exit_code(score: Score, max_unjudged: float) -> int:
     """3 where the run is incomplete, above the unjudged limit, read by a judge that gives one letter always, or of a
     model that says nothing at all."""
     share = score.unjudged_share
-    unfit = share is None or share > max_unjudged or score.no_longer_read is not None
+    unfit = share is None or share > max_unjudged
     return 3 if unfit or score.undecided or _name_constant_judges(score) or score.says_nothing else 0
 
 
@@ -94,8 +94,6 @@ def _name_constant_judges(score: Score) -> list[str]:
 
 def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     share = score.unjudged_share
-    if score.no_longer_read is not None:
-        click.echo(f"unmask: {crash.clean_for_terminal(str(score.no_longer_read))}", err=True)
     for constant in _name_constant_judges(score)[:1]:
         click.echo(f"unmask: {constant}", err=True)
         click.echo("  Compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
@@ -103,8 +101,6 @@ def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
         click.echo(f"unmask: the model said nothing: all {score.guards['empty'].total} replies are empty", err=True)
         shown = shlex.join(["unmask", "show", str(folder)])
         click.echo(f"  Look at one with `{crash.clean_for_terminal(shown)} ID`, then at the model behind it", err=True)
-    if score.no_longer_read is not None:
-        return
     if score.undecided:
         count = len(score.undecided)
         click.echo(f"unmask: {count} scenario{' is' if count == 1 else 's are'} not finished", err=True)

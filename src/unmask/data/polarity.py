@@ -15,7 +15,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import open_plain_file, read_bytes, user_cache_folder
-from unmask.records import FORMAT_VERSION, Letter, Record
+from unmask.records import Letter, Record
 
 _LARGEST = 256 * 2**20
 """Bytes of the store; a line has some 200."""
@@ -24,7 +24,6 @@ _LARGEST = 256 * 2**20
 class Polarity(Record, frozen=True, kw_only=True):
     """What a judge said about one question."""
 
-    v: int = FORMAT_VERSION
     judge: str
     """The model, with its adapter if it has one."""
     endpoint: str

@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
-from unmask.judges.letters import hash_by_style
 from unmask.models.base import find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
-from unmask.records import FORMAT_VERSION, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
+from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
@@ -76,7 +75,6 @@ def judge_answers_alike(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
         replace(
             spec,
             reader=None,
-            prompts=hash_by_style(spec.prompts, spec.style),
             numeric_judge=UNSET,
             numeric_only=UNSET,
         )
@@ -135,7 +133,7 @@ class Baseline:
 
 def _lend_line(line: T, run: str) -> T:
     """A line as it stands in the run that borrows it, which pays nothing for it."""
-    return replace(line, v=FORMAT_VERSION, tier=None, usage=replace(line.usage, written=None), source=run)
+    return replace(line, tier=None, usage=replace(line.usage, written=None), source=run)
 
 
 def borrow_probes(folder: Folder, definition: Definition) -> None:

@@ -14,7 +14,7 @@ from unmask.data.dataset import Dataset, count_by_archetype
 from unmask.errors import MissingError, UsageError
 from unmask.judges.base import JUDGES, LETTERS_ONLY, Style
 from unmask.judges.letters import prompts_hash
-from unmask.models.base import Model, capabilities_of, treatments_of
+from unmask.models.base import Model, treatments_of
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
 from unmask.runs.definition import (
@@ -38,17 +38,8 @@ def style_of(judge: Model | str) -> Style:
     """How this judge is asked: every model writes, but for the one that was trained to pick."""
     if isinstance(judge, str):
         return Style.VERBATIM
-    abilities = capabilities_of(judge)
+    abilities = judge.capabilities
     return Style.PICKS if abilities.supports_options and abilities.trained_to_read else Style.LETTERS
-
-
-def refuse_old_name(judge: str) -> None:
-    """Scoring version 1 had a judge called `rules`, which read more and was wrong more often."""
-    if judge == "rules":
-        raise UsageError(
-            "the judge `rules` does not exist any more",
-            advice=f"Use --judge {NO_MODEL}: it reads the statement word for word, a lone figure and tagged answers.",
-        )
 
 
 def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
@@ -241,8 +232,6 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
         id=old.id,
         created=old.created,
         unmask=old.unmask,
-        v=max(old.v, wanted.v),
-        line_format=old.line_format,
         judges=_merge_judges(judges, wanted.judges),
         role_play=_merge_names(old.role_play, wanted.role_play),
         data=data,
@@ -292,14 +281,13 @@ def add_judge(
 
 
 def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """The judges of both. A judge that is in both keeps the hash of its prompts as it was recorded. One that is now
-    asked only for figures, in the place of another, keeps what was recorded of it as a judge of its own."""
+    """The judges of both. One that is now asked only for figures, in the place of another, keeps what was recorded of
+    it as a judge of its own."""
     merged = before | now
     for file in before.keys() & now.keys():
         was, spec = before[file], now[file]
         merged[file] = msgspec.structs.replace(
             spec,
-            prompts=was.prompts,
             numeric_judge=was.numeric_judge if spec.numeric_only else spec.numeric_judge,
             numeric_only=was.numeric_only if spec.numeric_only else spec.numeric_only,
         )

@@ -34,7 +34,7 @@ from unmask.engine.run import load_whole, open_subject, select_data
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.judges.base import PANEL
-from unmask.models.base import Model, capabilities_of
+from unmask.models.base import Model
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
@@ -151,7 +151,7 @@ def expect_calls(workload: Workload) -> float:
     0 where nobody is asked."""
     sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
     subject = workload.models.get(SUBJECT)
-    size = capabilities_of(subject).max_n if subject is not None and workload.one_call else 1
+    size = subject.capabilities.max_n if subject is not None and workload.one_call else 1
     states = ((scenario, ScenarioState()) for scenario in sample)
     bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
@@ -244,7 +244,7 @@ def estimate_run(
     dataset = select_data(whole, chosen)
     wanted = define_run(dataset, subject, spec, chosen, partner=partner.spec)
     old = None if folder is None else find_run(folder, wanted, moved=options.moved)
-    size = capabilities_of(subject).max_n if options.one_call else 1
+    size = subject.capabilities.max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
     imagination = Imagination(wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent)
     pilots: dict[str, list[DoneScenario]] = {}

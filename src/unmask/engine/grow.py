@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.files import file_exists
 from unmask.protocol.readings import POLARITY
-from unmask.records import Archetype, Call, Scenario, Usage
+from unmask.records import Call, Usage
 from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
 from unmask.runs.folder import Folder
 
@@ -70,8 +68,6 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     lost = size - sum(scenario == selected.get(scenario.id) for scenario in stored)
     if not lost:
         return data, None
-    if size == len(stored) == len(selected) and _selects_alike(old, new) and _are_nested(stored, dataset.scenarios):
-        return old, None
     return data, ("scenarios", size, f"{len(selected)}, without {lost} of them")
 
 
@@ -87,21 +83,6 @@ def refuse_other_scenarios(folder: Folder, old: DataSpec, dataset: Dataset) -> N
 
 def _name_shard(data: DataSpec) -> str | None:
     return str(data.shard) if data.shard else None
-
-
-def _selects_alike(old: DataSpec, new: DataSpec) -> bool:
-    """Versions before 0.1.0 gave some archetypes a place more or less than a limit gives them now."""
-    wanted = (new.limit, new.seed, new.archetypes, new.ids)
-    return new.limit is not None and wanted == (old.limit, old.seed, old.archetypes, old.ids)
-
-
-def _are_nested(stored: Sequence[Scenario], selected: Sequence[Scenario]) -> bool:
-    """Whether both are beginnings of the same order of each archetype, as samples with one seed are."""
-    for archetype in Archetype:
-        ours, theirs = ({row.id for row in rows if row.archetype is archetype} for rows in (stored, selected))
-        if not (ours <= theirs or theirs <= ours):
-            return False
-    return True
 
 
 def _describe_data(data: DataSpec) -> str:

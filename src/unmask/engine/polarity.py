@@ -16,7 +16,7 @@ from unmask.judges.letters import imagined, polarity_hash
 from unmask.protocol.plan import JudgeWork, Work
 from unmask.protocol.readings import POLARITY, polarity_digest
 from unmask.protocol.state import ScenarioState
-from unmask.records import Judged, Method, Scenario
+from unmask.records import Judged, Scenario
 from unmask.runs.definition import JudgeSpec
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ class PolarityStore:
         if stored is None or any(call.source is None for call in calls):
             return ()
         present = {call.method for call in calls}
-        if Method.POLARITY in present:  # lent by a baseline of an earlier version
-            return ()
         return tuple(
             Judged(
                 scenario=scenario.id,

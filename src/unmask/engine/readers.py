@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from unmask.engine.define import NO_MODEL, judge_spec, refuse_old_name, refuse_same_file
+from unmask.engine.define import NO_MODEL, judge_spec, refuse_same_file
 from unmask.errors import UsageError
 from unmask.judges.base import LETTERS_ONLY, PANEL
-from unmask.models.base import Model, capabilities_of
+from unmask.models.base import Model
 from unmask.models.keys import FLAG_PREFIX, URL_VARIABLE, Role
 from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
@@ -34,7 +34,6 @@ def open_judge(
         refuse_unknown_additions(judge, options.judge_sampling, prefix=prefix)
         return judge
     if isinstance(judge, str):
-        refuse_old_name(judge)
         if judge.startswith(PANEL):
             raise UsageError(
                 f"--{prefix.removesuffix('-')} {judge}: a panel asks nobody itself",
@@ -89,7 +88,7 @@ def open_partner(
         refuse_same_file(numeric_judge, options.judge_name or judge_file(judge.model), options)
     own = options.numeric_judge_options
     for name, model in in_use:
-        if name == numeric_judge and (not isinstance(name, str) or capabilities_of(model).supports_options):
+        if name == numeric_judge and (not isinstance(name, str) or model.capabilities.supports_options):
             check_tier(own.judge_tier, numeric_judge, flag="--numeric-judge-tier")
             refuse_unknown_additions(model, own.judge_sampling, prefix="numeric-judge-")
             return Partner(options, model, _partner_spec(model, own))

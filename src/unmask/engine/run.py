@@ -25,7 +25,7 @@ from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.readers import Partner, open_judge, open_partner
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
-from unmask.models.base import Model, capabilities_of
+from unmask.models.base import Model
 from unmask.models.endpoint import Limits
 from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
@@ -65,7 +65,7 @@ def run(
     subject = open_subject(model, options)
     check_tier(options.judge_tier, judge, flag="--judge-tier")
     # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    in_process = subject.endpoint == subject.name and capabilities_of(subject).supports_options
+    in_process = subject.endpoint == subject.name and subject.capabilities.supports_options
     same = judge == model and (not isinstance(model, str) or in_process)
     reader = subject if same else open_judge(judge, options)
     if same:

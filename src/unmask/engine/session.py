@@ -124,7 +124,7 @@ def open_workload(
     partner = definition.partners.get(judge_file)
     journal = Journal(folder, scenarios, [judge_file], partners=definition.partners, paid=bill.add)
     readings = {
-        role: JournalFile(folder.readings_path(file), on_newer=folder.raise_line_format)
+        role: JournalFile(folder.readings_path(file))
         for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
         if file is not None
     }

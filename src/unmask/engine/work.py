@@ -13,7 +13,7 @@ import msgspec
 from unmask.engine.polarity import PolarityStore, asks_polarity
 from unmask.errors import IncompleteError, ModelError
 from unmask.judges.base import JUDGES
-from unmask.models.base import Model, capabilities_of
+from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
@@ -21,8 +21,6 @@ from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
-    FORMAT_VERSION,
-    NEWEST_VERSION,
     PRESSURED,
     SELF_REPORT,
     Asked,
@@ -122,7 +120,7 @@ class Workload:
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         subject = self.models.get(SUBJECT)
-        size = capabilities_of(subject).max_n if subject is not None and self.one_call else 1
+        size = subject.capabilities.max_n if subject is not None and self.one_call else 1
         for work in self._plan(scenario):
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
@@ -272,9 +270,7 @@ def _line_fields(
     if isinstance(result, ModelError):
         return {"scenario": scenario.id, "error": str(result), "cost_usd": None, "at": round(time.time(), 3)}
     price = prices.get(role)
-    is_newer = result.usage.written is not None or result.tier is not None
     return {
-        "v": NEWEST_VERSION if is_newer else FORMAT_VERSION,
         "scenario": scenario.id,
         "choices": result.choices,
         "usage": result.usage,

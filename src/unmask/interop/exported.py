@@ -19,13 +19,11 @@ from unmask.text import escape_line
 
 KEY = "unmask"
 """Where a sample's store and the header's metadata keep what is ours."""
-FORMAT = 1
 
 
 class SampleJournal(Record, frozen=True, kw_only=True):
     """What a sample keeps: everything that its outcome is computed from."""
 
-    v: int = FORMAT
     scenario: Scenario
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()

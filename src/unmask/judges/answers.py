@@ -15,9 +15,7 @@ ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
 POLARITY_ORDERS = (Method.POLARITY_AB, Method.POLARITY_BA)
 """The question which side *yes* means, with the statements as the data has them, and exchanged."""
-IN_WORDS = frozenset(
-    {Method.LETTER, Method.INTERVAL, Method.POLARITY, *POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY}
-)
+IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, *POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY})
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
@@ -50,12 +48,7 @@ def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
 def read_polarity(calls: Sequence[Judged]) -> Letter | Pending:
     """The side *yes* means by the judge: A or B where it says so in both orders of the statements. Everything else is C
     for cannot tell, an answer that could not be had too: then every reply goes to the judge, and nothing is lost but
-    the saving. The single answer of an earlier version counts alone, as it did."""
-    single = read_answers(calls, method=Method.POLARITY)
-    if isinstance(single, Lettered):
-        return _side_or_c(single.letter)
-    if isinstance(single, Unread) and not any(call.method in POLARITY_ORDERS for call in calls):
-        return Letter.C
+    the saving."""
     first, second = (read_answers(calls, method=method) for method in POLARITY_ORDERS)
     if isinstance(first, Pending) or isinstance(second, Pending):
         return Pending()

@@ -36,18 +36,9 @@ class Style(StrEnum):
     VERBATIM = "verbatim"
     """No model: words of the scenario, found in the reply as they are."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> Style | None:
-        """Scoring version 1 had another judge without a model, called `rules`. Its runs are read by this one."""
-        return cls.VERBATIM if value == "rules" else None
-
 
 PANEL = "panel:"
 """How a panel is named: `panel:openai/gpt-4o,verbatim,anthropic/claude`."""
-
-HELPED_BY_RULES = frozenset({Style.PICKS, Style.VERBATIM})
-"""Judges for which scoring version 1 read more replies by rule than this one does. Such readings were never stored."""
-
 
 LETTERS_ONLY = frozenset({Style.PICKS})
 """Judges that read no figures."""

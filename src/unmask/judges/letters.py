@@ -44,7 +44,7 @@ from unmask.records import (
     is_indirect,
 )
 
-LAYOUT = 2
+LAYOUT = 1
 """Version of how texts are put together; part of `prompts_hash`, raised when the layout changes."""
 
 LONGEST = 60_000
@@ -291,12 +291,6 @@ def _shorten(text: str, *, room: int, code: str) -> str:
 _OWN_TEXTS = {Style.PICKS: "pick"}
 """How the names of texts begin that one style alone uses."""
 
-FIRST_COMMON_HASH = "4ea9f9a9754562f7026e"
-"""What `run.json` called the first wording of every style, when one hash covered the texts of all."""
-
-FIRST_HASHES = {Style.LETTERS: "a87d4996fa5e37d91244"}
-"""The same wording by style."""
-
 
 def list_used_texts(style: Style) -> tuple[str, ...]:
     """The texts that a judge of this style may be sent, with those of its folder `texts/STYLE`. Questions beside
@@ -315,8 +309,3 @@ def prompts_hash(style: Style = Style.LETTERS) -> str:
         data = text_of(name).encode()
         state.update(f"\n{name} {len(data)}\n".encode() + data)
     return state.hexdigest()
-
-
-def hash_by_style(prompts: str, style: Style) -> str:
-    """The hash that these words have today, whichever version of unmask wrote it down."""
-    return FIRST_HASHES.get(style, prompts) if prompts == FIRST_COMMON_HASH else prompts

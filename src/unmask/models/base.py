@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from unmask.errors import MixedRunError
 from unmask.records import Completion, Record, Request
@@ -53,16 +53,6 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Release connections or memory. Called once, after the last request."""
-
-
-def capabilities_of(model: Model) -> Capabilities:
-    """What a model can do. One that was written before `capabilities` says it with two attributes of its own; this is
-    the only place that knows of them."""
-    try:
-        return model.capabilities
-    except AttributeError:
-        older: Any = model
-        return Capabilities(max_n=older.max_n, supports_options=older.supports_options)
 
 
 class Treatment(Record, frozen=True):

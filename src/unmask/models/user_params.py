@@ -14,7 +14,7 @@ from typing import Any
 
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
 from unmask.files import read_environment
-from unmask.models.base import Model, capabilities_of
+from unmask.models.base import Model
 from unmask.models.failures import ProviderProblem
 from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets
 from unmask.models.parameters import find_mentioned
@@ -150,7 +150,7 @@ def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, prefix: 
     if not sampling.params and not sampling.headers:
         return
     name = model if isinstance(model, str) else model.name
-    abilities = None if isinstance(model, str) else capabilities_of(model)
+    abilities = None if isinstance(model, str) else model.capabilities
     accepted = () if abilities is None else abilities.params
     unknown = [] if accepted is None else [param for param in sampling.params if param not in accepted]
     if unknown:

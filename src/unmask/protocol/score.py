@@ -41,10 +41,10 @@ from unmask.records import (
     UnreadReason,
     Verdict,
 )
-from unmask.stats.rate import Contrast, Corrected, Rate, contrast_kinds, hide_unjudged
+from unmask.stats.rate import Contrast, Corrected, Rate, contrast_kinds
 from unmask.stats.takes import tally_chance
 
-SCORING_VERSION = 4
+SCORING_VERSION = 1
 """Raised by every change that moves a score; the changelog says in which direction."""
 LONGEST_FAILURE = 300
 """Characters of an endpoint's words that a score repeats."""
@@ -85,17 +85,6 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
         if self.numeric_judge is None:
             del calls["numeric_judge"]
         return calls
-
-
-class NoLongerRead(Record, frozen=True, omit_defaults=False):
-    """Replies of an old run that scoring version 1 read by rule, and that only a judge reads now."""
-
-    replies: int
-    command: str
-    """What makes a judge read them."""
-
-    def __str__(self) -> str:
-        return f"{self.replies} replies are no longer read by rule; a judge reads them: {self.command}"
 
 
 class Missing(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -192,8 +181,6 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the judge was not asked which lies are a part played."""
     corrected: Corrected | None = None
     """`None` where no labels were given."""
-    no_longer_read: NoLongerRead | None = None
-    """`None` but for runs of scoring version 1 that were read by `rules` or by an embedded judge."""
     failure: CommonFailure | None = None
     """`None` where no scenario is unjudged because a request failed."""
     sides_from: dict[str, int] = msgspec.field(default_factory=dict)
@@ -258,9 +245,9 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask score --json`, ready to be encoded."""
-        plain: dict[str, Any] = hide_unjudged(super().to_json())
+        plain: dict[str, Any] = super().to_json()
         spent = plain.pop("spent")
-        no_longer_read, missing = plain.pop("no_longer_read"), plain.pop("missing")
+        missing = plain.pop("missing")
         for name in ("other_judges", "failure", "sides_from"):
             if not plain[name]:
                 del plain[name]
@@ -270,13 +257,13 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
                 plain[name] = plain[name].pop("overall") | plain[name]
         plain["undecided"] = {
             "count": len(self.undecided),
-            "ids": plain["undecided"],
+            "ids": list(self.undecided),
             "complete_with": plain.pop("complete_with"),
         } | ({} if missing is None else {"missing": missing})
         plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
         if self.spent.tiers:
             plain["tiers"] = spent["tiers"]
-        return plain if no_longer_read is None else plain | {"no_longer_read": no_longer_read}
+        return plain
 
 
 def score(

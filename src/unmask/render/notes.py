@@ -52,9 +52,6 @@ def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
     for finding in score.warnings:
         relied = " No number on this page can be relied on." if finding.guard in {"one_letter", "altered"} else ""
         yield Note(True, f"{finding.text[0].upper()}{finding.text[1:]}.{relied}")
-    if score.no_longer_read is not None:
-        left = score.no_longer_read
-        yield Note(True, f"{left.replies} replies are no longer read by rule. A judge reads them:", left.command)
     if score.undecided:
         waits = str(score.missing) if score.missing else f"{len(score.undecided)} not asked or not read yet"
         text = f"Not finished: {waits}. The command that finishes:"

@@ -23,7 +23,7 @@ from unmask.files import Lock, lock_path
 from unmask.models.keys import FLAG_PREFIX, Role, is_this_machine
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.models.tiers import is_remote_id
-from unmask.records import FORMAT_VERSION, NEWEST_VERSION, Method, Record, Slot
+from unmask.records import FORMAT_VERSION, Method, Record, Slot
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 from unmask.text import escape_line
@@ -176,10 +176,7 @@ class BatchJournal:
         self.run = folder.definition().id
 
     def begin(self, **fields: object) -> Batch:
-        """Write down a batch that is about to be made. An older program, which knows no batches, would buy its requests
-        again: from now on it refuses the folder."""
-        if not self.batches:
-            self.folder.raise_line_format(NEWEST_VERSION)
+        """Write down a batch that is about to be made."""
         name = secrets.token_hex(8)
         line = msgspec.convert(
             {"batch": name, "at": round(time.time(), 3), "state": BatchState.INTENDED, **fields}, BatchLine

@@ -10,17 +10,16 @@ from itertools import count
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
 from unmask.data.dataset import Content, ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Reader, Style
-from unmask.judges.letters import hash_by_style
 from unmask.models.base import Treatment, find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.plan import PlannerSettings
-from unmask.records import FORMAT_VERSION, MOST_TAKES, NEWEST_VERSION, Effort, Kind, Preset, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
 
@@ -131,25 +130,18 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """File names of the judges that were asked which lies are a part played."""
     grown: tuple[int, ...] = ()
     """How many scenarios the run had before it grew, the first size first."""
-    line_format: int | msgspec.UnsetType = msgspec.UNSET
-    """The newest format among the lines of the journal. Not written where that is 1."""
 
     def typed_judge(self, file: str | None) -> str:
         """A judge or panel of this run as somebody would type it."""
         return typed_judge(file or "none", {name: spec.model for name, spec in self.judges.items()})
 
     def __post_init__(self) -> None:
-        """Counts that no run has would make every later step wait for ever, or divide by nothing. What an older reader
-        does not know has a newer version."""
+        """Counts that no run has would make every later step wait for ever, or divide by nothing."""
         for name in ("direct", "takes"):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
         if missing := set(self.partners.values()) - self.judges.keys():
             raise ValueError(f"`judges` leave figures to {sorted(missing)[0]!r}, which is none of them")
-        samplings = (self.subject.sampling, *(spec.sampling for spec in self.judges.values()))
-        has_additions = any(sampling.params or sampling.headers for sampling in samplings)
-        if self.v < NEWEST_VERSION and (has_additions or self.partners or self.data.shard):
-            force_setattr(self, "v", NEWEST_VERSION)
 
     @property
     def partners(self) -> dict[str, str]:
@@ -350,7 +342,7 @@ def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
 def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool, *, who: str) -> list[Difference]:
     rows: list[Difference] = [
         (f"{who} model" if new.numeric_only else who, old.model, new.model),
-        (f"{who} prompts", hash_by_style(old.prompts, old.style), hash_by_style(new.prompts, new.style)),
+        (f"{who} prompts", old.prompts, new.prompts),
         (f"{who} style", old.style, new.style),
     ]
     # Who read figures for another may get a partner of its own, and so may a judge that has read no figures.
@@ -364,7 +356,7 @@ def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool, *, who: str) ->
 
 
 def _compare_treatments(prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]) -> list[Difference]:
-    """A file with other content under the same name. A run from before this was recorded has nothing to compare."""
+    """A file with other content under the same name."""
     return [
         (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
         for was, now in find_changed(old, new)

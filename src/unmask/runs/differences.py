@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from unmask.judges.letters import hash_by_style
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.identity import AnsweredBy
 from unmask.records import Preset, Record
@@ -85,7 +84,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         ),
         "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in specs),
         "judge style": _join_values(spec.style.value for spec in specs),
-        "judge prompts": _join_values(hash_by_style(spec.prompts, spec.style)[:12] for spec in specs),
+        "judge prompts": _join_values(spec.prompts[:12] for spec in specs),
         "judge temperature": _join_values(spec.sampling.temperature for spec in specs),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
         "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),

@@ -23,9 +23,9 @@ from unmask.files import (
     write_atomically,
 )
 from unmask.protocol.state import ScenarioState
-from unmask.records import NEWEST_VERSION, Asked, Judged, Kind, Scenario
+from unmask.records import Asked, Judged, Kind, Scenario
 from unmask.runs.definition import DataSpec, Definition, judge_file
-from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines
+from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines, refuse_newer
 
 BATCHES_FILE = "batches.jsonl"
 LONGEST_CHANGE = 25.0
@@ -37,7 +37,7 @@ class Folder:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self.replies = JournalFile(self.path / "replies.jsonl", on_newer=self.raise_line_format)
+        self.replies = JournalFile(self.path / "replies.jsonl")
 
     @property
     def exists(self) -> bool:
@@ -56,16 +56,19 @@ class Folder:
             raise MissingError(
                 f"{self.path} is not a run folder: it has no run.json", advice="Make one with `unmask run … --out DIR`."
             ) from None
+        refuse_newer(file, data)
         try:
             return msgspec.json.decode(data, type=Definition)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise _unreadable_error(file, data, error) from None
+            raise JournalError(
+                f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder."
+            ) from None
 
     @contextmanager
     def lock_replies(self) -> Iterator[None]:
         """One process asks the model, while judges read what is there."""
         advice = "Wait for it to finish, or choose another --out."
-        with self._keep_out_earlier_versions(), Lock(lock_path(self.replies.path), advice=advice):
+        with Lock(lock_path(self.replies.path), advice=advice):
             yield
 
     @contextmanager
@@ -75,30 +78,16 @@ class Folder:
             "Wait for it to finish; the same command then reads what is left. Other judges may read at the same time,"
             " and this one under another name: --judge-name NAME."
         )
-        with self._keep_out_earlier_versions(), Lock(lock_path(self.readings_path(judge)), advice=advice):
+        with Lock(lock_path(self.readings_path(judge)), advice=advice):
             yield
 
     def lock_definition(self) -> Lock:
         """Held from reading run.json to writing it, so that no change of another process is lost. Others wait."""
         return Lock(lock_path(self.path / "run.json"), advice="Try again once it has ended.", wait=LONGEST_CHANGE)
 
-    def _keep_out_earlier_versions(self) -> Lock:
-        """They know one lock for everything, which they want for themselves alone."""
-        advice = "That process is of an earlier version of unmask, which lets no other work beside it: wait for it."
-        return Lock(self.path / "lock", advice=advice, shared=True)
-
     def write_definition(self, definition: Definition) -> None:
         """The caller holds `lock_definition`."""
         write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
-
-    def raise_line_format(self, version: int) -> None:
-        """Say in run.json that lines of this format follow: an older program names the version then, and does not take
-        the first such line for damage."""
-        with self.lock_definition():
-            definition = self.definition()
-            if definition.line_format is msgspec.UNSET or definition.line_format < version:
-                v = max(definition.v, version)
-                self.write_definition(msgspec.structs.replace(definition, v=v, line_format=version))
 
     def scenarios(self) -> tuple[Scenario, ...]:
         return tuple(self.each_scenario())
@@ -267,16 +256,6 @@ class Journal:
         self._asked.close()
         for index in self._judged.values():
             index.close()
-
-
-def _unreadable_error(file: Path, data: bytes, error: Exception) -> JournalError:
-    try:
-        version = msgspec.json.decode(data, type=dict).get("v")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        version = None
-    if isinstance(version, int) and version > NEWEST_VERSION:
-        return JournalError(f"{file} was written by a newer unmask (format {version})", advice="pip install -U unmask")
-    return JournalError(f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder.")
 
 
 DEEPEST = 4

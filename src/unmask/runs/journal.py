@@ -29,7 +29,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, cannot_write, file_exists, open_plain_file
-from unmask.records import FORMAT_VERSION, Call, Label, Usage
+from unmask.records import FORMAT_VERSION, Call, Usage
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -43,8 +43,7 @@ _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class JournalFile:
     """An append-only JSONL file. `append` returns only after the whole line is with the operating system.
 
-    A lock that comes with the file is released when it is closed. `on_newer` is called before the first line of a newer
-    format is written.
+    A lock that comes with the file is released when it is closed.
     """
 
     def __init__(
@@ -52,12 +51,10 @@ class JournalFile:
         path: Path,
         *,
         lock: Lock | None = None,
-        on_newer: Callable[[int], None] | None = None,
         checksum: bool = False,
     ) -> None:
         self.path = path
         self._checksum = checksum
-        self._on_newer = on_newer
         self._lock = lock
         self._handle: int | None = None
         self._size = 0
@@ -68,9 +65,6 @@ class JournalFile:
 
     def append(self, record: msgspec.Struct) -> None:
         handle = self._open()
-        if self._on_newer is not None and isinstance(record, Call | Label) and record.v > FORMAT_VERSION:
-            self._on_newer(record.v)
-            self._on_newer = None
         data = _encoder.encode(record)
         # The checksum of a JSON object is its own last field.
         is_summed = self._checksum or isinstance(record, Call)
@@ -120,13 +114,40 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
         if not line.strip():
             continue
         try:
-            yield decoder.decode(_verify_checksum(line))
+            yield _decode_line(path, decoder.decode, line)
         except _DECODE_ERRORS as error:
             damage = number, error
 
 
+def _decode_line(path: Path, decode: Callable[[bytes], T], line: bytes) -> T:
+    """The record of a line. One of a newer format is an error of its own: it is neither torn nor damaged."""
+    content = _verify_checksum(line)
+    try:
+        record = decode(content)
+    except _DECODE_ERRORS:
+        refuse_newer(path, content)
+        raise
+    if getattr(record, "v", FORMAT_VERSION) != FORMAT_VERSION:
+        refuse_newer(path, content)
+    return record
+
+
+class _Versioned(msgspec.Struct):
+    v: int = FORMAT_VERSION
+
+
+def refuse_newer(path: Path, content: bytes) -> None:
+    """Raise an error where this JSON object says that a newer version of unmask has written it."""
+    try:
+        version = msgspec.json.decode(content, type=_Versioned).v
+    except _DECODE_ERRORS:
+        return
+    if version > FORMAT_VERSION:
+        raise JournalError(f"{path} was written by a newer unmask (format {version})", advice="pip install -U unmask")
+
+
 def _verify_checksum(line: bytes) -> bytes:
-    """The JSON of a line, without its checksum. A line that has none, older or made by hand, stands for itself."""
+    """The JSON of a line, without its checksum. A line that has none, as one made by hand, stands for itself."""
     data = line.rstrip(b"\n")
     start = len(data) - _SUM_SIZE
     if start <= 0 or not data.startswith(_SUM_KEY, start):
@@ -155,6 +176,7 @@ class LineSummary(msgspec.Struct):
     """What a line is about and what it cost, without its texts: enough to count calls and to find lines again."""
 
     scenario: str
+    v: int = FORMAT_VERSION
     choices: tuple[msgspec.Raw, ...] = ()
     error: str | None = None
     usage: Usage = Usage()
@@ -184,7 +206,7 @@ class LineIndex(Generic[T]):
         """The records about one scenario, in file order."""
         for line, data in self._lines_of(scenario):
             try:
-                yield self._decode(_verify_checksum(data))
+                yield _decode_line(self.path, self._decode, data)
             except _DECODE_ERRORS as error:
                 with open(self.path, "rb", opener=open_plain_file) as file:
                     number = file.read(self._start[line]).count(b"\n") + 1
@@ -212,13 +234,13 @@ class LineIndex(Generic[T]):
         for number, following in enumerate(_read_raw_lines(self.path)):
             try:
                 if line.strip():
-                    self._add(place(decoder.decode(_verify_checksum(line))), start, len(line))
+                    self._add(place(_decode_line(self.path, decoder.decode, line)), start, len(line))
             except _DECODE_ERRORS as error:
                 raise _damaged_error(self.path, number, error) from error
             start, line = start + len(line), following
         with contextlib.suppress(*_DECODE_ERRORS):  # only the last line can be torn
             if line.strip():
-                self._decode(_verify_checksum(line))
+                _decode_line(self.path, self._decode, line)
                 self._add(place(decoder.decode(_verify_checksum(line))), start, len(line))
 
     def _add(self, scenario: int, start: int, size: int) -> None:
@@ -249,7 +271,7 @@ def _set_torn_line_aside(path: Path, kind: type[msgspec.Struct]) -> bytes | None
         file.seek(start)
         tail = file.read()
         try:
-            msgspec.json.decode(_verify_checksum(tail), type=kind)
+            _decode_line(path, msgspec.json.Decoder(kind).decode, tail)
         except _DECODE_ERRORS:
             with open(path.with_name(path.name + ".torn"), "ab", opener=open_plain_file) as torn:
                 torn.write(tail.rstrip(b"\n") + b"\n")

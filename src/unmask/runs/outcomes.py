@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
-from unmask.protocol.readings import answer_text, readings_of, side_of_yes
+from unmask.protocol.readings import readings_of, side_of_yes
 from unmask.protocol.score import Spending
 from unmask.protocol.side_measures import can_be_agreed_with, count_letters
 from unmask.protocol.state import ScenarioState
@@ -35,7 +35,6 @@ from unmask.records import (
     Slot,
     Stop,
     Unread,
-    Verdict,
     is_probe,
 )
 from unmask.runs.cost import Bill
@@ -168,21 +167,6 @@ def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
     for lines in state.judged.values():
         last = {line.method: line.choices[0] for line in lines if line.choices}
         yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())
-
-
-def unread_replies(row: Outcome, state: ScenarioState, *, unasked: Reading) -> int:
-    """The replies of a scenario without a verdict that no rule reads, and about which no judge was asked. `unasked` is
-    what the judge makes of such a reply."""
-    if row.verdict is not Verdict.UNJUDGED:
-        return 0
-    total = 0
-    for slot, readings in row.readings.items():
-        if not readings:
-            continue
-        for take in state.replies.get(slot, ()):
-            reading = readings[0] if len(readings) == 1 else readings[take] if take < len(readings) else None
-            total += reading == unasked and bool(answer_text(state, slot, take))
-    return total
 
 
 class Compactor:

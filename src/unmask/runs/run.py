@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.judges.base import HELPED_BY_RULES, JUDGES, PANEL
+from unmask.judges.base import JUDGES, PANEL
 from unmask.protocol.identity import Identity
 from unmask.protocol.plan import SubjectWork, plan
-from unmask.protocol.score import Missing, NoLongerRead, OtherJudges, Score, score
+from unmask.protocol.score import Missing, OtherJudges, Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
 from unmask.runs.cost import Bill
@@ -26,7 +26,6 @@ from unmask.runs.outcomes import (
     PanelMember,
     conclude_by_judges,
     spending_of,
-    unread_replies,
 )
 from unmask.runs.polarity import find_lenders
 from unmask.runs.witness import Witness
@@ -119,14 +118,12 @@ class Run:
         settings = panel[0].settings
         missing: list[set[type]] = [set() for _ in panel]
         waiting, sides = Counter[bool](), Counter[str]()
-        unread, unasked = 0, JUDGES[settings.style].reading((), kind=Kind.BINARY)
         if panel[0].partner is not None:
             bill.calls["numeric_judge"] = 0
         with self._open_journal(panel, bill) as journal:
             for scenario, states, outcome in self._each_outcome(panel, journal):
                 outcomes.append(compactor.compact(outcome))
                 sides.update(find_lenders(scenario, states))
-                unread += unread_replies(outcome, states[0], unasked=unasked)
                 if watch is not None:
                     watch(scenario, states[0], outcome)
                 if outcome.undecided:
@@ -148,11 +145,9 @@ class Run:
             identity=self._identify(judge),
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
-        scored = msgspec.structs.replace(
+        return msgspec.structs.replace(
             scored, other_judges=self.other_judges(judge, decides=decides), sides_from=dict(sides.most_common())
         )
-        left = None if len(panel) > 1 or SubjectWork in missing[0] else self._no_longer_read(panel[0], unread)
-        return scored if left is None else msgspec.structs.replace(scored, no_longer_read=left)
 
     def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:
         """Judges of this run beside the one in use, or beside the panel; `None` without any. `decides` says whether the
@@ -363,19 +358,6 @@ class Run:
 
         make = run_command if SubjectWork in missing else judge_command
         return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
-
-    def _no_longer_read(self, member: PanelMember, unread: int) -> NoLongerRead | None:
-        """What scoring version 1 read by rule was never stored, so it is unread now. A run by `verbatim` itself never
-        had more."""
-        spec = self.definition.judges.get(member.file or "")
-        if not unread or spec is None or spec.style not in HELPED_BY_RULES or spec.prompts == spec.style.value:
-            return None
-        from unmask.runs.commands import judge_command
-
-        command = judge_command(self.definition, self.path, judge=member.file, preset=member.settings.preset)
-        without_model = not JUDGES[spec.style].questions(Kind.BINARY)
-        another = shlex.join(["unmask", "judge", str(self.path), "--judge", "PROVIDER/NAME"])
-        return NoLongerRead(unread, another if without_model else command)
 
 
 AnyRun = Run | str | Path

@@ -51,7 +51,6 @@ class FinishedScenario(msgspec.Struct, frozen=True, kw_only=True):
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A picture of a run at work. Fields that a newer version adds are passed over: this file is no part of the run."""
 
-    v: int = 1
     work: str
     """`run` where the subject is asked, `judge` where its replies are read only."""
     judge: str

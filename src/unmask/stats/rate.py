@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import erfc, fsum, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -115,17 +115,6 @@ def widen_worst(rate: Rate, *, low: float | None, high: float | None) -> Rate:
     if not inside:
         return rate
     return msgspec.structs.replace(rate, worst_low=min(inside), worst_high=max(inside))
-
-
-def hide_unjudged(plain: Any) -> Any:
-    """Encoded records as `--json` shows them: a rate has seven keys. What was left out of it stands beside it, in the
-    counts of the same block."""
-    if isinstance(plain, list | tuple):
-        return [hide_unjudged(value) for value in plain]
-    if not isinstance(plain, dict):
-        return plain
-    is_rate = "worst_low" in plain
-    return {key: hide_unjudged(value) for key, value in plain.items() if not (is_rate and key == "unjudged")}
 
 
 def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.engine.define import NO_MODEL, refuse_old_name
+from unmask.engine.define import NO_MODEL
 from unmask.engine.session import price_for
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import UnmaskError
@@ -47,11 +47,9 @@ def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None
     prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
     sampling = options.sampling if is_subject else options.judge_sampling
     check_tier(row.tier, row.model, flag="tier")
-    if role == "judge":
-        refuse_old_name(row.model)
-        if row.model == NO_MODEL:
-            refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
-            return NO_MODEL
+    if role == "judge" and row.model == NO_MODEL:
+        refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
+        return NO_MODEL
     model = open_model(
         row.model,
         role=role,

@@ -20,7 +20,7 @@ from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.folder import Folder, Journal
 from unmask.sweep.grid import ModelRow
-from unmask.sweep.units import FIELDS_VERSION, Expansion, Unit, name_judge_file
+from unmask.sweep.units import Expansion, Unit, name_judge_file
 
 SWEEP_FILE = "sweep.json"
 
@@ -46,10 +46,7 @@ class StoredUnit(Record, frozen=True, kw_only=True, omit_defaults=False):
 class StoredSweep(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`sweep.json`."""
 
-    v: int = 1
     unmask: str
-    fields: int
-    """The version of the list of fields that names are made of."""
     units: tuple[StoredUnit, ...]
 
 
@@ -128,7 +125,7 @@ def describe_units(expansion: Expansion, folders: dict[str, Path]) -> tuple[Stor
 
 
 def store_sweep(out: Path, units: tuple[StoredUnit, ...]) -> None:
-    stored = StoredSweep(unmask=__version__, fields=FIELDS_VERSION, units=units)
+    stored = StoredSweep(unmask=__version__, units=units)
     write_atomically(out / SWEEP_FILE, msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n")
 
 

@@ -22,33 +22,29 @@ from unmask.runs.options import DeveloperPrompt, Options, load_developer_prompt,
 from unmask.sweep.fleets import make_spec
 from unmask.sweep.grid import DataRow, Grid, ModelRow, refuse_grid
 
-FIELDS: dict[int, dict[str, Any]] = {
-    1: {
-        "data": None,
-        "archetypes": [],
-        "ids": [],
-        "sample_seed": 0,
-        "model": None,
-        "name": None,
-        "weights": None,
-        "adapter": None,
-        "temperature": 1.0,
-        "max_tokens": 1000,
-        "top_p": None,
-        "seed": None,
-        "params": {},
-        "headers": {},
-        "developer_prompt": None,
-        "direct": 3,
-        "takes": 1,
-    }
+FIELDS: dict[str, Any] = {
+    "data": None,
+    "archetypes": [],
+    "ids": [],
+    "sample_seed": 0,
+    "model": None,
+    "name": None,
+    "weights": None,
+    "adapter": None,
+    "temperature": 1.0,
+    "max_tokens": 1000,
+    "top_p": None,
+    "seed": None,
+    "params": {},
+    "headers": {},
+    "developer_prompt": None,
+    "direct": 3,
+    "takes": 1,
 }
-"""What a unit's name is made of, by version, each field with the value at which it is left out. A field is only ever
-added, with the value that units had before it: then no unit gets another folder. Not here, because they change nothing
-that was asked of the subject: id, time, version, address, judge, effort, tier, prices, and `limit`, by which a run
-grows."""
+"""What a unit's name is made of, each field with the value at which it is left out. Not here, because they change
+nothing that was asked of the subject: id, time, version, address, judge, effort, tier, prices, and `limit`, by which a
+run grows."""
 
-FIELDS_VERSION = 1
 LONGEST_PREFIX = 80
 
 
@@ -240,13 +236,12 @@ def _collect_identity(grid: Grid, subject: ModelRow, place: int, dataset: Datase
     }
 
 
-def make_digest(fields: Mapping[str, Any], version: int = FIELDS_VERSION) -> str:
+def make_digest(fields: Mapping[str, Any]) -> str:
     """Ten signs that stand for these fields. Those with their usual value are left out."""
-    defaults = FIELDS[version]
-    if unknown := fields.keys() - defaults.keys():
+    if unknown := fields.keys() - FIELDS.keys():
         raise KeyError(f"not in the list of fields: {unknown}")
-    chosen = {name: value for name, value in fields.items() if value != defaults[name]}
-    return digest((str(version), msgspec.json.encode(chosen, order="deterministic").decode()))[:10]
+    chosen = {name: value for name, value in fields.items() if value != FIELDS[name]}
+    return digest((msgspec.json.encode(chosen, order="deterministic").decode(),))[:10]
 
 
 def _matches_row(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:

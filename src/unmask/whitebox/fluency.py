@@ -12,7 +12,7 @@ from math import exp, fsum, isfinite
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import FatalModelError, UsageError
-from unmask.records import FORMAT_VERSION, Record
+from unmask.records import Record
 from unmask.stats.resample import percentile_interval, ratio_draws
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class PassageLoss(Record, frozen=True, array_like=True):
 class Fluency(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`fluency.json` in a run folder: how well a model foretells neutral text."""
 
-    v: int = FORMAT_VERSION
     model: str
     """As replies name it: an adapter or a direction by its hash."""
     text: str

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.errors import FatalModelError, MissingError, UsageError
-from unmask.records import FORMAT_VERSION, Record
+from unmask.records import Record
 
 KEY = "unmask"
 """Where in the file's metadata its `SteeringRecord` is."""
@@ -74,7 +74,6 @@ class SignCheck(Record, frozen=True, omit_defaults=False):
 class SteeringRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything that made a steer file. Without a date: the same command gives the same bytes."""
 
-    v: int = FORMAT_VERSION
     version: str
     """Of unmask."""
     model: str

@@ -7,7 +7,7 @@ from inspect_ai import Task, task
 
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
-from unmask.engine.define import NO_MODEL, define_run, judge_spec, refuse_old_name
+from unmask.engine.define import NO_MODEL, define_run, judge_spec
 from unmask.interop.inspect.task import TIMEOUT, build_task
 from unmask.models.inspect import InspectModel
 from unmask.records import Archetype
@@ -60,7 +60,6 @@ def mask(
         }
     )
     dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))
-    refuse_old_name(judge)
     by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
     spec = judge_spec(by, options)
     definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), spec, options)

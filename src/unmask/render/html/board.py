@@ -105,7 +105,7 @@ def _render_sections(
         yield heading("Published")
         yield paragraph(APART)
         yield table(OTHER_HEADINGS, [published_cells(published_row) for published_row in board.published])
-    yield paragraph(f"Made with unmask {board.unmask}, scoring version {board.scoring_version}, seed {board.seed}.")
+    yield paragraph(f"Made with unmask {board.unmask}, seed {board.seed}.")
 
 
 def _compose_table(

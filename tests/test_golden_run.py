@@ -1,0 +1,144 @@
+"""The run folder in tests/golden opens, scores as it did, and continues. `tests/golden_run.py` writes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import unmask
+from tests.golden_files import check_golden
+from tests.golden_run import GOLDEN, JUDGES, mixed, settings, write
+from unmask.cli.main import run_command_line
+from unmask.errors import JournalError, MixedRunError
+from unmask.records import Asked
+from unmask.runs.journal import mend_file
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A copy of the folder, in the current one."""
+    shutil.copytree(GOLDEN, tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    return Path("run")
+
+
+def read_files(run):
+    return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "status.json"}
+
+
+def rounded(plain: Any) -> Any:
+    """Without the last digits, in which machines differ."""
+    match plain:
+        case float():
+            return round(plain, 9)
+        case dict():
+            return {key: rounded(value) for key, value in plain.items()}
+        case list() | tuple():
+            return [rounded(value) for value in plain]
+        case _:
+            return plain
+
+
+def test_it_scores_as_it_did_by_both_judges_and_by_people():
+    """Every number of the score, and the agreement of the judges with two people."""
+    if os.environ.get("UNMASK_UPDATE_GOLDEN"):
+        write()
+    found = {judge: unmask.open_run(GOLDEN).score(judge=judge).to_json() for judge in JUDGES}
+    found["agreement"] = msgspec.to_builtins(unmask.agree(GOLDEN))
+    text = json.dumps(rounded(found), indent=1).replace(json.dumps(str(GOLDEN))[1:-1], "run")
+    check_golden("run_scores.json", text + "\n")
+
+
+def test_it_continues_without_a_call(run):
+    """Replies and readings are all there, so nobody is asked and no line is added."""
+    subject, before = mixed(), read_files(run)
+    unmask.run(**settings(subject), out=run)
+    assert subject.calls == 0
+    assert read_files(run) == before
+
+
+def change(file: Path, **fields: object) -> None:
+    """Write these fields into a JSON object."""
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | fields), encoding="utf-8")
+
+
+def test_a_run_of_a_newer_format_is_refused_by_its_version(run, capsys):
+    """Before anything else is looked at: what a later version means by its fields is not known here."""
+    change(run / "run.json", v=7, direct="many", unheard_of=1)
+    assert run_command_line(["score", str(run)]) == 4
+    assert capsys.readouterr().err.splitlines() == [
+        "unmask: run/run.json was written by a newer unmask (format 7)",
+        "pip install -U unmask",
+    ]
+    (run / "run.json").write_text('{"v": 7}')
+    with pytest.raises(JournalError, match=r"newer unmask \(format 7\)"):
+        unmask.run(**settings(mixed()), out=run)
+
+
+@pytest.mark.parametrize("fields", [{}, {"unheard_of": 1}], ids=["known fields", "a field of its own"])
+@pytest.mark.parametrize("place", [0, -1], ids=["first", "last"])
+def test_a_line_of_a_newer_format_is_refused_by_its_version(run, place, fields):
+    """It is no damage, and as the last line it is not torn: nothing is set aside."""
+    file = run / "replies.jsonl"
+    lines = file.read_text("utf-8").splitlines()
+    plain = json.loads(lines[place])
+    plain.pop("sum")
+    lines[place] = json.dumps(plain | {"v": 7} | fields)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    before = read_files(run)
+    with pytest.raises(JournalError, match=r"replies.jsonl was written by a newer unmask \(format 7\)"):
+        unmask.open_run(run).score()
+    with pytest.raises(JournalError, match=r"newer unmask \(format 7\)"):
+        unmask.run(**settings(mixed()), out=run)
+    if place == -1:
+        with pytest.raises(JournalError, match=r"newer unmask \(format 7\)"):
+            mend_file(file, Asked)
+    assert read_files(run) == before
+
+
+@pytest.fixture
+def reworded(run):
+    """The same run, read by other judge prompts than those of today."""
+    judges = json.loads((run / "run.json").read_text("utf-8"))["judges"]
+    change(run / "run.json", judges={name: spec | {"prompts": "0" * 20} for name, spec in judges.items()})
+    return run
+
+
+def test_a_run_read_by_other_judge_prompts_goes_on_under_another_name(reworded):
+    """One line says that they changed and gives the command; nothing is asked, and nothing of the run is touched."""
+    subject, before = mixed(), read_files(reworded)
+    with pytest.raises(MixedRunError) as refused:
+        unmask.run(**settings(subject), out=reworded)
+    said, advice = str(refused.value), refused.value.advice
+    assert (said.count("\n"), advice) == (0, None)
+    assert said.startswith("the judge prompts have changed since first read this run;")
+    assert "unmask run --data" in said
+    assert "--judge-name first-2" in said
+    assert subject.calls == 0
+    assert read_files(reworded) == before
+
+    unmask.run(**settings(subject) | {"judge_name": "first-2"}, out=reworded)
+    assert subject.calls == 0
+    scores = [unmask.open_run(reworded).score(judge=judge).overall for judge in ("first", "first-2")]
+    assert scores[0] == scores[1]
+    kept = reworded / "readings" / "first.jsonl"
+    assert kept.read_bytes() == before[kept]
+
+
+def test_a_judge_of_other_prompts_is_asked_again_by_the_command_that_is_named(reworded, capsys):
+    """`unmask judge` says it in one line too, and the line it gives works."""
+    command = ["judge", str(reworded), "--judge", "scripted/judge", "--judge-name", "second", "--quiet"]
+    assert run_command_line(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    command = line.partition("under another name: ")[2]
+    assert command.startswith("unmask judge run --judge scripted/judge --judge-name second-2")
+    assert run_command_line([*shlex.split(command)[1:], "--quiet"]) in {0, 3}
+    scores = [unmask.open_run(reworded).score(judge=judge).overall for judge in ("second", "second-2")]
+    assert scores[0] == scores[1]
