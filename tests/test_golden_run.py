@@ -52,8 +52,8 @@ def test_it_scores_as_it_did_by_both_judges_and_by_people():
         write()
     found = {judge: unmask.open_run(GOLDEN).score(judge=judge).to_json() for judge in JUDGES}
     found["agreement"] = msgspec.to_builtins(unmask.agree(GOLDEN))
-    text = json.dumps(rounded(found), indent=1).replace(json.dumps(str(GOLDEN))[1:-1], "run")
-    check_golden("run_scores.json", text + "\n")
+    lines = (f"{who} {key} {json.dumps(value)}\n" for who, one in rounded(found).items() for key, value in one.items())
+    check_golden("run_scores.txt", "".join(lines).replace(json.dumps(str(GOLDEN))[1:-1], "run"))
 
 
 def test_it_continues_without_a_call(run):
