@@ -207,7 +207,7 @@ def test_a_sweep_says_which_address_is_asked_and_what_names_it(folder, stranger)
     ]
 
 
-def test_the_providers_own_address_is_not_said(folder):
+def test_an_address_that_nobody_named_is_the_providers_own(folder):
     done = unmask(*commands(folder)["run"], cwd=folder)
+    assert done.stderr.startswith("Asking subject, judge at https://api.openai.com (the provider's own)\n")
     assert "needs a key for api.openai.com" in done.stderr
-    assert "Asking" not in done.stderr

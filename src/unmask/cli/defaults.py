@@ -63,7 +63,7 @@ def say_defaults(*, data: str, folder: str | None) -> None:
 
 
 def say_addresses(subject: str | None, judge: str, options: Mapping[str, Any]) -> None:
-    """Print the addresses that are asked and what names them, where they are not the providers' own."""
+    """Print the addresses that are asked and what names them."""
     from unmask.cli.crash import clean_for_terminal
     from unmask.models.keys import FLAG_PREFIX
     from unmask.models.providers import AskedModel, describe_addresses

@@ -280,8 +280,8 @@ class AskedModel(NamedTuple):
 
 
 def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = None) -> list[str]:
-    """A line for each address that is not the provider's own, with the flag or variable that names it; `given_by` is
-    what names those that no variable does. Raises what `open_model` would raise about address and key."""
+    """A line for each address, with the flag or variable that names it; `given_by` is what names those that no variable
+    does. Raises what `open_model` would raise about address and key."""
     environ, places = read_environment(), dict[str, dict[str, None]]()
     for role, name, base_url, key_variable in models:
         row = PROVIDERS.get(provider_of(name) or "")
@@ -290,9 +290,11 @@ def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = N
             url, variable = address = find_address(row, role=role, base_url=base_url, environ=environ)
             key = find_key(_key_variables(row, role, key_variable), environ=environ)
             refuse_stray(row, address, key, role=role)
-        if not origin(url) or (row is not None and row.is_home(url)):
+        if not origin(url):
             continue
-        if variable is not None:
+        if variable is None and not base_url:
+            source = "the provider's own"
+        elif variable is not None:
             source = variable if variable in os.environ else f"{variable} in .env"
         elif given_by is None and os.environ.get(URL_VARIABLE[role], "").strip() == url:
             source = URL_VARIABLE[role]
