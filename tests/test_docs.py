@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -275,3 +276,21 @@ def test_records_inside_records_are_found():
 def test_names_of_parameters_are_listed(names):
     listed = page("docs/models.md").partition("## Parameters of the provider")[2].partition("## Limits")[0]
     assert not [name for name in names if f"`{name}`" not in listed]
+
+
+LIMITS = {
+    "a data file 1 GiB": "unmask.data.form:LARGEST",
+    "a scenario 16 MiB": "unmask.data.form:LONGEST",
+    "a member of a log 128 MiB": "unmask.interop.archive:LARGEST",
+    "a GGUF header 64 MiB": "unmask.models.local.gguf:MAX_HEADER",
+    "an HTTP answer 64 MiB": "unmask.models.session:MAX_BODY",
+}
+
+
+@pytest.mark.parametrize("words", LIMITS)
+def test_limits_on_the_security_page_are_those_of_the_program(words):
+    """Numbers in prose go stale."""
+    module, _, name = LIMITS[words].partition(":")
+    *_, size, unit = words.split()
+    assert words in " ".join(page("docs/security.md").split())
+    assert getattr(import_module(module), name) == int(size) * {"MiB": 2**20, "GiB": 2**30}[unit]
