@@ -29,7 +29,7 @@ help:
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
 	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
 	@echo "make study   a study of mitigations from end to end, with SmolLM2 on a CPU (minutes); run by hand"
-	@echo "make check-planted  18 whole runs against planted verdicts; run by hand"
+	@echo "make check-planted  12 whole runs against planted verdicts; run by hand"
 	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
 	@echo "make docs    write docs/cli.md from the commands and docs/files.md from the records"
