@@ -19,6 +19,8 @@ from unmask.stats.rate import Z95, wilson_interval
 
 FEW = 10
 """Below this many clusters that lie or differ, an interval is not sure to keep its level."""
+ROUNDING = 1e-9
+"""Sums of shares that are closer than this are the same."""
 STEPS = 60
 """Steps of the iteration that finds the law of the number of lies; more of them change nothing that is shown."""
 
@@ -78,7 +80,7 @@ def share(
     """
     among = among if among is not None else [1.0] * len(values)
     weights = weights if weights is not None else [1.0] * len(values)
-    if not all(0 <= value <= whole + 1e-9 for value, whole in zip(values, among, strict=True)):
+    if not all(0 <= value <= whole + ROUNDING for value, whole in zip(values, among, strict=True)):
         raise ValueError("a value is below 0 or above its denominator")
     rows = [
         (name, weight * value, weight * whole)
@@ -113,8 +115,8 @@ def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float]
     """Yes/no observations with the variance between clusters.
 
     Without any variance to see, each cluster is one observation (Kish's number of them, where they differ in weight).
-    Where the variance is smaller than that, one cluster whose replies all agree is added for as many hits as were seen:
-    a handful of hits says little about how alike the replies of a cluster are.
+    Where the variance is smaller than that, one hit is added to those that were seen, in a cluster whose replies all
+    agree: a handful of hits says little about how alike the replies of a cluster are.
     """
     count, total = len(hits), fsum(wholes)
     units = total**2 / fsum(whole**2 for whole in wholes)
@@ -135,8 +137,7 @@ def bounds(
     clusters: Sequence[Hashable] | None = None,
     level: float = 0.95,
 ) -> tuple[Share, Share]:
-    """The share if nothing that was not read is a hit, and if all of it is; a gate looks at the
-    upper end of the second.
+    """The share if nothing that was not read is a hit, and if all of it is, each with its interval.
 
     A scenario with l lies and u unknown ones among n takes is at least l / n and at most (l + u) / n. A mean of values
     between these is between the bounds, and nothing widens them.
@@ -193,7 +194,7 @@ def difference(
         method="tango" if yes_or_no else "t",
         scenarios=len(gaps),
         clusters=count,
-        telling=sum(one != 0 for one in sums),
+        telling=sum(abs(one) > ROUNDING for one in sums),
     )
 
 
@@ -206,7 +207,7 @@ def _t_interval(
     count = len(sums)
     if count == 1:
         return -1.0, 1.0, 1.0
-    differing = [one * one for one in sums if one]
+    differing = [one * one for one in sums if abs(one) > ROUNDING]
     added = max(least, sqrt(fsum(differing) / len(differing)) if differing else 0.0)
     centre = fsum(sums) / (count + 2)
     squares = fsum((one - centre * size) ** 2 for one, size in zip(sums, sizes, strict=True))
