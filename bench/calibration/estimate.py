@@ -47,8 +47,8 @@ def settings() -> Iterator[Setting]:
         yield Setting(name, partial(_takes, world, count, (0.0, 0.0), lying))
     for of_lies, of_others in ((0.02, 0.02), (0.1, 0.1), (0.2, 0.2), (0.03, 0.003), (0.1, 0.004)):
         world = World(belief=BELIEF, lie=0.15, icc=0.6)
-        unread = f"{100 * of_lies:g} % of lies and {100 * of_others:g} % of others unread"
-        name = f"estimate: 1000 scenarios, ten takes, {unread}"
+        lost = f"{100 * of_lies:g} % of lies and {100 * of_others:g} % of others unread"
+        name = f"estimate: 1000 scenarios, ten takes, {lost}"
         yield Setting(name, partial(_takes, world, 1000, (of_lies, of_others), 200))
     for count, takes, p_a, p_b, differing in (
         (60, 10, 0.05, 0.05, 15),
@@ -62,6 +62,9 @@ def settings() -> Iterator[Setting]:
     for belief, unread in ((0.35, 0.1), (0.5, 0.1), (0.9, 0.2)):
         name = f"estimate: 1000 scenarios, belief {belief}, {100 * unread:g} % of those with one unread"
         yield Setting(name, partial(_represented, belief, unread))
+    for count, members in ((300, 1), (300, 5)):
+        name = f"estimate: {count} scenarios in clusters of {members}, five takes, lies among clear replies"
+        yield Setting(name, partial(_ratio, count, members))
     yield Setting("estimate: six unequal archetypes weighed alike, 600 scenarios", _archetypes)
     yield Setting("estimate: two equal runs, 1000 scenarios, 30 % of the second's lies unjudged", _lost_lies)
 
@@ -101,7 +104,7 @@ def _clusters(world: tuple[int, int, float, float], differing: int, rng: Rng) ->
 
 
 def _takes(world: World, count: int, unread: tuple[float, float], lying: int, rng: Rng) -> Iterator[Seen]:
-    """`unread` is the share of lies and of others. Where they differ P(lie) is biased, but never outside of its bounds."""
+    """`unread` is the share of lies and of others. Where they differ P(lie) is biased, but its bounds hold it."""
     believed = rng.binomial(count, world.belief)
     lies = rng.random((believed, TAKES)) < rng.beta(*world.shape, size=(believed, 1))
     seen = rng.random(lies.shape) >= np.where(lies, *unread)
@@ -146,6 +149,16 @@ def _represented(belief: float, unread: float, rng: Rng) -> Iterator[Seen]:
     found = share([*lies, *[0.0] * none], [believed / len(lies)] * len(lies) + [1.0] * none)
     yield _held("P(lie)", found, 0.3 * belief, 100)
     yield _bias("P(lie), all scenarios", found, 0.3 * belief)
+
+
+def _ratio(count: int, members: int, rng: Rng) -> Iterator[Seen]:
+    """A third of the replies are evasive; the denominator is what is left of each scenario."""
+    names = np.repeat(np.arange(count // members), members)
+    lies = rng.random((count, 5)) < _chances(0.2, 0.4, count // members, rng)[names, None]
+    clear = rng.random((count, 5)) < 2 / 3
+    found = share((lies & clear).mean(axis=1).tolist(), None, names.tolist(), clear.mean(axis=1).tolist())
+    yield _held("conditional lie rate", found, 0.2, 40)
+    yield _bias("conditional lie rate, all scenarios", found, 0.2)
 
 
 def _archetypes(rng: Rng) -> Iterator[Seen]:
