@@ -39,8 +39,10 @@ def settings() -> Iterator[Setting]:
     for count, lie, icc, lying in (
         (100, 0.3, 0.3, 60),
         (300, 0.3, 0.1, 240),
-        (300, 0.05, 0.3, 60),
-        (300, 0.01, 0.3, 12),
+        (300, 0.05, 0.001, 108),
+        (300, 0.05, 0.3, 53),
+        (1000, 0.03, 0.7, 53),
+        (300, 0.01, 0.3, 11),
     ):
         world = World(belief=BELIEF, lie=lie, icc=icc)
         name = f"estimate: {count} scenarios, ten takes, P(lie) {world.p_lie:.3g}, takes correlated {icc}"

@@ -97,8 +97,7 @@ def share(
     plain = len(set(wholes)) == 1 and all(hit in {0.0, wholes[0]} for hit in hits)
     size, reach = float(count), _reach(level)
     if not plain and count > 1:
-        scenarios = total**2 / fsum(row[2] ** 2 for row in rows)
-        size, reach = _effective_size(value, hits, wholes, scenarios), _reach(level, count - 1)
+        size, reach = _effective_size(value, hits, wholes, telling), _reach(level, count - 1)
     low, high = wilson_interval(value * size, size, z=reach)
     return Share(
         value=value,
@@ -111,12 +110,12 @@ def share(
     )
 
 
-def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float], scenarios: float) -> float:
+def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float], telling: int) -> float:
     """Yes/no observations with the variance between clusters.
 
     Without any variance to see, each cluster is one observation (Kish's number of them, where they differ in weight).
-    Where the variance is smaller than that, one hit is added to those that were seen, in a cluster whose replies all
-    agree: a handful of hits says little about how alike the replies of a cluster are.
+    Where the variance is smaller than that, a cluster whose replies all agree is added to those that have hits: a
+    handful of them says little about how alike the replies of a cluster are.
     """
     count, total = len(hits), fsum(wholes)
     units = total**2 / fsum(whole**2 for whole in wholes)
@@ -125,8 +124,7 @@ def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float]
     squares = fsum((hit - value * whole) ** 2 for hit, whole in zip(hits, wholes, strict=True))
     ratio = count / (count - 1) * squares / total**2 * units / (value * (1 - value))
     if ratio < 1:
-        seen = min(value, 1 - value) * scenarios
-        ratio = (seen * ratio + 1) / (seen + 1)
+        ratio = (telling * ratio + 1) / (telling + 1)
     return units / ratio
 
 
