@@ -12,6 +12,7 @@ from bench.calibration import (
     dead,
     decisions,
     equivalence,
+    estimate,
     judges,
     labellers,
     looks,
@@ -37,6 +38,7 @@ def settings() -> list[Setting]:
         *whole.settings(),
         *dead.settings(),
         *equivalence.settings(),
+        *estimate.settings(),
     ]
 
 
