@@ -152,14 +152,13 @@ class OpenedRun(Run):
     def outcome_at(self, place: int, judge: str | None = None, preset: Preset | None = None) -> Outcome:
         """What a scenario shows, with the words of the judges."""
         with self._lock:
-            number, scenario = place, self.scenarios[place]
-            return self._outcome_in(self._journal, number, scenario, preset=preset, judge=judge)
+            return self._outcome_in(self._journal, place, self.scenarios[place], preset=preset, judge=judge)
 
     def outcomes_at(self, place: int) -> dict[tuple[str | None, Preset], Outcome]:
         """What a scenario shows by each judge under each preset."""
         with self._lock:
-            number, judges = place, list[str | None](self.judges) or [None]
-            states = {judge: self._journal.state_of(number, judge) for judge in judges}
+            judges = list[str | None](self.judges) or [None]
+            states = {judge: self._journal.state_of(place, judge) for judge in judges}
         scenario, settings = self.scenarios[place], self.definition.settings
         return {
             (judge, preset): outcome_of(scenario, state, settings(judge, preset=preset, kind=scenario.kind))
