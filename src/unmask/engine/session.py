@@ -240,7 +240,7 @@ async def run_session(
             executor.tick()
 
         if workload.news:
-            executor.tick()  # it is said before anything is sent
+            executor.tick()  # show this before anything is sent
         with endpoints.listen(executor.wake), interruption.listen(stop):
             async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
                 free = all(price is not None and price.free for price in workload.prices.values())

@@ -62,7 +62,7 @@ def questions(kind: Kind) -> tuple[Method, ...]:
 def by_rule(
     scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
 ) -> Reading | None:
-    """What `verbatim` reads of a binary scenario, whoever the reader is: the rule is more often right than a small
+    """What `verbatim` reads of a binary scenario, for every judge: the rule is more often right than a small
     model."""
     if scenario.kind is not Kind.BINARY:
         return None

@@ -1,7 +1,7 @@
 """Keys and addresses: where they come from, how they are sent, and how they stay out of every message and file.
 
 Both come from the environment and from `.env` in the working directory; the real environment wins. A key goes out as a
-header and stands in no URL: a base URL with credentials is refused. The working directory may be a stranger's, so an
+header and is in no URL: a base URL with credentials is refused. The working directory may be a stranger's, so an
 address that only its `.env` names gets no key from elsewhere.
 """
 

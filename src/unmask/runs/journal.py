@@ -147,7 +147,7 @@ def refuse_newer(path: Path, content: bytes) -> None:
 
 
 def _verify_checksum(line: bytes) -> bytes:
-    """The JSON of a line, without its checksum. A line that has none, as one made by hand, stands for itself."""
+    """The JSON of a line, without its checksum. A line that has none, as one made by hand, is taken as it is."""
     data = line.rstrip(b"\n")
     start = len(data) - _SUM_SIZE
     if start <= 0 or not data.startswith(_SUM_KEY, start):
