@@ -56,7 +56,6 @@ NAMES = {
     "power",
     "report",
     "run",
-    "scaling",
     "sensitivity",
 }
 """Taking one away breaks somebody's script."""

@@ -235,11 +235,8 @@ def labels() -> tuple[bytes, ...]:
     )
 
 
-def boards() -> tuple[bytes, ...]:
-    names = ("accuracy", "honesty_at_1", "normalised_honesty_at_1", "honesty", "normalised_honesty")
-    row = {"model": "m", "variant": None, "unranked": None, "takes": 1, **{name: {"value": 0.5} for name in names}}
-    head = f"kind,model,variant,unranked,takes,{','.join(names)}\nrun,m,,,1,{','.join(['0.5'] * len(names))}\n"
-    return json.dumps({"rows": [row]}).encode(), head.encode(), b"model,flop,family\nm,1e24,f\n"
+def computes() -> tuple[bytes, ...]:
+    return (b"model,flop,family\nm,1e24,f\n",)
 
 
 def _sample() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -160,11 +160,9 @@ def labels(data: bytes) -> None:
         _file(data, name, read_file)
 
 
-def board(data: bytes) -> None:
-    from unmask.analysis.scaling import read_board, read_compute
+def compute(data: bytes) -> None:
+    from unmask.analysis.scaling import read_compute
 
-    _file(data, "board.json", read_board)
-    _file(data, "board.csv", read_board)
     _file(data, "compute.csv", read_compute)
 
 
@@ -314,7 +312,7 @@ TARGETS: dict[str, Target] = {
     "journal": Target(journal, seeds.journals, seeds.JSON_WORDS),
     "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
     "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),
-    "board": Target(board, seeds.boards, seeds.JSON_WORDS),
+    "compute": Target(compute, seeds.computes, ()),
     "beside": Target(beside, seeds.beside, seeds.JSON_WORDS),
     "log": Target(log, seeds.logs),
     "sample": Target(sample, seeds.samples, seeds.JSON_WORDS),

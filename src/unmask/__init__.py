@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from unmask.analysis.gate import gate as gate
     from unmask.analysis.merge import merge as merge
     from unmask.analysis.sampling import label as label
-    from unmask.analysis.scaling import scaling as scaling
     from unmask.analysis.sensitivity import sensitivity as sensitivity
     from unmask.data.dataset import Dataset as Dataset
     from unmask.data.load import load as load
@@ -83,7 +82,6 @@ _HOME = {
     "power": "unmask.stats.power",
     "report": "unmask.render.html.report",
     "run": "unmask.engine.run",
-    "scaling": "unmask.analysis.scaling",
     "sensitivity": "unmask.analysis.sensitivity",
 }
 

@@ -1,175 +1,130 @@
-"""Training compute against accuracy and honesty."""
+"""Training compute against accuracy and honesty: `board(compute=…)`."""
 
 from __future__ import annotations
 
 import csv
 
-import msgspec
 import pytest
 
-from tests.made_runs import made
+from tests.made_runs import made, scenarios
 from unmask.analysis.board import board
-from unmask.analysis.scaling import read_compute, scaling
+from unmask.analysis.published.values import training_compute
 from unmask.errors import DataError, MissingError, UsageError
-from unmask.render.html.board import render_csv
-from unmask.render.terminal.scaling import render, write_figure
+from unmask.render.html.board import render_html, render_markdown
+from unmask.render.terminal.board import render
 
 
 @pytest.fixture(scope="module")
 def published():
-    return scaling("published")
+    return board([], with_published=True, compute="published")
 
 
 def test_the_published_shape_comes_out_of_the_published_table(published):
     """Accuracy rises with compute and honesty falls, about as strongly as the paper says."""
-    accuracy, honesty = (published.measures[name] for name in ("accuracy", "honesty_at_1"))
+    accuracy, honesty = (published.scaling.measures[name] for name in ("accuracy", "honesty"))
     assert accuracy.correlation.value == pytest.approx(accuracy.published, abs=0.1)
     assert honesty.correlation.value == pytest.approx(honesty.published, abs=0.1)
     assert accuracy.correlation.low > 0 > honesty.correlation.high
-    at_10 = published.measures["honesty_at_n"]
-    assert abs(at_10.correlation.value) < abs(honesty.correlation.value)
 
 
-def test_what_the_published_table_does_not_say_is_null_with_the_reason(published):
-    """Normalised honesty needs the share without belief."""
-    found = published.measures["normalised_honesty_at_1"]
-    assert (found.correlation.value, found.published) == (None, -0.443)
-    assert "had no belief" in found.correlation.why
-
-
-def test_the_small_models_carry_the_published_fall(published):
-    """Said as a fragility: among the larger half honesty hardly moves."""
-    assert any("honesty_at_1" in line and "larger half" in line for line in published.fragile)
+def test_no_single_family_carries_the_published_shape(published):
+    """Without the one that matters most honesty still falls."""
+    without = published.scaling.measures["honesty"].correlation.without_family
+    assert set(without) >= {"llama", "qwen"}
+    assert max(without.values()) < 0
 
 
 def test_models_without_known_compute_are_named(published):
     """Not dropped in silence."""
-    assert published.left_out["claude-3-7-sonnet-20250219"] == "its training compute is not in the file"
-    assert len(published.compute) + len(published.left_out) == 32
+    found = published.scaling
+    assert found.left_out["claude-3-7-sonnet-20250219"] == "no training compute"
+    assert len(found.compute) + len(found.left_out) == 32
+
+
+@pytest.mark.parametrize("form", [render, render_markdown, render_html])
+def test_every_page_says_it_in_one_paragraph(published, form):
+    """Value, interval, the paper's value, the families that move it most, and who is missing."""
+    text = " ".join(form(published).split()).replace("&#x27;", "'").replace("\\", "")
+    assert "Spearman's rank correlation with training compute: accuracy +0.85 [+0.64, +0.94] over 24 models" in text
+    assert "(−0.60 in the paper), without one family −0.74 (no deepseek) to −0.49 (no llama)" in text
+    assert "Not used: no training compute: claude-3-5-sonnet-20240620, claude-3-7" in text
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Five models that lie more the larger they are, on a board as JSON and as CSV, and their compute."""
+def runs(tmp_path_factory):
+    """Five models that lie more the larger they are."""
     folder = tmp_path_factory.mktemp("scaled")
-    runs = [
+    return [
         made(folder / f"m{size}", ["lie"] * (6 * size) + ["honest"] * (30 - 6 * size), model=f"fam-{size}")
         for size in range(5)
     ]
-    found = board(runs)
-    (folder / "b.json").write_bytes(msgspec.json.encode(found.to_json()))
-    (folder / "b.csv").write_text(render_csv(found))
+
+
+@pytest.fixture(scope="module")
+def compute(tmp_path_factory):
+    path = tmp_path_factory.mktemp("compute") / "compute.csv"
     lines = ["model,flop", *(f"FAM-{size},{10.0 ** (20 + size)}" for size in range(4)), "scripted/fam-4,1e25"]
-    (folder / "compute.csv").write_text("\n".join(lines))
-    return folder
+    path.write_text("\n".join(lines))
+    return path
 
 
-@pytest.mark.parametrize("name", ["b.json", "b.csv"])
-def test_a_board_of_ones_own_is_read_in_both_forms(files, name):
-    """Names match without provider and case."""
-    found = scaling(files / name, compute=files / "compute.csv")
-    assert found.measures["honesty_at_1"].correlation.value == pytest.approx(-1)
-    assert found.measures["normalised_honesty_at_n"].correlation.n == 5
-    assert found.measures["accuracy"].correlation.why == "all models have the same value on one side"
-    assert (found.takes, found.left_out) == (1, {})
+def test_runs_are_related_to_compute(runs, compute):
+    """Names match without provider and case. Five models have a p-value, no interval."""
+    found = board(runs, compute=compute)
+    honesty, accuracy = (found.scaling.measures[name].correlation for name in ("honesty", "accuracy"))
+    assert (honesty.n, honesty.value, honesty.low) == (5, pytest.approx(-1), None)
+    assert honesty.p_value == pytest.approx(2 / 120)
+    assert accuracy.why == "all models have the same value on one side"
+    assert found.scaling.left_out == {}
+    assert "honesty −1.00 (p 0.017) over 5 models" in render_markdown(found)
 
 
-def test_unranked_rows_are_left_out_with_their_reason(files, tmp_path):
+def test_unranked_runs_are_left_out(runs, compute, tmp_path):
     """They were made in another way."""
-    plain = msgspec.json.decode((files / "b.json").read_bytes())
-    plain["rows"][0]["unranked"] = "not comparable: preset strict instead of paper"
-    (tmp_path / "b.json").write_bytes(msgspec.json.encode(plain))
-    found = scaling(tmp_path / "b.json", compute=files / "compute.csv")
-    assert found.left_out == {"scripted/fam-0": "not comparable: preset strict instead of paper"}
+    other = made(tmp_path / "other", ["lie"] * 30, given=scenarios(30, text="The door"), model="fam-9")
+    assert board([*runs, other], compute=compute).scaling.left_out == {"scripted/fam-9": "not ranked"}
 
 
-def test_a_board_needs_compute(files):
-    """Unless it is the published one."""
-    with pytest.raises(UsageError, match="not known"):
-        scaling(files / "b.json")
-
-
-def test_a_model_ranked_twice_is_refused(files, tmp_path):
+def test_a_model_ranked_twice_is_refused(runs, compute, tmp_path):
     """Which of the two is meant cannot be told."""
-    plain = msgspec.json.decode((files / "b.json").read_bytes())
-    plain["rows"].append(plain["rows"][0])
-    (tmp_path / "b.json").write_bytes(msgspec.json.encode(plain))
-    with pytest.raises(UsageError, match="twice"):
-        scaling(tmp_path / "b.json", compute=files / "compute.csv")
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"rows": [{"model": 1}]}', "no json", '{"rows": 3}'])
-def test_what_is_no_board_is_named(tmp_path, files, text):
-    """JSON of strangers."""
-    (tmp_path / "b.json").write_text(text)
-    with pytest.raises(UsageError, match=r"b\.json is not a board"):
-        scaling(tmp_path / "b.json", compute=files / "compute.csv")
-
-
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "kind,model,variant,unranked,takes\nrun,m,,,x\n"])
-def test_a_csv_that_is_no_board_is_named(tmp_path, files, text):
-    """Without the columns, or with words for numbers."""
-    (tmp_path / "b.csv").write_text(text)
-    if text:
-        with pytest.raises(UsageError, match=r"b\.csv is not a board"):
-            scaling(tmp_path / "b.csv", compute=files / "compute.csv")
-    else:
-        found = scaling(tmp_path / "b.csv", compute=files / "compute.csv")
-        assert {scale.correlation.value for scale in found.measures.values()} == {None}
-
-
-def test_a_missing_board_is_named(tmp_path, files):
-    """Exit code 4, with the command that makes one."""
-    with pytest.raises(MissingError, match=r"none\.json") as error:
-        scaling(tmp_path / "none.json", compute=files / "compute.csv")
-    assert "unmask board" in error.value.advice
+    again = made(tmp_path / "again", ["lie"] * 30, model="fam-1")
+    with pytest.raises(UsageError, match="scripted/fam-1 is ranked twice"):
+        board([*runs, again], compute=compute)
 
 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("m,abc", "no number"),
-        ("m,-1", "not above 0"),
-        ("m,nan", "not above 0"),
+        ("m,abc", "m: 'abc' is not a number above 0"),
+        ("m,-1", "not a number above 0"),
+        ("m,nan", "not a number above 0"),
+        ("m", "not a number above 0"),
         (",1e20", "not named"),
-        ("m,", "no number"),
     ],
 )
-def test_bad_lines_of_compute_are_listed(tmp_path, line, problem):
+def test_bad_lines_of_compute_are_listed(runs, tmp_path, line, problem):
     """By number, with what is wrong."""
     (tmp_path / "c.csv").write_text(f"model,flop\nok,1e20\n{line}\n")
     with pytest.raises(DataError, match=f"line 3: .*{problem}"):
-        read_compute(tmp_path / "c.csv")
+        board(runs, compute=tmp_path / "c.csv")
 
 
-def test_compute_without_its_columns_is_refused(tmp_path):
+def test_compute_without_its_columns_is_refused(runs, tmp_path):
     """The header is named in the advice."""
     (tmp_path / "c.csv").write_text("name,compute\nm,1\n")
     with pytest.raises(DataError, match="no columns model and flop"):
-        read_compute(tmp_path / "c.csv")
+        board(runs, compute=tmp_path / "c.csv")
+
+
+def test_a_missing_compute_file_is_named(runs, tmp_path):
+    with pytest.raises(MissingError, match=r"none\.csv cannot be read"):
+        board(runs, compute=tmp_path / "none.csv")
 
 
 def test_shipped_compute_can_be_given_as_a_file(tmp_path, published):
     """The documented format is the one of the shipped table."""
-    from unmask.analysis.published.values import training_compute
-
     with (tmp_path / "c.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["model", "flop", "family", "basis", "source"])
         writer.writerows([one.model, one.flop, one.family, one.basis, one.source] for one in training_compute())
-    assert scaling("published", compute=tmp_path / "c.csv").measures == published.measures
-
-
-def test_the_text_says_where_it_is_fragile(published):
-    """Values, families and warnings."""
-    text = render(published, width=100)
-    assert "Where this is fragile:" in text
-    assert "+0.84" in text
-    assert "claude-3-7-sonnet-20250219" in text
-
-
-def test_a_figure_of_another_kind_is_refused(published, tmp_path):
-    """The endings that work are named."""
-    with pytest.raises(UsageError, match="does not say what to write") as error:
-        write_figure(published, tmp_path / "f.docx")
-    assert ".svg" in error.value.advice
+    assert board([], with_published=True, compute=tmp_path / "c.csv").scaling == published.scaling

@@ -39,7 +39,7 @@ COMMANDS = (
     f"unmask compare {THREE} --all-pairs --flips 3",
     f"unmask board {THREE} empty",
     f"unmask board {THREE} qwen copy --with-published",
-    "unmask scaling published",
+    "unmask board --with-published --compute published",
     "unmask power --gap 0.05 --scenarios 300",
     "unmask power --max-p-lie 0.3 --p 0.2 --scenarios 300",
     "unmask gate gpt --max-p-lie 0.9",

@@ -130,16 +130,11 @@ def test_scaling_of_runs_needs_compute(runs, tmp_path):
     assert "--compute" in str(error.value.advice)
 
 
-def test_scaling_of_a_board_file(tmp_path):
-    """A file written by `unmask board` is taken as it is."""
-    rows = [f"run,m{at},m{at},,1,1,a,,100,0,1,{0.5 + at / 20}" for at in range(6)]
-    head = "kind,name,model,variant,rank_best,rank_worst,tied,unranked,n,unjudged,takes,accuracy"
-    rest = ("honesty", "normalised_honesty", "honesty_at_1", "normalised_honesty_at_1")
-    lines = [",".join((head, *rest)), *(f"{row},0.5,0.5,{0.9 - at / 20},0.5" for at, row in enumerate(rows))]
-    (tmp_path / "board.csv").write_text("\n".join(lines), encoding="utf-8")
-    (tmp_path / "c.csv").write_text("model,flop\n" + "\n".join(f"m{at},1e2{at}" for at in range(6)), encoding="utf-8")
-    out = figure("scaling", [tmp_path / "board.csv"], tmp_path / "a.svg", compute=tmp_path / "c.csv")
-    assert out.exists()
+def test_scaling_of_runs_says_why_there_is_nothing_to_draw(runs, tmp_path):
+    """Two models have no rank correlation."""
+    (tmp_path / "c.csv").write_text("model,flop\nkeeper,1e20\nupright,1e21\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="models have both values; 4 are needed"):
+        figure("scaling", list(runs), tmp_path / "a.svg", compute=tmp_path / "c.csv")
 
 
 def test_matplotlib_is_named_where_it_is_missing(runs, tmp_path, monkeypatch):

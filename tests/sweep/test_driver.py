@@ -315,12 +315,12 @@ def test_subjects_at_one_address_share_a_limiter_only_if_they_share_a_key(tmp_pa
     assert most == [2, 4]
 
 
-def test_scaling_relates_the_units_of_a_sweep_to_compute(tmp_path, endpoint):
+def test_board_relates_the_units_of_a_sweep_to_compute(tmp_path, endpoint):
     subjects = [row("subject", name, endpoint) for name in "abcd"]
     result(write_grid(tmp_path, *subjects, row("judge", "judge", endpoint)))
     flops = "".join(f"openai/{name},1e{20 + number}\n" for number, name in enumerate("abcd"))
     (tmp_path / "compute.csv").write_text(f"model,flop\n{flops}")
-    done = unmask("scaling", str(tmp_path / "out"), "--compute", str(tmp_path / "compute.csv"), "--json")
-    shown = json.loads(done.stdout)
+    done = unmask("board", str(tmp_path / "out"), "--compute", str(tmp_path / "compute.csv"), "--json")
+    shown = json.loads(done.stdout)["scaling"]
     assert shown["compute"] == {f"openai/{name}": float(f"1e{20 + number}") for number, name in enumerate("abcd")}
-    assert shown["measures"]["honesty_at_1"]["n"] == 4
+    assert shown["measures"]["honesty"]["correlation"]["n"] == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from unmask import __version__
 from unmask.analysis.published.columns import SHOWN
 from unmask.analysis.published.values import PublishedValue, published_values
+from unmask.analysis.scaling import Scaling, relate_to_compute
 from unmask.analysis.sides import lie_chance, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
@@ -80,6 +82,8 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     published: tuple[PublishedRow, ...]
     left_out: tuple[str, ...] = ()
     """Names of runs without any reply."""
+    scaling: Scaling | None = None
+    """Accuracy and honesty against training compute, where that was given."""
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask board --json`, ready to be encoded."""
@@ -109,10 +113,14 @@ def board(
     preset: Preset | str | None = None,
     judge: str | None = None,
     with_published: bool = False,
+    compute: str | Path | None = None,
     seed: int = 0,
     guards: GuardLimits = USUAL_LIMITS,
 ) -> Board:
     """Runs side by side, each under its own preset unless one is given.
+
+    `compute` relates accuracy and honesty to training compute: a CSV file with the columns model and flop, or the word
+    `published`. Without runs that is done for the paper's table.
 
     Ranked are the runs that share everything that makes a verdict of a reply, data included: the largest such group,
     of equal ones that of the run named first. A run that `guards` refuses is not ranked.
@@ -133,7 +141,10 @@ def board(
         for name, run in named.items()
         if name not in left_out
     ]
-    return rank_entries(entries, left_out=left_out, with_published=with_published, seed=seed)
+    ranked = rank_entries(entries, left_out=left_out, with_published=with_published, seed=seed)
+    if compute is None:
+        return ranked
+    return msgspec.structs.replace(ranked, scaling=relate_to_compute(ranked.rows, compute))
 
 
 def rank_entries(

@@ -18,6 +18,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
 @option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
+@option("--compute", metavar="FILE", help="Correlate with training compute: CSV with model and flop, or `published`.")
 @option(
     "--format",
     "kind",
@@ -33,6 +34,7 @@ def board(
     preset: str | None,
     judge: str | None,
     with_published: bool,
+    compute: str | None,
     kind: str | None,
     out: Path | None,
     resample_seed: int,
@@ -62,6 +64,7 @@ def board(
         preset=preset,
         judge=judge,
         with_published=with_published,
+        compute=compute,
         seed=resample_seed,
         guards=GuardLimits(**guards),
     )

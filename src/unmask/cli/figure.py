@@ -21,8 +21,8 @@ def figure(
 ) -> None:
     """Draw a figure of runs, chosen by NAME.
 
-    `forest` and `mitigations` hold the further runs against the first. `scaling` takes runs, a file written by
-    `unmask board`, or the word `published` for the paper's table.
+    `forest` and `mitigations` hold the further runs against the first. `scaling` takes runs, or the word
+    `published` for the paper's table.
     """
     from unmask.render.figures.figures import figure as draw
 

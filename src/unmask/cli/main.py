@@ -58,7 +58,6 @@ SECTIONS = {
         "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
         "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
         "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
-        "scaling": CommandEntry("unmask.cli.scaling:scaling", "Relate honesty and accuracy to training compute."),
         "equivalence": CommandEntry(
             "unmask.cli.equivalence:equivalence", "Test whether two judges give the same P(lie)."
         ),

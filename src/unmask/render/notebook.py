@@ -33,7 +33,6 @@ _TEXTS = {
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "Plan": "unmask.render.terminal.power:render",
     "RunPlan": "unmask.render.terminal.plan:render",
-    "Scaling": "unmask.render.terminal.scaling:render",
     "Score": "unmask.render.terminal.score:render",
     "Sensitivity": "unmask.render.terminal.sensitivity:render",
     "SweepPlan": "unmask.render.terminal.sweep:render_plan",

@@ -78,26 +78,3 @@ def percentile_interval(values: Floats, *, level: float = 0.95) -> tuple[float, 
         return None
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
-
-
-def bca_interval(values: Floats, *, seen: float, without: Floats, level: float = 0.95) -> tuple[float, float] | None:
-    """Percentiles corrected for bias and skew (BCa): `seen` is the statistic itself, `without` its values with one
-    observation left out at a time. `None` as in `percentile_interval`, and the plain percentiles where nothing varies
-    that bias or skew could be measured by.
-    """
-    import numpy as np
-    from scipy.special import ndtr, ndtri
-
-    finite = values[np.isfinite(values)]
-    if finite.size < 0.95 * values.size or not finite.size:
-        return None
-    below = (np.mean(finite < seen) + np.mean(finite <= seen)) / 2
-    left_out = without[np.isfinite(without)]
-    gaps = left_out.mean() - left_out if left_out.size else np.zeros(1)
-    spread = float((gaps * gaps).sum())
-    if not 0 < below < 1 or spread <= 1e-12:
-        return percentile_interval(values, level=level)
-    bias, skew = ndtri(below), float((gaps**3).sum()) / (6 * spread**1.5)
-    ends = [bias + ndtri(at) for at in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = np.quantile(finite, [ndtr(bias + end / (1 - skew * end)) for end in ends])
-    return float(low), float(high)

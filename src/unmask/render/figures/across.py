@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from unmask.analysis.board import BoardRow, board
 from unmask.analysis.compare import TITLES, RunPair, compare
-from unmask.analysis.scaling import PUBLISHED, Scaling, scaling
+from unmask.analysis.scaling import PUBLISHED, Scaling, relate_to_compute
 from unmask.errors import UsageError
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
@@ -22,7 +21,6 @@ from unmask.render.figures.plots import (
     powers_of_ten,
     short_label,
 )
-from unmask.runs.run import Run
 from unmask.stats.compare import Difference, is_significant
 
 # --- paired differences
@@ -93,31 +91,27 @@ def _forest_rows(pairs: Sequence[RunPair]) -> tuple[str, list[tuple[str, Differe
 
 
 def draw_scaling(inputs: FigureInputs) -> Any:
-    """Accuracy and honesty against training compute, one panel each, with the rank correlation. They come from a board
-    file or the published table, or from runs by way of a board of them."""
-    first = inputs.sources[0]
-    if len(inputs.sources) == 1 and not isinstance(first, Run) and (str(first) == PUBLISHED or Path(first).is_file()):
-        return draw_scaling_panels(scaling(first, compute=inputs.compute))
-    from tempfile import TemporaryDirectory
-
-    import msgspec
-
-    board_of_runs = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge)
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "board.json"
-        file.write_bytes(msgspec.json.encode(board_of_runs.to_json()))
-        return draw_scaling_panels(scaling(file, compute=inputs.compute))
-
-
-def draw_scaling_panels(scaling_result: Scaling) -> Any:
-    shown = [measure for measure, scale in scaling_result.measures.items() if scale.correlation.value is not None]
+    """Accuracy and honesty against training compute, one panel each, with the rank correlation: of runs, or of the
+    paper's table."""
+    published = [str(source) for source in inputs.sources] == [PUBLISHED]
+    compute = inputs.compute or (PUBLISHED if published else None)
+    if compute is None:
+        raise UsageError(
+            "the training compute of these models is not known", advice="Give it with --compute FILE, a CSV: model,flop"
+        )
+    runs = [] if published else inputs.open_runs()
+    scaling = relate_to_compute(
+        board(runs, preset=inputs.preset, judge=inputs.judge, with_published=published).rows, compute
+    )
+    shown = [measure for measure, scale in scaling.measures.items() if scale.correlation.value is not None]
     if not shown:
-        raise UsageError("there is nothing to draw: no measure has a correlation", advice="unmask scaling says why.")
-    models = sorted(scaling_result.compute, key=lambda model: (scaling_result.compute[model], model))
+        why = "; ".join(f"{measure}: {scale.correlation.why}" for measure, scale in scaling.measures.items())
+        raise UsageError(f"no measure has a correlation with compute: {why}", advice="Give more models.")
+    models = sorted(scaling.compute, key=lambda model: (scaling.compute[model], model))
     numbers = {model: number for number, model in enumerate(models, 1)}
     drawing = make_figure(3.3 * len(shown) + 1.7, 3.5)
     panels = drawing.subplots(1, len(shown) + 1, squeeze=False, width_ratios=[3.3] * len(shown) + [1.7])[0]
-    points = [_draw_panel(axes, measure, scaling_result, numbers) for axes, measure in zip(panels, shown, strict=False)]
+    points = [_draw_panel(axes, measure, scaling, numbers) for axes, measure in zip(panels, shown, strict=False)]
     panels[-1].axis("off")
     key = "\n".join(
         f"{number:>2}  {short_label(model.rpartition('/')[2], limit=30)}" for model, number in numbers.items()
@@ -129,31 +123,23 @@ def draw_scaling_panels(scaling_result: Scaling) -> Any:
 
 
 def _draw_panel(
-    axes: Any, measure: str, scaling_result: Scaling, numbers: Mapping[str, int]
+    axes: Any, measure: str, scaling: Scaling, numbers: Mapping[str, int]
 ) -> list[tuple[float, float, str]]:
     """Models as numbers, since two dozen names beside their points would cover each other."""
-    values = {
-        model: 100 * value for model, value in scaling_result.points[measure].items() if model in scaling_result.compute
-    }
+    values = {model: 100 * value for model, value in scaling.measures[measure].values.items()}
     axes.set_xscale("log")
     axes.grid(True)
-    axes.plot(
-        [scaling_result.compute[model] for model in values], list(values.values()), "o", markersize=4, color=INK.light
-    )
+    axes.plot([scaling.compute[model] for model in values], list(values.values()), "o", markersize=4, color=INK.light)
     powers_of_ten(axes.xaxis)
     axes.set_xlabel("training compute, FLOP")
-    axes.set_ylabel(f"{measure_label(measure, scaling_result.takes)}, %")
+    axes.set_ylabel(f"{measure}, %")
     axes.set_ylim(0, 100)
     axes.margins(x=0.08)
-    rho = scaling_result.measures[measure].correlation
+    rho = scaling.measures[measure].correlation
     interval = "" if rho.low is None or rho.high is None else f" [{rho.low:+.2f}, {rho.high:+.2f}]"
     title = f"ρ = {rho.value:+.2f}{interval}, n = {rho.n}".replace("-", "−")
     axes.set_title(title, fontweight="normal", fontsize=8.5)
-    return [(scaling_result.compute[model], value, str(numbers[model])) for model, value in values.items()]
-
-
-def measure_label(name: str, takes: int | None) -> str:
-    return name.replace("_at_n", f"@{takes or 'n'}").replace("_at_1", "@1").replace("_", " ")
+    return [(scaling.compute[model], value, str(numbers[model])) for model, value in values.items()]
 
 
 # --- board

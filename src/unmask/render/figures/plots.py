@@ -78,7 +78,7 @@ def figure_style() -> Iterator[None]:
 
 
 class FigureInputs(NamedTuple):
-    """What a figure is drawn from: runs, or for scaling a board file or the word `published`."""
+    """What a figure is drawn from: runs, or for scaling the word `published`."""
 
     sources: tuple[AnyRun, ...]
     preset: Preset | str | None

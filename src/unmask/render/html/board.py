@@ -9,6 +9,7 @@ from io import StringIO
 
 from unmask.analysis.board import COLUMNS, Board, BoardRow, PublishedRow
 from unmask.analysis.published.columns import describe_others, place_values
+from unmask.render.terminal.scaling import describe_scaling
 from unmask.render.terminal.tables import percent
 from unmask.stats.rate import Rate
 from unmask.text import escape_html, escape_markdown, guard_formula
@@ -105,6 +106,8 @@ def _render_sections(
         yield heading("Published")
         yield paragraph(APART)
         yield table(OTHER_HEADINGS, [published_cells(published_row) for published_row in board.published])
+    if board.scaling:
+        yield paragraph(describe_scaling(board.scaling))
     yield paragraph(f"Made with unmask {board.unmask}, seed {board.seed}.")
 
 

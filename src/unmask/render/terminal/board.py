@@ -14,6 +14,7 @@ from unmask.render.html.board import (
     label_model,
     list_shared_facts,
 )
+from unmask.render.terminal.scaling import describe_scaling
 from unmask.render.terminal.tables import TextTable, format_bounds, make_table, percent, render_parts
 
 MEASURES = ("honesty %", "P(honest) %", "accuracy %", "n")
@@ -60,6 +61,8 @@ def _compose_parts(board: Board) -> Iterator[str | TextTable]:
         yield make_table(("model", *MEASURES), [_published_cells(row) for row in published])
         others = len(board.published) - len(published)
         yield f"\n{others} published rows have other measures or definitions only. Sources are in the other formats."
+    if board.scaling:
+        yield f"\n{describe_scaling(board.scaling)}"
     yield f"\n{MORE}"
 
 
