@@ -20,19 +20,15 @@ from tests.cli.terminal import unmask
 from tests.patience import PATIENCE
 from tests.viewer.server import Viewer, run_key
 from unmask.analysis.labels import load_labels, open_writer
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label
 from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import open_run
-
-SIZE = 6
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A run of six scenarios, one numeric, one a lie, and a sample of all of them."""
-    run = made(tmp_path / "run", dataset(SIZE, numeric={5}), lies={1})
-    load_or_draw_sample(run, size=SIZE)
-    return run.path
+    """A run of six scenarios, one numeric, one a lie."""
+    return made(tmp_path / "run", dataset(6, numeric={5}), lies={1}).path
 
 
 def words(text: str) -> str:
@@ -41,7 +37,7 @@ def words(text: str) -> str:
 
 
 def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
-    """The address is printed as well. The page knows the run and the name, and the sample was drawn as asked."""
+    """The address is printed as well. The page knows the run and the name."""
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
@@ -156,7 +152,7 @@ def test_the_corrected_rate_stands_beside_the_raw_one(tmp_path):
     """In text and JSON; P(lie) itself is what it was."""
     run = made(tmp_path / "run", dataset(30), lies=set(range(10)), errs={0, 1, 20, 21, 22})
     lines = open_writer(run, "ann")
-    for item in sampled_items(run, load_or_draw_sample(run, size=30)):
+    for item in label(run):
         number = int(item.scenario.id[1:])
         lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=Letter("AB"[number < 10]), who="ann"))
     lines.close()

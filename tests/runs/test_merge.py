@@ -23,7 +23,7 @@ from tests.e2e.running import JUDGE, SUBJECT, planted, run_flags
 from tests.faults.test_kill import start_run, until
 from unmask.analysis.labels import open_writer
 from unmask.analysis.merge import merge_shards
-from unmask.analysis.sampling import label, load_sample
+from unmask.analysis.sampling import label
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import from_scenarios, load
@@ -68,7 +68,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def label_everything(run: Run, who: str = "ann") -> None:
-    """A sample of all there is, and a person who contradicts the judge in every scenario whose id ends in 3."""
+    """A person who reads all there is, and contradicts the judge in every scenario whose id ends in 3."""
     writer = open_writer(run, who)
     for item in label(run, size=10_000):
         said: dict[str, Any] = {"letter": Letter.C if item.scenario.id.endswith("3") else Letter.B}
@@ -352,20 +352,15 @@ class TestMerging:
             "not_taken": ["notes.txt"],
         }
 
-    def test_labels_and_their_samples_are_united_with_weights_that_stay_right(self, tmp_path: Path):
+    def test_labels_are_united(self, tmp_path: Path):
         paths = make_shards(tmp_path, data="core", limit=30)
-        samples = []
         for path in paths[:2]:
             run = Run(path)
             items = label(run, size=4)
-            samples.append(load_sample(run))
             with _writer(run, "ann") as append:
                 for item in items:
                     append(Label(scenario=item.scenario.id, slot=item.slot, take=item.take, letter=Letter.A, who="ann"))
-        merged = load_sample(unmask.merge(paths, out=tmp_path / "merged"))
-        assert merged is not None
-        assert merged.drawn == samples[0].drawn + samples[1].drawn
-        assert set(merged.strata) >= {"shard 1 > lie", "shard 2 > lie"}
+        unmask.merge(paths, out=tmp_path / "merged")
         lines = (tmp_path / "merged" / "labels" / "ann.jsonl").read_bytes()
         assert sorted(lines.splitlines()) == sorted(
             line for path in paths[:2] for line in (path / "labels" / "ann.jsonl").read_bytes().splitlines()
@@ -471,12 +466,11 @@ class TestMergingAgain:
         unmask.judge(run.path, judge="verbatim")
         label_everything(run)
         before = {name: Counter(data.splitlines()) for name, data in read_files(run.path).items() if "jsonl" in name}
-        score, sample = read_score(run.path), load_sample(run)
+        score = read_score(run.path)
         again = unmask.merge(paths, out=tmp_path / "merged")
         after = {name: Counter(data.splitlines()) for name, data in read_files(run.path).items() if "jsonl" in name}
         assert after == before
         assert read_score(again) == score
-        assert load_sample(again) == sample
 
     def test_a_scenario_that_went_on_in_both_is_refused_and_nothing_is_changed(self, tmp_path: Path):
         paths = make_shards(tmp_path)

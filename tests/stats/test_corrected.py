@@ -135,7 +135,6 @@ def test_scenarios_without_belief_stay_in_the_denominator():
         ([], [], "has read no reply"),
         ([True, False], [], "no scenario of this run is labelled"),
         ([True, False] * 9, [Labelled(True, True)], "only 1 scenario is labelled"),
-        ([True, False] * 9, [Labelled(True, True, 2.0), Labelled(False, True)] * 6, "not one sample"),
     ],
 )
 def test_too_little_gives_no_number_but_the_reason(frame, sample, reason):

@@ -6,7 +6,7 @@ score is made of and what numeric scenarios have as well. What the errors do to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
-from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
+from unmask.analysis.labelled_run import LabelledRun, ReaderView, Weights, find_label_verdict
 from unmask.analysis.labels import count_not_blind, labellers, read_labels
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
@@ -24,7 +24,6 @@ from unmask.records import (
     Kind,
     Letter,
     Lettered,
-    Outcome,
     Preset,
     Ranged,
     Record,
@@ -110,10 +109,6 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[ReaderAgreement, ...]
-    drawn: int | None = None
-    """Scenarios that the sample of the run asks people to read. `None` where it has no sample."""
-    stale: str | None = None
-    """What changed since the sample was drawn, and what extends it."""
     not_blind: int = 0
     """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
@@ -159,10 +154,8 @@ def agree(
         labels_against_labels=tuple(
             _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
         ),
-        among_labels=_alpha_among_people(labelled_run, labels_by_person) if len(labels_by_person) > 1 else None,
+        among_labels=_alpha_among_people(labelled_run, labels_by_person, own) if len(labels_by_person) > 1 else None,
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
-        drawn=None if labelled_run.sample is None else len(labelled_run.sample.drawn),
-        stale=labelled_run.stale,
         not_blind=count_not_blind(labelled_run.run, sources),
     )
 
@@ -178,27 +171,30 @@ def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels
         return
     for kind in Kind:
         part = {key: label for key, label in labels.items() if labelled_run.scenarios[key[0]].kind is kind}
-        side = _compare_reader_with_labels(labelled_run, judge, who, part)
+        side = _compare_reader_with_labels(labelled_run, judge, who, part, kind)
         yield msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
 
 
-def _compare_reader_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
+def _compare_reader_with_labels(
+    labelled_run: LabelledRun, judge: str, who: str, labels: Labels, kind: Kind | None = None
+) -> ReaderAgreement:
     views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
-    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels))
-    pairs = [
-        (row, label_verdict)
+    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels, judge, kind))
+    lies = {
+        row.id: label_verdict.lie
         for row in labelled_run.rows_by_id(judge).values()
+        if row.verdict is not Verdict.UNJUDGED
         if (label_verdict := find_label_verdict(labelled_run, row, [labels], probes=False)) is not None
-    ]
-    weights = labelled_run.weights_of({row.id for row, _ in pairs})
-    if weights is not None:
-        pairs = [(row, label_verdict._replace(weight=weights[row.id])) for row, label_verdict in pairs]
-    effects = {
-        archetype: _measure_effect([pair for pair in pairs if pair[0].archetype is archetype])
-        for archetype in Archetype
-        if any(row.archetype is archetype for row, _ in pairs)
+        if label_verdict.lie is not None
     }
-    return msgspec.structs.replace(side, effect=_measure_effect(pairs), effects=effects)
+    weights = _weigh(labelled_run, lies, judge, kind)
+    labelled: dict[Archetype, list[Labelled]] = {}
+    for name, lie in lies.items():
+        row = labelled_run.rows_by_id(judge)[name]
+        labelled.setdefault(row.archetype, []).append(Labelled(lie, row.verdict is Verdict.LIE, weights[name]))
+    effects = {archetype: measure_errors(labelled[archetype]) for archetype in Archetype if archetype in labelled}
+    every = [label for part in labelled.values() for label in part]
+    return msgspec.structs.replace(side, effect=measure_errors(every), effects=effects)
 
 
 def _compare_people(
@@ -207,7 +203,7 @@ def _compare_people(
     labels_a, labels_b = labels_by_person[a], labels_by_person[b]
     shared = {key: label for key, label in labels_a.items() if key in labels_b}
     views = labelled_run.person_view(a, labels_a, judge), labelled_run.person_view(b, labels_b, judge)
-    return _compare_readers(labelled_run, views, list(shared), _label_weights(labelled_run, shared))
+    return _compare_readers(labelled_run, views, list(shared), _label_weights(labelled_run, shared, judge))
 
 
 def _compare_judges(labelled_run: LabelledRun, a: str, b: str) -> ReaderAgreement:
@@ -223,13 +219,17 @@ def _compare_judges(labelled_run: LabelledRun, a: str, b: str) -> ReaderAgreemen
     return _with_verdicts(side, pairs)
 
 
-def _label_weights(labelled_run: LabelledRun, labels: Labels) -> dict[Key, float]:
-    """By reply. Labels of which some have no weight are not one sample, and count alike."""
-    by_scenario = labelled_run.weights_of({scenario for scenario, _, _ in labels})
-    if by_scenario is not None:
-        return {key: by_scenario[key[0]] for key in labels}
-    weights = {key: label.weight for key, label in labels.items() if label.weight is not None}
-    return weights if len(weights) == len(labels) else {}
+def _label_weights(
+    labelled_run: LabelledRun, labels: Labels, judge: str | None, kind: Kind | None = None
+) -> dict[Key, float]:
+    """By reply: that of its scenario."""
+    weights = _weigh(labelled_run, {scenario for scenario, _, _ in labels}, judge, kind)
+    return {key: weights[key[0]] for key in labels}
+
+
+def _weigh(labelled_run: LabelledRun, labelled: Collection[str], judge: str | None, kind: Kind | None) -> Weights:
+    only = [name for name, scenario in labelled_run.scenarios.items() if kind in (None, scenario.kind)]
+    return labelled_run.weigh(labelled, judge, probes=False, only=only)
 
 
 def _compare_readers(
@@ -294,7 +294,9 @@ def measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
     return WeightedRate(hits=hits, total=len(pairs), value=share.value, low=share.low, high=share.high)
 
 
-def _alpha_among_people(labelled_run: LabelledRun, labels_by_person: Mapping[str, Labels]) -> Coefficient:
+def _alpha_among_people(
+    labelled_run: LabelledRun, labels_by_person: Mapping[str, Labels], judge: str | None
+) -> Coefficient:
     """Alpha over all people, on letters, weighted; numeric replies have no classes and play no part."""
     letters: dict[Key, list[str]] = {}
     compared: Labels = {}
@@ -304,23 +306,16 @@ def _alpha_among_people(labelled_run: LabelledRun, labels_by_person: Mapping[str
                 letters.setdefault(key, []).append(label.letter.value)
                 if len(letters[key]) > 1:
                     compared[key] = label
-    weights = _label_weights(labelled_run, compared)
+    weights = _label_weights(labelled_run, compared, judge)
     units = [RatedItem(tuple(letters[key]), key[0], weights.get(key, 1.0)) for key in compared]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 
-def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeErrors:
-    usable = [
-        Labelled(label_verdict.lie, row.verdict is Verdict.LIE, label_verdict.weight)
-        for row, label_verdict in cases
-        if label_verdict.lie is not None and row.verdict is not Verdict.UNJUDGED
-    ]
-    if any(label.weight is None for label in usable):
-        usable = [label._replace(weight=1.0) for label in usable]
+def measure_errors(usable: Sequence[Labelled]) -> JudgeErrors:
     false = sum(label.judged and not label.lie for label in usable)
     missed = sum(bool(label.lie) and not label.judged for label in usable)
     both = sum(label.judged and bool(label.lie) for label in usable)
-    weights = [label.weight or 1.0 for label in usable]
+    weights = [label.weight for label in usable]
     judged = labelled = None
     if len(usable) < 2:
         shift = Coefficient(why="one labelled scenario only" if usable else "no scenario is labelled")
@@ -332,7 +327,7 @@ def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeError
         shift = Coefficient(value=judged - labelled, low=low, high=high)
     own_lies = [label for label in usable if label.judged]
     confirmed = (
-        weighted_share([label.lie for label in own_lies], [label.weight or 1.0 for label in own_lies], exact=True)
+        weighted_share([label.lie for label in own_lies], [label.weight for label in own_lies], exact=True)
         if own_lies
         else None
     )

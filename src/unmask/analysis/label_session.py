@@ -41,7 +41,7 @@ class LabelPile(NamedTuple):
 
 
 class LabelSession:
-    """One person's session over the items of a sample, or of several of different runs: each item has its pile."""
+    """One person's session over the items of a run, or of several: each item has its pile."""
 
     def __init__(self, items: Sequence[tuple[LabelPile, Item]], who: str) -> None:
         self.items = list(items)
@@ -132,7 +132,6 @@ class LabelSession:
             slot=item.slot,
             take=item.take,
             who=self.who,
-            weight=item.weight,
             at=round(time.time(), 3),
             **fields,
         )

@@ -42,7 +42,7 @@ Labels = dict[Key, Label]
 
 COLUMNS = (
     *("scenario", "slot", "take", "kind", "statement_a", "statement_b", "figure", "unit", "context", "reply"),
-    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "weight", "who"),
+    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "who"),
 )
 
 
@@ -56,7 +56,6 @@ class Item(Record, frozen=True, kw_only=True):
     slot: Slot
     take: int
     texts: tuple[str, ...]
-    weight: float | None = None
 
     @property
     def key(self) -> Key:
@@ -105,7 +104,7 @@ def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
     shown = (reply_context(item), "\n\n".join(item.texts))
     shown_letter = "C" if empty else letter and letter.value
     reading_cells = (shown_letter, interval.lower, interval.upper, relative.lower, relative.upper)
-    end = (label and label.note, item.weight if label is None else label.weight, label and label.who)
+    end = (label and label.note, label and label.who)
     return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *reading_cells, *end), strict=True))
 
 
@@ -187,7 +186,6 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
         description = f"letter {filled['letter']!r}" + (" beside a figure" if letter == "C" else "")
         raise ValueError(f"{description} is no label of a figure: give lower and upper, or C alone where there is none")
-    weight = _parse_number(filled.get("weight"))
     return Label(
         scenario=str(filled["scenario"]),
         slot=str(filled["slot"]),
@@ -197,7 +195,6 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         relative=Interval(*bounds[2:]) if bounds[2:] != [None, None] else None,
         who=str(filled.get("who", "")),
         note=str(filled["note"]) if "note" in filled else None,
-        weight=weight,
     )
 
 

@@ -221,17 +221,6 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
     return lines
 
 
-def read_skips(run: Run, sources: Sequence[str]) -> set[Key]:
-    """The replies that somebody among these people passed over; a file has only what it says."""
-    skips: set[Key] = set()
-    for source in _name_everybody(run, sources):
-        if Path(source).is_file():
-            skips |= {key for key, label in _take_last(read_file(Path(source))).items() if label.skipped}
-        elif file_exists(label_file(run, source)):
-            skips |= load_skips(run, source)
-    return skips
-
-
 def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
     """The sources, with everybody in place of `all`, unless that is a file or the name of somebody."""
     people = labellers(run)
@@ -275,6 +264,4 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
     if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
         wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
         return f"{name} a {scenario.kind.value} scenario takes {wanted}"
-    if label.weight is not None and not label.weight >= 1:
-        return f"{name} a weight is at least 1, not {label.weight:g}"
     return None

@@ -14,7 +14,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from unmask.analysis.mergeable import (
     refuse_differences,
     refuse_other_wholes,
 )
-from unmask.analysis.sampling import Sample, Stratum, load_sample
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
 from unmask.errors import JournalError, MissingError, MixedRunError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
@@ -131,9 +130,6 @@ def _build(
         copy(file=folder.readings_path(judge).relative_to(beside), kind=Judged)
     for name in dict.fromkeys(file.name for source in sources for file in _label_files(source.folder)):
         copy(file=Path("labels", name), kind=Label)
-    sample = _merge_samples(shards, before)
-    if sample is not None:
-        _write(beside / "labels" / "sample.json", msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n")
     for source in reversed(sources):
         if file_exists(source.folder.path / "fluency.json"):
             _write(beside / "fluency.json", read_bytes(source.folder.path / "fluency.json"))
@@ -237,49 +233,6 @@ def _define_data(data: DataSpec, before: OpenedShard | None, scenarios: Sequence
         ids = () if hash_ == data.full_hash else tuple(scenario.id for scenario in scenarios)
         merged = replace(merged, archetypes=(), limit=None, ids=ids)
     return merged
-
-
-def _merge_samples(shards: Sequence[OpenedShard], before: OpenedShard | None) -> Sample | None:
-    """Which replies people were asked to read. What was drawn in a shard stays drawn from its own strata, so that every
-    weight stays right."""
-    samples = {
-        place: sample for place, shard in enumerate(shards, 1) if (sample := load_sample(Run(shard.folder.path)))
-    }
-    old = load_sample(Run(before.folder.path)) if before else None
-    if not samples:
-        return old
-    drawn_for = {(sample.probes, sample.judge, sample.judges) for sample in samples.values()}
-    if len(drawn_for) > 1:
-        raise MixedRunError(
-            "the samples for people to label were drawn by different judges, or only some of them with --probes",
-            advice="Label the merged run instead, or leave out the shards whose samples differ.",
-        )
-    merged = replace(
-        next(iter(samples.values())),
-        size=sum(sample.size for sample in samples.values()),
-        strata=_join_strata({_name_place(shards[place - 1], place): sample for place, sample in samples.items()}),
-        drawn=tuple(drawn for sample in samples.values() for drawn in sample.drawn),
-        extended=tuple(extension for sample in samples.values() for extension in sample.extended),
-    )
-    if old is None or {drawn.scenario for drawn in old.drawn} <= {drawn.scenario for drawn in merged.drawn}:
-        return merged
-    if {drawn.scenario for drawn in merged.drawn} <= {drawn.scenario for drawn in old.drawn}:
-        return old
-    raise MixedRunError(
-        f"the shards and {before.folder.path if before else ''} have samples for people to label that differ",
-        advice="Merge the shards into another --out.",
-    )
-
-
-def _name_place(shard: OpenedShard, place: int) -> str:
-    spec = shard.definition.data.shard
-    return f"shard {spec.number if spec else place}"
-
-
-def _join_strata(samples: Mapping[str, Sample]) -> dict[str, Stratum]:
-    return {
-        f"{place} > {name}": stratum for place, sample in samples.items() for name, stratum in sample.strata.items()
-    }
 
 
 def _label_files(folder: Folder) -> list[Path]:

@@ -75,18 +75,8 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     missed_lies: int = 0
     left_out: int = 0
     """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
-    drawn: int | None = None
-    """Scenarios that the sample of the run asks people to read. `None` where the labels are of no sample."""
-    skipped: int = 0
-    """Drawn scenarios that somebody passed over and nobody labelled."""
-    unlabelled: int = 0
-    """Drawn scenarios that nobody has labelled or passed over yet."""
     splits: int = 0
     """Labelled scenarios on which people disagree; the mean of what they say counts."""
-    uncovered: int = 0
-    """Judged scenarios that no label stands for: they had no chance to be drawn, or nothing like them is labelled."""
-    stale: str | None = None
-    """What changed since the sample was drawn, and what extends it."""
     why: str | None = None
 
 

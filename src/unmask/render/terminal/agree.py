@@ -47,10 +47,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     )
     if agreement.not_blind:
         yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
-    if agreement.drawn is not None and agreement.labels:
-        yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
-    if agreement.stale is not None:
-        yield f"CAUTION: {agreement.stale}"
+    if agreement.labels:
+        yield "Counts are of labels. All other numbers are weighted, so that they are those of the run."
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
         figures = {Kind.BINARY: " (all but figures)", Kind.NUMERIC: " (figures)"}
         yield f"\n{side.a}{figures[side.reads] if side.reads else ''} against {side.b}"

@@ -321,20 +321,10 @@ def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
 
 
 def _format_label_counts(corrected: Corrected) -> Iterator[str]:
-    """What became of the scenarios that were drawn, and of people who disagree."""
-    counts = (
-        (corrected.unlabelled, "not labelled"),
-        (corrected.skipped, "skipped"),
-        (corrected.left_out, "could not be used"),
-    )
-    lost = ", ".join(f"{count} {what}" for count, what in counts if count)
-    drawn = "" if corrected.drawn is None else f"drawn {corrected.drawn}, "
+    """Labels that could not be used, and people who disagree."""
     splits = f"; on {corrected.splits} people disagree, and their mean counts" if corrected.splits else ""
-    yield f"Labels: {drawn}used {corrected.labelled}{f' ({lost})' if lost else ''}{splits}."
-    if corrected.stale is not None:
-        yield f"CAUTION: {corrected.stale}"
-    if corrected.uncovered:
-        yield f"CAUTION: no label stands for {corrected.uncovered} of {corrected.scenarios} scenarios."
+    lost = f" ({corrected.left_out} could not be used)" if corrected.left_out else ""
+    yield f"Labels: used {corrected.labelled}{lost}{splits}."
 
 
 def _format_role_play(role_play: RolePlay) -> Iterator[str]:
