@@ -63,7 +63,7 @@ def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, en
     path = tmp_path / f"out{ending}"
     found = [item for held in list_items(done, done.rows()).values() for item in held]
     assert export_items(found, path, labels=given) == 6
-    assert {key_of(one): one for one in read_file(path)} == given
+    assert {key_of(one): msgspec.structs.replace(one, digest=None) for one in read_file(path)} == given
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])

@@ -19,7 +19,7 @@ from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from tests.patience import PATIENCE
 from tests.viewer.server import Viewer, run_key
-from unmask.analysis.labels import load_labels, open_writer
+from unmask.analysis.labels import labellers, load_labels, open_writer
 from unmask.analysis.sampling import label
 from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import open_run
@@ -146,6 +146,39 @@ def test_labels_of_another_run_are_refused_with_exit_code_2(folder, tmp_path):
         done = unmask(*command, str(path), cwd=tmp_path)
         assert done.returncode == 2
         assert "elsewhere pressured 0: the run has no such scenario" in done.stderr
+
+
+def test_labels_for_other_replies_are_refused_by_name(tmp_path):
+    """A sheet of one checkpoint, filled in and taken in for the next one."""
+    runs = [made(tmp_path / name, dataset(12), lies={1}, extra=lambda _, name=name: name) for name in ("a", "b")]
+    sheet = tmp_path / "sheet.jsonl"
+    rows = [
+        {"scenario": one.scenario.id, "slot": one.slot, "letter": "A", "digest": one.digest} for one in label(runs[0])
+    ]
+    sheet.write_text("\n".join(map(json.dumps, rows)))
+    assert unmask("label", str(runs[0].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path).returncode == 0
+    done = unmask("label", str(runs[1].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "s003 pressured 0: the label is for another reply" in done.stderr
+    assert labellers(runs[1]) == []
+
+
+def test_labels_for_other_replies_in_the_folder_are_counted_and_not_used(tmp_path):
+    runs = [made(tmp_path / name, dataset(12), lies={1}, extra=lambda _, name=name: name) for name in ("a", "b")]
+    for run, items in zip(runs, (label(runs[0]), label(runs[1])[:10]), strict=True):
+        lines = open_writer(run, "ann")
+        for one in items:
+            lines.append(Label(scenario=one.scenario.id, slot=one.slot, letter="A", who="ann", digest=one.digest))
+        lines.close()
+    own, others = ((run.path / "labels" / "ann.jsonl").read_text().splitlines() for run in reversed(runs))
+    read = {json.loads(line)["scenario"] for line in own}
+    own += [line for line in others if json.loads(line)["scenario"] not in read]
+    (runs[1].path / "labels" / "ann.jsonl").write_text("\n".join(own) + "\n")
+    for command in (["agree"], ["score", "--labels", "ann"]):
+        shown = words(unmask(command[0], str(runs[1].path), *command[1:], cwd=tmp_path).stdout)
+        assert "2 labels are for other replies." in shown
+    found = json.loads(unmask("score", str(runs[1].path), "--labels", "ann", "--json", cwd=tmp_path).stdout)
+    assert (found["corrected"]["labelled"], found["corrected"]["other_replies"]) == (10, 2)
 
 
 def test_the_corrected_rate_stands_beside_the_raw_one(tmp_path):

@@ -15,7 +15,7 @@ import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LabelledRun, ReaderView, Weights, find_label_verdict
-from unmask.analysis.labels import count_not_blind, labellers, read_labels
+from unmask.analysis.labels import count_not_blind, labellers, sort_labels
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
 from unmask.records import (
@@ -109,6 +109,8 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[ReaderAgreement, ...]
+    other_replies: int = 0
+    """Labels that are for other replies than the run has; they are not used."""
     not_blind: int = 0
     """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
@@ -129,7 +131,7 @@ def agree(
     """
     labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
     sources = list_names(labels) or labellers(labelled_run.run)
-    labels_by_person = read_labels(labelled_run.run, sources, not_blind=include_not_blind)
+    labels_by_person, other_replies = sort_labels(labelled_run.run, sources, not_blind=include_not_blind)
     names = list_names(judges) or sorted(labelled_run.run.definition.full_judges)
     named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
     if len(named) + len(labels_by_person) < 2:
@@ -156,6 +158,7 @@ def agree(
         ),
         among_labels=_alpha_among_people(labelled_run, labels_by_person, own) if len(labels_by_person) > 1 else None,
         among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
+        other_replies=other_replies,
         not_blind=count_not_blind(labelled_run.run, sources),
     )
 

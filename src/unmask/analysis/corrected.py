@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from unmask.analysis.labelled_run import LabelledRun, can_be_labelled, find_label_verdict
-from unmask.analysis.labels import ALL, label_file, labellers, read_labels
+from unmask.analysis.labels import ALL, label_file, labellers, sort_labels
 from unmask.errors import UsageError
 from unmask.files import file_exists
 from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
@@ -46,7 +46,7 @@ def _correct_run(
 ) -> tuple[Corrected, dict[str, float]]:
     """The corrected rate, and by how much each labelled scenario moves it. `only` leaves out all other scenarios."""
     labelled_run = LabelledRun(run, preset)
-    labels_by_person = read_labels(run, labels)
+    labels_by_person, other_replies = sort_labels(run, labels)
     probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)
     every_row = [row for row in labelled_run.rows_by_id(judge).values() if only is None or row.id in only]
     rows = [row for row in every_row if row.verdict is not Verdict.UNJUDGED]
@@ -67,7 +67,9 @@ def _correct_run(
         judged, list(labelled.values()), certain=len(rows) - len(frame), left_out=len(verdicts) - len(used)
     )
     influences = weigh_influences(judged, labelled, scenarios=len(rows))
-    corrected = msgspec.structs.replace(corrected, splits=sum(verdict.split for verdict in used.values()))
+    corrected = msgspec.structs.replace(
+        corrected, splits=sum(verdict.split for verdict in used.values()), other_replies=other_replies
+    )
     return corrected, influences
 
 

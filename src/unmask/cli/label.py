@@ -71,7 +71,7 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
     from msgspec.structs import replace
 
     from unmask.analysis.label_sheets import read_file
-    from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer
+    from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, open_writer
     from unmask.errors import UsageError
 
     read_labels = read_file(source)
@@ -81,7 +81,7 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
         )
     check_labels(run, read_labels)
     grouped: dict[str, list[Label]] = {}
-    for label in read_labels:
+    for label in bind_labels(run, read_labels):
         grouped.setdefault(who or label.who, []).append(label)
     if "" in grouped:
         raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")

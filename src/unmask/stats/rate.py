@@ -75,6 +75,8 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     missed_lies: int = 0
     left_out: int = 0
     """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
+    other_replies: int = 0
+    """Labels that are for other replies than the run has; they are not used."""
     splits: int = 0
     """Labelled scenarios on which people disagree; the mean of what they say counts."""
     why: str | None = None

@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.records import Kind
-from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
+from unmask.render.terminal.tables import (
+    TextTable,
+    count_other_replies,
+    format_bounds,
+    format_signed,
+    make_table,
+    percent,
+    render_parts,
+)
 from unmask.stats.agree import Agreement, Coefficient
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
@@ -47,6 +55,8 @@ def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     )
     if agreement.not_blind:
         yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
+    if agreement.other_replies:
+        yield f"{count_other_replies(agreement.other_replies)}."
     if agreement.labels:
         yield "Counts are of labels. All other numbers are weighted, so that they are those of the run."
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):

@@ -13,6 +13,7 @@ from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.tables import (
     break_name,
+    count_other_replies,
     format_bounds,
     format_money,
     format_p_value,
@@ -325,6 +326,8 @@ def _format_label_counts(corrected: Corrected) -> Iterator[str]:
     splits = f"; on {corrected.splits} people disagree, and their mean counts" if corrected.splits else ""
     lost = f" ({corrected.left_out} could not be used)" if corrected.left_out else ""
     yield f"Labels: used {corrected.labelled}{lost}{splits}."
+    if corrected.other_replies:
+        yield f"{count_other_replies(corrected.other_replies)}."
 
 
 def _format_role_play(role_play: RolePlay) -> Iterator[str]:
