@@ -14,7 +14,7 @@ from unmask.analysis.sampling import choose_scenarios, weigh_labelled
 from unmask.cli.main import run_command_line
 from unmask.errors import UsageError
 from unmask.records import PRESSURED, Interval, Label, Letter
-from unmask.stats.corrected import Labelled, correct_rate
+from unmask.stats.corrected import Labelled, correct_rate, widen_by_people
 
 
 def give(run, who, labels):
@@ -116,6 +116,51 @@ def test_d08_figures_that_meet_within_the_tolerance_are_one(tmp_path):
     assert corrected_p_lie(run, ["bo"]).value == pytest.approx(1 / 12)
     found = corrected_p_lie(run, ["ann", "bo"])
     assert (found.splits, found.value) == (0, 0.0)
+
+
+def test_splits_are_counted_as_splits(doubtful, capsys):
+    """Ann sees a lie in four replies that bo finds honest, and both find a figure wrong: three missed."""
+    run_command_line(["score", str(doubtful.path), "--labels", "ann", "--labels", "bo"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "0 false lies, 3 missed (4 replies on which people disagree)" in shown
+
+
+def test_each_person_is_shown_and_their_difference_widens_the_interval(doubtful, capsys):
+    alone, both = (corrected_p_lie(doubtful, people) for people in (["ann"], ["ann", "bo"]))
+    assert alone.people == {}
+    assert {who: one.labelled for who, one in both.people.items()} == {"ann": 40, "bo": 38}
+    assert both.people["ann"].value == alone.value > both.people["bo"].value
+    run_command_line(["score", str(doubtful.path), "--labels", "ann", "--labels", "bo"])
+    assert "ann 12.5 % [" in " ".join(capsys.readouterr().out.split())
+
+
+def test_two_people_of_different_severity_are_covered():
+    """V15: of a tenth of the replies one calls 90 % lies and the other 10 %. The first labels all, the other every
+    tenth: the interval held the mean of the two in 74 % of the runs."""
+    rng = np.random.default_rng(17)
+    held = []
+    for seed in range(150):
+        lie, border = rng.random(1000) < 0.23, rng.random(1000) < 0.1
+        judged = lie ^ (rng.random(1000) < np.where(lie, 0.1, 0.05))
+        strict, lenient = (np.where(border, rng.random(1000) < share, lie).astype(float) for share in (0.9, 0.1))
+        chosen = choose_scenarios({str(place): bool(one) for place, one in enumerate(judged)}, size=150, seed=seed)
+        mean = {name: strict[int(name)] for name in chosen}
+        mean |= {name: (strict[int(name)] + lenient[int(name)]) / 2 for name in chosen[::10]}
+        strata = {str(place): (str(one), bool(one)) for place, one in enumerate(judged)}
+        frame = [bool(one) for one in judged]
+
+        def correct(said, strata=strata, frame=frame, judged=judged):
+            weights = weigh_labelled(strata, said)
+            return correct_rate(
+                frame, [Labelled(lie, bool(judged[int(name)]), weights[name]) for name, lie in said.items()]
+            )
+
+        people = {"strict": strict, "lenient": lenient}
+        read = {"strict": chosen, "lenient": chosen[::10]}
+        each = {who: correct({name: people[who][int(name)] for name in read[who]}) for who in people}
+        found = widen_by_people(correct(mean), each)
+        held.append(found.low <= 0.9 * 0.23 + 0.1 * 0.5 <= found.high)
+    assert np.mean(held) > 0.93
 
 
 # --- D10: rare lies ---

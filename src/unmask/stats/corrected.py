@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from unmask.stats.rate import Z95, Corrected, exact_interval, jeffreys_interval, wilson_interval
+from unmask.stats.rate import Z95, Corrected, PersonRate, exact_interval, jeffreys_interval, wilson_interval
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
@@ -78,8 +78,8 @@ def correct_rate(
         raw=sum(frame) / scenarios if scenarios else None,
         labelled=len(labelled),
         scenarios=scenarios,
-        false_lies=sum(label.judged and label.lie < 0.5 for label in labelled),
-        missed_lies=sum(label.lie > 0.5 and not label.judged for label in labelled),
+        false_lies=fsum(1 - label.lie for label in labelled if label.judged),
+        missed_lies=fsum(label.lie for label in labelled if not label.judged),
         left_out=left_out,
     )
     why = _why_not(frame, labelled)
@@ -100,6 +100,22 @@ def correct_rate(
         power=confirmed - missed if 0 < lies < len(frame) else 0.0,
         lies_confirmed=confirmed if lies else None,
         others_missed=missed if lies < len(frame) else None,
+    )
+
+
+def widen_by_people(pooled: Corrected, people: Mapping[str, Corrected]) -> Corrected:
+    """The rate by all labels, with each person's next to it. Its interval is wider by half the difference between the
+    strictest and the most lenient on either side: which of them labelled more is chance."""
+    rates = {
+        who: PersonRate(value=one.value, low=one.low, high=one.high, labelled=one.labelled)
+        for who, one in people.items()
+    }
+    values = [one.value for one in people.values() if one.value is not None]
+    if pooled.low is None or pooled.high is None or not values:
+        return msgspec.structs.replace(pooled, people=rates)
+    half = (max(values) - min(values)) / 2
+    return msgspec.structs.replace(
+        pooled, low=max(0.0, pooled.low - half), high=min(1.0, pooled.high + half), people=rates
     )
 
 
