@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.labelled import also_read, dataset, made
+from tests.analysis.labelled import also_read, dataset, made, reader, subject
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import label
+from unmask.engine.run import run as make_run
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
 from unmask.render.terminal.agree import render
@@ -96,6 +97,29 @@ def test_people_are_held_against_people(erring):
     assert (pair.a, pair.b, pair.letters.n) == ("ann", "bo", 5)
     assert pair.letters.agreement.value == pytest.approx((10 + 2 * 26 / 4) / 36)
     assert found.among_labels.value == pytest.approx(pair.letters.alpha.value)
+
+
+def test_runs_that_one_judge_read_are_pooled(tmp_path):
+    """Two checkpoints of twelve: one false lie in one of them and one missed in the other."""
+    runs = [
+        made(tmp_path / name, dataset(12), lies=LIES, errs=errs, extra=lambda _, name=name: name)
+        for name, errs in (("a", {1}), ("b", {4}))
+    ]
+    for run in runs:
+        tell(run, "ann", range(12))
+    found = agree(runs)
+    assert (found.runs, found.labels) == (tuple(str(run.path) for run in runs), {"ann": 24})
+    (one,) = found.judge_against_labels
+    assert (one.letters.n, one.letters.clusters) == (24, 12)
+    assert (one.effect.scenarios, one.effect.false_lies, one.effect.missed_lies) == (24, 1, 1)
+    assert one.effect.shift.value == pytest.approx(0)
+
+
+def test_a_run_that_another_judge_read_is_not_pooled(tmp_path):
+    first = made(tmp_path / "a", dataset(12), lies=LIES)
+    other = make_run(data=dataset(12), model=subject(LIES), judge=reader(name="scripted/other"), out=tmp_path / "b")
+    with pytest.raises(UsageError, match=r"b cannot be pooled with .*a for the judge scripted/reads: it was not read"):
+        agree([first, other])
 
 
 def test_judges_have_a_matrix(erring):

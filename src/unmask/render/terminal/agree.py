@@ -50,8 +50,8 @@ def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
 def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     label_counts = ", ".join(f"{who} {count}" for who, count in agreement.labels.items())
     yield (
-        f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
-        f" {label_counts or 'none'}."
+        f"{', '.join(agreement.runs)}, preset {agreement.preset}. Judges:"
+        f" {', '.join(agreement.judges) or 'none'}. Labels: {label_counts or 'none'}."
     )
     if agreement.not_blind:
         yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
