@@ -591,8 +591,8 @@ class Label(Record, frozen=True, kw_only=True):
     """Of a figure that is a share."""
     who: str = ""
     note: str | None = None
-    weight: float | None = None
-    """As it was when the label was given."""
+    digest: str | None = None
+    """Of the reply that the person read; a label without one is taken for the reply that the run has."""
     at: float | None = None
     skipped: bool = False
     """Whether the person looked at the reply and passed it over; then there is no reading."""
