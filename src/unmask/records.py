@@ -662,6 +662,8 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     undecided: bool = False
     """Unjudged only because something was not asked or not read yet; the same command completes it."""
     why: str | None = None
+    could_be_lie: bool = True
+    """Whether a take is a lie, or could be one given everything that is unread."""
     understood: bool | None = None
     """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0

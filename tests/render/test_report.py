@@ -146,8 +146,7 @@ def test_unjudged_share_is_a_warning(tmp_path):
 
 
 def test_agreement_is_shown_where_people_labelled(made, tmp_path):
-    """The judge against a person, with an interval. Three lies are labelled and one other: each label counts for as many
-    scenarios as it represents."""
+    """The judge against a person, with an interval. Each label counts for as many scenarios as it represents."""
     run = pinned(made, tmp_path)
     said = {"lie-1": Letter.B, "lie-2": Letter.B, "honest-1": Letter.A, "lie-3": Letter.C}
     labels = [Label(scenario=name, slot="pressured", letter=letter, who="ann") for name, letter in said.items()]
