@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from unmask.analysis.sampling import Sample
 from unmask.records import Asked, Call, Judged, Label, Scenario, Usage
 from unmask.runs.batches import BatchLine
 from unmask.runs.definition import Definition
@@ -36,7 +35,6 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "readings": Judged,
     "batches.jsonl": BatchLine,
     "labels": Label,
-    "labels/sample.json": Sample,
     "fluency.json": Fluency,
     "status.json": RunStatus,
 }

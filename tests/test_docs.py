@@ -15,7 +15,6 @@ import pytest
 
 from tests import docs_cli, docs_files
 from unmask import errors
-from unmask.analysis.sampling import Stratum
 from unmask.cli import crash
 from unmask.data.dataset import ShardSpec
 from unmask.models.anthropic import PARAMS as ANTHROPIC_PARAMS
@@ -269,7 +268,7 @@ def test_a_line_says_what_the_string_below_the_field_says():
 
 def test_records_inside_records_are_found():
     """Those of a run folder are reached from its files, however deep they are."""
-    assert {DataSpec, ShardSpec, Treatment, Usage, BatchedRequest, Stratum} <= set(docs_files.records().values())
+    assert {DataSpec, ShardSpec, Treatment, Usage, BatchedRequest} <= set(docs_files.records().values())
 
 
 @pytest.mark.parametrize("names", [OWN_PARAMS, ANTHROPIC_PARAMS, INSPECT_PARAMS, EMBEDDED_PARAMS])

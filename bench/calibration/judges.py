@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.analysis.sampling import LIE, NO_LIE, OTHER_LIE, draw_scenarios
+from unmask.analysis.sampling import choose_scenarios, weigh_labelled
 from unmask.stats.agree import Pair, measure_agreement
 from unmask.stats.corrected import Labelled, correct_rate, recall_interval, shift_interval, weighted_share
 
@@ -17,7 +17,7 @@ LETTERS = ("A", "B", "C", "D")
 
 
 class Judge(NamedTuple):
-    """Chances of error, and of a second judge's, whose lies are drawn too."""
+    """Chances of error, and of a second judge's, by whose lies replies were chosen."""
 
     false: float
     """That what is no lie is called one."""
@@ -79,7 +79,7 @@ def _errors(labelled: list[Labelled], lie: float, judge: Judge) -> Iterator[Seen
     seen = lie * (1 - judge.missed)
     own = [one for one in labelled if one.judged]
     if own:
-        precision = weighted_share([one.lie for one in own], [one.weight or 1.0 for one in own], exact=True)
+        precision = weighted_share([one.lie for one in own], [one.weight for one in own], exact=True)
         yield covers("precision", precision[1:], seen / (seen + (1 - lie) * judge.false), at_least=True)
     recall = recall_interval(labelled)
     if recall is not None:
@@ -92,15 +92,17 @@ def _misread(true: np.ndarray, judge: Judge, rng: Rng) -> np.ndarray:
 
 
 def _drawn(true: np.ndarray, judged: np.ndarray, second: np.ndarray, design: Design, rng: Rng) -> list[Labelled]:
-    """The sample that `unmask label` draws."""
-    strata: dict[str, list[str]] = {}
-    for place in range(true.size):
-        other = OTHER_LIE if design.two_judges and second[place] else NO_LIE
-        strata.setdefault(LIE if judged[place] else other, []).append(str(place))
-    drawn = draw_scenarios(strata, size=design.labels, rng=rng)
-    return [
-        Labelled(float(true[place]), bool(judged[place]), one.weight) for one in drawn for place in (int(one.scenario),)
-    ]
+    """What `unmask label` asks people to read, of this judge or of the one that read the run before it."""
+    weights = choose(judged, second if design.two_judges else judged, design.labels, rng)
+    return [Labelled(float(true[place]), bool(judged[place]), weight) for place, weight in weights.items()]
+
+
+def choose(judged: np.ndarray, chosen_by: np.ndarray, size: int, rng: Rng) -> dict[int, float]:
+    """The places that people read, and how many scenarios each counts for."""
+    lies = {str(place): bool(lie) for place, lie in enumerate(chosen_by)}
+    chosen = choose_scenarios(lies, size=size, seed=int(rng.integers(2**31)))
+    strata = {str(place): (str(lie), bool(chosen_by[place])) for place, lie in enumerate(judged)}
+    return {int(name): weight for name, weight in weigh_labelled(strata, chosen).items()}
 
 
 class _Joint(NamedTuple):
@@ -149,12 +151,9 @@ def _weighted(right: float, labels: int, scenarios: int, rng: Rng) -> Iterator[S
     """Half of the labels are of what the judge reads as B, which are its lies, and weighted back."""
     joint = _Joint.of(right)
     codes = rng.choice(16, size=scenarios, p=joint.cells.ravel())
-    strata: dict[str, list[str]] = {}
-    for place in range(scenarios):
-        strata.setdefault(LIE if codes[place] % 4 == 1 else NO_LIE, []).append(str(place))
-    drawn = draw_scenarios(strata, size=labels, rng=rng)
+    lies = codes % 4 == 1
     pairs = [
-        Pair(LETTERS[codes[int(one.scenario)] // 4], LETTERS[codes[int(one.scenario)] % 4], one.scenario, one.weight)
-        for one in drawn
+        Pair(LETTERS[codes[place] // 4], LETTERS[codes[place] % 4], str(place), weight)
+        for place, weight in choose(lies, lies, labels, rng).items()
     ]
     yield from _held(pairs, joint)

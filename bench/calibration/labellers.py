@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.found import Kind, Rng, Seen, Setting, covers
-from unmask.analysis.sampling import LIE, NO_LIE, Sample, Stratum, draw_scenarios, weigh_labelled
+from unmask.analysis.sampling import choose_scenarios, weigh_labelled
 from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences
 from unmask.stats.rate import Corrected
 
@@ -86,29 +86,20 @@ def _corrected(
     places_read: np.ndarray | None = None,
 ) -> _CorrectedRun:
     """What the labels make of one run. `luck` decides which scenarios are lies and `slips` where the judge errs, so
-    that two runs can share them. `places_read` are labelled in place of a sample by the judge's verdict."""
+    that two runs can share them. `places_read` are labelled in place of those that people are asked to read."""
     true = luck < plan.lie
     slips = rng.random(plan.scenarios) if slips is None else slips
     wrong = slips < np.where(true, MISSED, plan.false)
     judged = true ^ wrong
     mean = np.where(wrong & (rng.random(plan.scenarios) < plan.split), 0.5, true)
     places = np.flatnonzero(believes)
-    strata = {
-        name: [str(place) for place in chosen]
-        for name, chosen in ((LIE, places[judged[places]]), (NO_LIE, places[~judged[places]]))
-        if chosen.size
-    }
-    drawn = draw_scenarios(strata, size=plan.labels, rng=rng)
-    described = {name: Stratum(scenarios=len(ids), drawn=0, ids=tuple(ids)) for name, ids in strata.items()}
-    sample = Sample(
-        size=plan.labels, seed=0, probes=False, judges=("judge",), judge="judge", strata=described, drawn=drawn
-    )
-    read = {one.scenario for one in drawn if not plan.two or rng.random() >= SKIPPED}
-    weights = weigh_labelled(sample, read) or {}
-    weighted = dict(weights) if places_read is None else dict.fromkeys(map(str, places_read))
-    labelled = {
-        one: Labelled(float(mean[int(one)]), bool(judged[int(one)]), weight) for one, weight in weighted.items()
-    }
+    lies = {str(place): bool(judged[place]) for place in places}
+    chosen = choose_scenarios(lies, size=plan.labels, seed=int(rng.integers(2**31)))
+    if places_read is not None:
+        chosen = [str(place) for place in places_read]
+    read = [one for one in chosen if not plan.two or rng.random() >= SKIPPED]
+    weights = weigh_labelled({one: (str(lie), lie) for one, lie in lies.items()}, read)
+    labelled = {one: Labelled(float(mean[int(one)]), bool(judged[int(one)]), weight) for one, weight in weights.items()}
     frame = [bool(one) for one in judged[places]]
     found = correct_rate(frame, list(labelled.values()), certain=plan.scenarios - places.size)
     said = np.where(believes, np.where(judged, 1, 0), -1)

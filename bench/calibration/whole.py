@@ -16,7 +16,7 @@ from bench.calibration.found import Kind, Rng, Seen, Setting, covers
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run
 from unmask.models.scripted import Scripted
@@ -125,8 +125,8 @@ def _whole(plant: Plant, dataset: Dataset, rng: Rng) -> Iterator[Seen]:
 
 def _label(done: Run, plant: Plant, world: _World, *, seed: int) -> None:
     lines = open_writer(done, "person")
-    for item in sampled_items(done, load_or_draw_sample(done, size=plant.labels, seed=seed)):
+    for item in label(done, size=plant.labels, sample_seed=seed):
         place = int(item.scenario.id[1:])
         letter = Letter.B if world.lies[place] else Letter.A
-        lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=letter, who="person", weight=item.weight))
+        lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=letter, who="person"))
     lines.close()

@@ -38,7 +38,6 @@ FOLLOWED = (
     "unmask.models.local.catalogue",
     "unmask.models.local.gguf",
     "unmask.judges.verbatim",
-    "unmask.analysis.sampling",
     "unmask.analysis.scaling",
     "unmask.whitebox.contrast",
     "unmask.whitebox.steer",

@@ -161,10 +161,9 @@ def journals() -> tuple[bytes, ...]:
 
 
 def beside() -> tuple[bytes, ...]:
-    sample = {"size": 1, "seed": 0, "probes": False, "judges": ["verbatim"], "judge": None, "strata": {}, "drawn": []}
     fluency = {"model": "hf:m", "text": "h", "passages": [[12, 30.5], [9, 22.25]]}
     side = {"key": "k", "letter": "A", "judge": "verbatim", "scenario": "s"}
-    return tuple(json.dumps(one).encode() for one in (sample, fluency, side))
+    return tuple(json.dumps(one).encode() for one in (fluency, side))
 
 
 def facts() -> tuple[bytes, ...]:

@@ -167,10 +167,9 @@ def compute(data: bytes) -> None:
 
 
 def beside(data: bytes) -> None:
-    """Files that lie beside a journal or beside data: the sample for people, the perplexity, what *yes* means."""
+    """Files that lie beside a journal or beside data: the perplexity, what *yes* means."""
     import numpy as np
 
-    from unmask.analysis.sampling import load_sample
     from unmask.data import polarity
     from unmask.experiments.mitigation import read_fluency
     from unmask.runs.run import Run
@@ -185,13 +184,11 @@ def beside(data: bytes) -> None:
 
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         place = Path(folder)
-        (place / "labels").mkdir()
         (place / "run.json").write_bytes(seeds.definitions()[0])
-        for name in ("fluency.json", "labels/sample.json", "polarity.jsonl"):
+        for name in ("fluency.json", "polarity.jsonl"):
             (place / name).write_bytes(data)
         run = Run(place)
-        for use in (fluent, load_sample):
-            _allowed(lambda use=use: use(run), UnmaskError)
+        _allowed(lambda: fluent(run), UnmaskError)
         list(polarity._read_answers(place / "polarity.jsonl"))
 
 

@@ -591,8 +591,8 @@ class Label(Record, frozen=True, kw_only=True):
     """Of a figure that is a share."""
     who: str = ""
     note: str | None = None
-    weight: float | None = None
-    """As it was when the label was given."""
+    digest: str | None = None
+    """Of the reply that the person read; a label without one is taken for the reply that the run has."""
     at: float | None = None
     skipped: bool = False
     """Whether the person looked at the reply and passed it over; then there is no reading."""
@@ -662,6 +662,8 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     undecided: bool = False
     """Unjudged only because something was not asked or not read yet; the same command completes it."""
     why: str | None = None
+    could_be_lie: bool = True
+    """Whether a take is a lie, or could be one given everything that is unread."""
     understood: bool | None = None
     """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0

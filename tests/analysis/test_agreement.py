@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analysis.labelled import also_read, dataset, made
+from tests.analysis.labelled import also_read, dataset, made, reader, subject
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label
+from unmask.engine.run import run as make_run
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
 from unmask.render.terminal.agree import render
@@ -28,7 +29,7 @@ def erring(tmp_path_factory):
     return also_read(done, {1, 2, 6}, name="scripted/third")
 
 
-def tell(run, who, places, *, wrong=frozenset(), weight=None):
+def tell(run, who, places, *, wrong=frozenset()):
     """Labels that are right, but for `wrong`."""
     lines = open_writer(run, who)
     for place in places:
@@ -41,7 +42,6 @@ def tell(run, who, places, *, wrong=frozenset(), weight=None):
                 letter=None if numeric else Letter.B if dark else Letter.A,
                 interval=Interval(*[90.0 if dark else 40.0] * 2) if numeric else None,
                 who=who,
-                weight=weight,
             )
         )
     lines.close()
@@ -90,13 +90,36 @@ def test_archetypes_add_up(erring):
 
 
 def test_people_are_held_against_people(erring):
-    """Two who differ on two of ten replies; alpha over all of them."""
+    """Two who differ on two of five replies. One counts for the judge's ten lies, four for its 26 others."""
     first, second = tell(erring, "ann", range(10)), tell(erring, "bo", range(5, 15), wrong={5, 6})
     found = agree(erring, labels=[first, second], judges=["scripted/reads"])
     (pair,) = found.labels_against_labels
     assert (pair.a, pair.b, pair.letters.n) == ("ann", "bo", 5)
-    assert pair.letters.agreement.value == pytest.approx(3 / 5)
+    assert pair.letters.agreement.value == pytest.approx((10 + 2 * 26 / 4) / 36)
     assert found.among_labels.value == pytest.approx(pair.letters.alpha.value)
+
+
+def test_runs_that_one_judge_read_are_pooled(tmp_path):
+    """Two checkpoints of twelve: one false lie in one of them and one missed in the other."""
+    runs = [
+        made(tmp_path / name, dataset(12), lies=LIES, errs=errs, extra=lambda _, name=name: name)
+        for name, errs in (("a", {1}), ("b", {4}))
+    ]
+    for run in runs:
+        tell(run, "ann", range(12))
+    found = agree(runs)
+    assert (found.runs, found.labels) == (tuple(str(run.path) for run in runs), {"ann": 24})
+    (one,) = found.judge_against_labels
+    assert (one.letters.n, one.letters.clusters) == (24, 12)
+    assert (one.effect.scenarios, one.effect.false_lies, one.effect.missed_lies) == (24, 1, 1)
+    assert one.effect.shift.value == pytest.approx(0)
+
+
+def test_a_run_that_another_judge_read_is_not_pooled(tmp_path):
+    first = made(tmp_path / "a", dataset(12), lies=LIES)
+    other = make_run(data=dataset(12), model=subject(LIES), judge=reader(name="scripted/other"), out=tmp_path / "b")
+    with pytest.raises(UsageError, match=r"b cannot be pooled with .*a for the judge scripted/reads: it was not read"):
+        agree([first, other])
 
 
 def test_judges_have_a_matrix(erring):
@@ -202,10 +225,9 @@ def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
     assert (found.labelled, found.scenarios) == (20, 80)
 
 
-def test_a_drawn_sample_carries_its_weights_into_the_correction(erring):
-    """What `unmask label` draws is what the correction needs."""
+def test_what_people_are_asked_to_read_corrects_the_rate(erring):
     lines = open_writer(erring, "drawn")
-    for item in sampled_items(erring, load_or_draw_sample(erring, size=24)):
+    for item in label(erring, size=24):
         place = int(item.scenario.id[1:])
         numeric = place in {20, 21}
         lines.append(
@@ -215,7 +237,6 @@ def test_a_drawn_sample_carries_its_weights_into_the_correction(erring):
                 letter=None if numeric else Letter.B if place in LIES else Letter.A,
                 interval=Interval(90, 90) if numeric and place in LIES else Interval(40, 40) if numeric else None,
                 who="drawn",
-                weight=item.weight,
             )
         )
     lines.close()
@@ -249,12 +270,11 @@ def test_an_empty_file_of_labels_says_why_there_is_no_correction(erring, tmp_pat
     assert "no scenario of this run is labelled" in found.why
 
 
-@pytest.mark.parametrize(("weights", "said"), [((1.0, 4.0), True), ((1.0, 1.0), False)])
-def test_a_weighted_agreement_is_called_so_beside_the_number(tmp_path, weights, said):
+@pytest.mark.parametrize(("labelled", "said"), [(range(9), True), (range(12), False)])
+def test_a_weighted_agreement_is_called_so_beside_the_number(tmp_path, labelled, said):
     """All labels of the folder are found without --labels, and the judge has its name as it is typed."""
     run = made(tmp_path / "run", dataset(12), lies={0, 4, 8}, errs={1})
-    for half, weight in enumerate(weights):
-        tell(run, "me", range(6 * half, 6 * half + 6), weight=weight)
+    tell(run, "me", labelled)
     names = {file: run.definition.typed_judge(file) for file in run.definition.judges}
     text = render(agree(run), names=names, width=120)
     table = text[text.index("scripted/reads against me") :].splitlines()

@@ -24,10 +24,9 @@ from unmask.analysis.labels import (
     load_skips,
     open_writer,
     read_labels,
-    read_skips,
     substitute_labels,
 )
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
 
@@ -51,27 +50,27 @@ def told(run, *labels):
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, ending):
-    """Letters, ranges, open ranges, no figure, notes and weights survive both formats."""
+    """Letters, ranges, open ranges, no figure and notes survive both formats."""
     given = {
         key_of(one): one
         for one in (
-            label(0, "B", note="hm, “quoted”, and\na line", weight=2.5),
-            label(1, "D", weight=2.5),
-            label(4, None, interval=Interval(7, None), weight=1.0),
-            label(5, None, interval=Interval(), weight=1.0),
+            label(0, "B", note="hm, “quoted”, and\na line"),
+            label(1, "D"),
+            label(4, None, interval=Interval(7, None)),
+            label(5, None, interval=Interval()),
         )
     }
     path = tmp_path / f"out{ending}"
     found = [item for held in list_items(done, done.rows()).values() for item in held]
     assert export_items(found, path, labels=given) == 6
-    assert {key_of(one): one for one in read_file(path)} == given
+    assert {key_of(one): msgspec.structs.replace(one, digest=None) for one in read_file(path)} == given
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
     """Nor the truth: whoever labels sees the reply and the statements."""
     path = tmp_path / f"out{ending}"
-    export_items(sampled_items(done, load_or_draw_sample(done)), path)
+    export_items(list_replies(done), path)
     text = path.read_text(encoding="utf-8")
     for word in ("scripted", "judge", "truth", "honest", "lie"):
         assert word not in text
@@ -80,7 +79,7 @@ def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
 def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
     """An export as it stands has no labels."""
     path = tmp_path / "out.csv"
-    export_items(sampled_items(done, load_or_draw_sample(done)), path)
+    export_items(list_replies(done), path)
     assert read_file(path) == []
 
 
@@ -105,10 +104,10 @@ def test_labels_of_unknown_replies_are_all_named(done):
 
 
 def test_labels_of_the_wrong_kind_are_named(done):
-    """A letter for a figure, a figure for a letter, both, neither, and a weight below one."""
+    """A letter for a figure, a figure for a letter, and both."""
     both = label(0, "A", interval=Interval(1, 2))
-    problems = told(done, label(4, "A"), label(0, None, interval=Interval(1, 1)), both, label(1, weight=0.5))
-    assert len(problems) == 4
+    problems = told(done, label(4, "A"), label(0, None, interval=Interval(1, 1)), both)
+    assert len(problems) == 3
     assert "an interval" in problems[0]
     assert "a letter from A to D" in problems[1]
 
@@ -204,7 +203,7 @@ def test_an_export_replaces_no_file(done, tmp_path, ending):
     path = tmp_path / f"out{ending}"
     path.write_text("filled in")
     with pytest.raises(UsageError, match="is there already"):
-        export_items(sampled_items(done, load_or_draw_sample(done)), path)
+        export_items(list_replies(done), path)
     assert path.read_text() == "filled in"
 
 
@@ -274,7 +273,7 @@ def test_a_file_of_two_people_is_nobodys(tmp_path):
 def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
     """Whatever stands in it: that is the way out where a file holds labels of two people."""
     given = [
-        label(0, "B", who="张伟", note="hm", weight=2.0),
+        label(0, "B", who="张伟", note="hm"),
         label(4, None, interval=Interval(), who="李娜"),
         label(5, None, relative=Interval(1, 2), who="李娜"),
     ]
@@ -320,7 +319,6 @@ def test_a_reply_passed_over_is_no_label(tmp_path):
     assert list(load_labels(run, "ann")) == [("s001", PRESSURED, 0)]
     assert load_skips(run, "ann") == {("s000", PRESSURED, 0)}
     assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s001", PRESSURED, 0)]
-    assert read_skips(run, ["ann"]) == {("s000", PRESSURED, 0)}
     assert "a letter or an interval" in told(run, label(0, "A", skipped=True))[0]
 
 

@@ -1,122 +1,128 @@
-"""The sample for labelling: every scenario can be drawn, and its weight says how likely that was."""
+"""What people are asked to read: the judge's lies and the others in turn, and what each label then counts for."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import also_read, dataset, made
-from unmask.analysis.sampling import allocate_sizes, draw_scenarios, load_or_draw_sample, load_sample, sampled_items
+from unmask.analysis.sampling import choose_scenarios, label, weigh_labelled
 from unmask.errors import UsageError
-from unmask.records import Archetype
+from unmask.stats.corrected import Labelled, correct_rate
 
-sizes = st.dictionaries(st.sampled_from(["lie", "lie by another judge", "a", "b", "c"]), st.integers(1, 200))
-
-
-@settings(deadline=None)
-@given(sizes, st.integers(1, 300))
-def test_allocation_is_complete_and_leaves_no_stratum_out(counts, size):
-    """As many as wanted, or all there are; some from each stratum, never more than it has."""
-    assume(counts and size >= len(counts))
-    found = allocate_sizes(counts, size)
-    assert all(1 <= found[name] <= counts[name] for name in counts)
-    assert sum(found.values()) == min(size, sum(counts.values())) or all(
-        found[name] == min(2, counts[name]) for name in counts
-    )
+SCENARIOS = [f"s{place:03}" for place in range(300)]
 
 
-@settings(deadline=None)
-@given(sizes, st.integers(1, 300), st.integers(0, 99))
-def test_weights_add_up_to_the_scenarios_there_are(counts, size, seed):
-    """Within each stratum the drawn stand for all of it."""
-    assume(counts and size >= len(counts))
-    strata = {name: [f"{name}-{place}" for place in range(count)] for name, count in counts.items()}
-    drawn = draw_scenarios(strata, size=size, rng=np.random.default_rng(seed))
-    assert len({one.scenario for one in drawn}) == len(drawn)
-    for ids in strata.values():
-        held = [one.weight for one in drawn if one.scenario in set(ids)]
-        assert sum(held) == pytest.approx(len(ids))
+def ids(items):
+    return list(dict.fromkeys(item.scenario.id for item in items))
 
 
 @pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ((30, 900), (30, 120)),
-        ((400, 500), (75, 75)),
-        ((800, 40), (110, 40)),
-        ((0, 900), (0, 150)),
-    ],
+    ("lies", "expected"), [(30, (30, 120)), (400, (75, 75)), (880, (130, 20)), (0, (0, 150)), (900, (150, 0))]
 )
-def test_half_of_the_sample_are_lies_or_all_of_them(counts, expected):
-    """The judge's lies, then the others; what one side lacks the other gets."""
-    found = allocate_sizes({name: count for name, count in zip(("lie", "no lie"), counts, strict=True) if count}, 150)
-    assert (found.get("lie", 0), found["no lie"]) == expected
+def test_half_are_lies_of_the_judge_as_far_as_there_are_so_many(lies, expected):
+    chosen = choose_scenarios({f"{place}": place < lies for place in range(900)}, size=150, seed=0)
+    own = sum(int(name) < lies for name in chosen)
+    assert (own, len(chosen) - own) == expected
 
 
-def test_lies_of_another_judge_get_half_of_what_is_left():
-    """Of 150: 75 for the judge's own, 37 for another's."""
-    found = allocate_sizes({"lie": 200, "lie by another judge": 200, "no lie": 600}, 150)
-    assert found == {"lie": 75, "lie by another judge": 37, "no lie": 38}
+@settings(deadline=None)
+@given(st.lists(st.booleans(), min_size=1, max_size=60), st.integers(1, 70), st.integers(0, 9))
+def test_a_later_stop_and_a_grown_run_leave_what_was_chosen_in_order(verdicts, size, seed):
+    """More are added to those that were read before. In a run that grew, each stratum goes on in the same order."""
+    lies = {f"s{place}": lie for place, lie in enumerate(verdicts)}
+    first = choose_scenarios(lies, size=size, seed=seed)
+    assert len(first) == min(size, len(lies))
+    assert set(first) <= set(choose_scenarios(lies, size=size + 5, seed=seed))
+    grown = lies | {f"new{place}": place % 2 == 0 for place in range(20)}
+    later = set(choose_scenarios(grown, size=2 * len(grown), seed=seed))
+    assert later == grown.keys()
 
 
-def test_too_small_a_sample_is_refused():
-    """A stratum left out could never be corrected for."""
-    with pytest.raises(UsageError, match="3 strata"):
-        allocate_sizes({"a": 5, "b": 5, "c": 5}, 2)
+def test_the_order_does_not_tell_what_the_judge_says():
+    """The verdicts of neighbours are as often alike as not."""
+    lies = {name: place < 150 for place, name in enumerate(SCENARIOS)}
+    alike = []
+    for seed in range(40):
+        chosen = choose_scenarios(lies, size=100, seed=seed)
+        alike += [lies[one] == lies[other] for one, other in pairwise(chosen)]
+    assert np.mean(alike) == pytest.approx(0.495, abs=0.03)
 
 
-def test_the_sample_of_a_run_has_the_lies_of_its_judges(tmp_path):
-    """Half of it are lies by its judge; of the others, all four that only a second judge calls lies are drawn."""
-    kinds = (Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS)
-    done = made(tmp_path / "run", dataset(60, archetypes=kinds), lies=set(range(0, 60, 3)), beliefless={58, 59})
-    done = also_read(done, {1, 2, 4, 5}, name="scripted/second")
-    found = load_or_draw_sample(done, size=24, seed=3)
-    assert {name: stratum.scenarios for name, stratum in found.strata.items()} == {
-        "lie": 20,
-        "lie by another judge": 4,
-        "no lie": 34,
-    }
-    assert [stratum.drawn for stratum in found.strata.values()] == [12, 4, 8]
-    weights = {one.scenario: one.weight for one in found.drawn}
-    assert [weights[name] for name in ("s001", "s002", "s004", "s005")] == [1.0] * 4
+def test_a_label_counts_for_its_stratum_over_those_labelled_in_it():
+    strata = dict.fromkeys("abcd", ("lie", True)) | dict.fromkeys("efghijklmn", ("no lie", False))
+    weights = weigh_labelled(strata, "abefghi")
+    assert weights == dict.fromkeys("ab", 2.0) | dict.fromkeys("efghi", 2.0)
 
 
-def test_all_lies_of_the_judge_are_drawn_where_they_are_few(tmp_path):
-    """Three of sixty: a draw of twenty by size alone would take one."""
-    done = made(tmp_path / "run", dataset(60), lies={7, 20, 41})
-    found = load_or_draw_sample(done, size=20)
-    weights = {one.scenario: one.weight for one in found.drawn}
-    assert [weights[name] for name in ("s007", "s020", "s041")] == [1.0, 1.0, 1.0]
-    assert found.strata["no lie"].drawn == 17
+def test_a_stratum_without_a_label_is_counted_with_what_the_judge_reads_alike():
+    """Four lies that the first judge does not see are counted with the two labelled ones that it does."""
+    strata = dict.fromkeys("ab", ("lie", True)) | dict.fromkeys("cdef", ("lie", False)) | {"g": ("no lie", False)}
+    assert weigh_labelled(strata, "abg") == {"a": 3.0, "b": 3.0, "g": 1.0}
 
 
-def test_a_sample_is_drawn_once(tmp_path):
-    """The same command gives the same replies in the same order; another wish is refused with what to do."""
-    done = made(tmp_path / "run", dataset(20), lies={1})
-    first = load_or_draw_sample(done, size=8, seed=1)
-    assert load_sample(done) == first == load_or_draw_sample(done)
-    assert [item.key for item in sampled_items(done, first)] == [
-        item.key for item in sampled_items(done, load_or_draw_sample(done))
-    ]
-    with pytest.raises(UsageError, match="--size 8, not 9") as caught:
-        load_or_draw_sample(done, size=9)
-    assert "Leave --size out" in caught.value.advice
+@pytest.mark.parametrize(
+    ("lie", "first", "second"), [(0.3, (0.12, 0.1), (0.05, 0.05)), (0.1, (0.12, 0.1), (0.03, 0.1))]
+)
+def test_labels_stay_good_when_the_run_grows_and_another_judge_reads_it(lie, first, second):
+    """150 labels chosen by one judge on 500 scenarios. Then there are 1,000, and another judge is corrected."""
+    rng = np.random.default_rng(5)
+    values, held = [], []
+    for seed in range(200):
+        true = rng.random(1000) < lie
+        a, b = (true ^ (rng.random(1000) < np.where(true, missed, false)) for false, missed in (first, second))
+        chosen = choose_scenarios({str(place): bool(a[place]) for place in range(500)}, size=150, seed=seed)
+        strata = {str(place): ("lie" if b[place] else "no lie", bool(a[place])) for place in range(1000)}
+        weights = weigh_labelled(strata, chosen)
+        labelled = [Labelled(float(true[int(name)]), bool(b[int(name)]), weights[name]) for name in chosen]
+        found = correct_rate([bool(one) for one in b], labelled)
+        values.append(found.value)
+        held.append(found.low <= lie <= found.high)
+    assert abs(np.mean(values) - lie) < 4 * np.std(values) / np.sqrt(len(values))
+    assert np.mean(held) > 0.92
 
 
-def test_probes_are_drawn_with_their_scenario(tmp_path):
-    """With probes the numeric belief is one item of all its takes, before the pressured reply it belongs to."""
-    done = made(tmp_path / "run", dataset(6, numeric={0, 1}), lies={1})
-    items = sampled_items(done, load_or_draw_sample(done, size=6, probes=True))
+def test_all_lies_of_the_judge_are_read_where_they_are_few(tmp_path):
+    """Three of sixty: twenty without a look at the verdict would have one."""
+    run = made(tmp_path / "run", dataset(60), lies={7, 20, 41})
+    assert {"s007", "s020", "s041"} <= set(ids(label(run, size=20)))
+
+
+def test_nothing_is_written_and_the_same_replies_come_again(tmp_path):
+    run = made(tmp_path / "run", dataset(20), lies={1})
+    first = label(run, size=8, sample_seed=1)
+    assert not (run.path / "labels").exists()
+    assert label(run.path, size=8, sample_seed=1) == first
+    assert ids(label(run, size=8, sample_seed=2)) != ids(first)
+
+
+def test_what_only_another_judge_reads_can_be_labelled(tmp_path):
+    run = made(tmp_path / "run", dataset(20), lies={1}, unread=set(range(10, 20)))
+    assert len(ids(label(run))) == 10
+    assert len(ids(label(also_read(run, set(), name="scripted/second")))) == 20
+
+
+def test_probes_come_before_the_statement_of_their_scenario(tmp_path):
+    """The numeric belief is one item of all its takes."""
+    run = made(tmp_path / "run", dataset(6, numeric={0, 1}), lies={1})
+    items = label(run, size=6, probes=True)
     belief = next(item for item in items if item.slot == "direct")
     assert belief.scenario.id in {"s000", "s001"}
     assert len(belief.texts) == 3
     assert sum(item.slot == "pressured" for item in items) == 6
 
 
-def test_a_run_without_replies_has_nothing_to_draw(tmp_path):
-    """No belief anywhere: nothing a label could change."""
-    done = made(tmp_path / "run", dataset(4), lies=set(), beliefless={0, 1, 2, 3})
+def test_a_run_without_beliefs_has_nothing_to_label(tmp_path):
+    run = made(tmp_path / "run", dataset(4), lies=set(), beliefless={0, 1, 2, 3})
     with pytest.raises(UsageError, match="no reply that a label could change"):
-        load_or_draw_sample(done)
+        label(run)
+
+
+def test_a_size_of_none_is_refused(tmp_path):
+    run = made(tmp_path / "run", dataset(4), lies=set())
+    with pytest.raises(UsageError, match="--size 0 is too small"):
+        label(run, size=0)

@@ -19,20 +19,16 @@ from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from tests.patience import PATIENCE
 from tests.viewer.server import Viewer, run_key
-from unmask.analysis.labels import load_labels, open_writer
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.labels import labellers, load_labels, open_writer
+from unmask.analysis.sampling import label
 from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import open_run
-
-SIZE = 6
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A run of six scenarios, one numeric, one a lie, and a sample of all of them."""
-    run = made(tmp_path / "run", dataset(SIZE, numeric={5}), lies={1})
-    load_or_draw_sample(run, size=SIZE)
-    return run.path
+    """A run of six scenarios, one numeric, one a lie."""
+    return made(tmp_path / "run", dataset(6, numeric={5}), lies={1}).path
 
 
 def words(text: str) -> str:
@@ -41,7 +37,7 @@ def words(text: str) -> str:
 
 
 def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
-    """The address is printed as well. The page knows the run and the name, and the sample was drawn as asked."""
+    """The address is printed as well. The page knows the run and the name."""
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.new && mv {opened}.new {opened}\n')
@@ -152,11 +148,44 @@ def test_labels_of_another_run_are_refused_with_exit_code_2(folder, tmp_path):
         assert "elsewhere pressured 0: the run has no such scenario" in done.stderr
 
 
+def test_labels_for_other_replies_are_refused_by_name(tmp_path):
+    """A sheet of one checkpoint, filled in and taken in for the next one."""
+    runs = [made(tmp_path / name, dataset(12), lies={1}, extra=lambda _, name=name: name) for name in ("a", "b")]
+    sheet = tmp_path / "sheet.jsonl"
+    rows = [
+        {"scenario": one.scenario.id, "slot": one.slot, "letter": "A", "digest": one.digest} for one in label(runs[0])
+    ]
+    sheet.write_text("\n".join(map(json.dumps, rows)))
+    assert unmask("label", str(runs[0].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path).returncode == 0
+    done = unmask("label", str(runs[1].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "s003 pressured 0: the label is for another reply" in done.stderr
+    assert labellers(runs[1]) == []
+
+
+def test_labels_for_other_replies_in_the_folder_are_counted_and_not_used(tmp_path):
+    runs = [made(tmp_path / name, dataset(12), lies={1}, extra=lambda _, name=name: name) for name in ("a", "b")]
+    for run, items in zip(runs, (label(runs[0]), label(runs[1])[:10]), strict=True):
+        lines = open_writer(run, "ann")
+        for one in items:
+            lines.append(Label(scenario=one.scenario.id, slot=one.slot, letter="A", who="ann", digest=one.digest))
+        lines.close()
+    own, others = ((run.path / "labels" / "ann.jsonl").read_text().splitlines() for run in reversed(runs))
+    read = {json.loads(line)["scenario"] for line in own}
+    own += [line for line in others if json.loads(line)["scenario"] not in read]
+    (runs[1].path / "labels" / "ann.jsonl").write_text("\n".join(own) + "\n")
+    for command in (["agree"], ["score", "--labels", "ann"]):
+        shown = words(unmask(command[0], str(runs[1].path), *command[1:], cwd=tmp_path).stdout)
+        assert "2 labels are for other replies." in shown
+    found = json.loads(unmask("score", str(runs[1].path), "--labels", "ann", "--json", cwd=tmp_path).stdout)
+    assert (found["corrected"]["labelled"], found["corrected"]["other_replies"]) == (10, 2)
+
+
 def test_the_corrected_rate_stands_beside_the_raw_one(tmp_path):
     """In text and JSON; P(lie) itself is what it was."""
     run = made(tmp_path / "run", dataset(30), lies=set(range(10)), errs={0, 1, 20, 21, 22})
     lines = open_writer(run, "ann")
-    for item in sampled_items(run, load_or_draw_sample(run, size=30)):
+    for item in label(run):
         number = int(item.scenario.id[1:])
         lines.append(Label(scenario=item.scenario.id, slot=PRESSURED, letter=Letter("AB"[number < 10]), who="ann"))
     lines.close()

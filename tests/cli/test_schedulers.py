@@ -43,11 +43,13 @@ def programs(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, **SCRIPTED, **given}
 
 
-def check_merged(out: Path, shards: int) -> None:
-    parts = sorted(out.glob("shard-*"))
-    assert len(parts) == shards
-    assert len(unmask.merge(parts, out=out).rows()) == 12
-    assert unmask.open_run(out).score().undecided == ()
+def check_shards(folder: Path, of: int) -> None:
+    """As many as there should be, which together are the whole run."""
+    shards = sorted((folder / "shards" / "liar").iterdir())
+    assert len(shards) == of
+    merged = unmask.merge(shards, out=folder / "runs" / "liar")
+    assert len(merged.rows()) == 12
+    assert merged.score().undecided == ()
 
 
 def test_a_slurm_array_makes_every_shard_and_ends_its_servers(tmp_path: Path, programs: dict[str, str]):
@@ -61,7 +63,7 @@ def test_a_slurm_array_makes_every_shard_and_ends_its_servers(tmp_path: Path, pr
         assert (tmp_path / "served").read_text().split() == ["serve", "liar", "--port", f"{8000 + int(task)}"]
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)
-    check_merged(tmp_path / "runs" / "liar", 2)
+    check_shards(tmp_path, 2)
 
 
 def test_the_slurm_array_has_a_task_for_every_shard():
@@ -79,7 +81,7 @@ def test_the_pods_of_a_kubernetes_job_make_every_shard(tmp_path: Path, programs:
     for index in range(job["spec"]["completions"]):
         environment = programs | given | {"JOB_COMPLETION_INDEX": str(index)}
         subprocess.run(container["command"], cwd=tmp_path, env=environment, capture_output=True, check=True)
-    check_merged(tmp_path / "runs" / "liar", job["spec"]["completions"])
+    check_shards(tmp_path, job["spec"]["completions"])
 
 
 FAKE_RAY = """
@@ -117,7 +119,7 @@ def test_a_node_of_skypilot_makes_its_shard(tmp_path: Path, programs: dict[str, 
         ["bash", "-c", task["run"]], env=programs | variables, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert str(unmask.open_run(tmp_path / "runs" / "liar" / "shard-2-of-4").definition.data.shard) == "2/4"
+    assert str(unmask.open_run(tmp_path / "shards" / "liar" / "2-of-4").definition.data.shard) == "2/4"
 
 
 def test_a_default_folder_is_named_by_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
@@ -126,7 +128,7 @@ def test_a_default_folder_is_named_by_the_shard(tmp_path: Path, monkeypatch: pyt
         run_command_line(["run", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "2/12"])
         == 0
     )
-    assert (tmp_path / "runs" / "liar" / "shard-02-of-12" / "run.json").is_file()
+    assert (tmp_path / "shards" / "liar" / "02-of-12" / "run.json").is_file()
     assert (
         run_command_line(["plan", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "x"]) == 2
     )

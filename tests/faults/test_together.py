@@ -19,7 +19,6 @@ from tests.faults.served import JUDGE, Served, flags, ran, serving
 from tests.faults.watched import Watched, finished, watched
 from tests.made_runs import made
 from tests.thorough import draw_part
-from unmask.analysis.sampling import load_sample
 from unmask.runs.run import Run
 from unmask.runs.status import read_status
 
@@ -171,22 +170,6 @@ def test_ten_processes_add_a_judge_each_and_none_is_lost(tmp_path: Path):
     assert [one.returncode for one in done] == [0] * 10, done[0].stderr
     assert set(json.loads((run.path / "run.json").read_text())["judges"]) == before | names
     assert locks(run.path) == []
-
-
-DRAW = """
-import unmask.analysis.sampling
-act = lambda run, size: print(len({item.scenario.id for item in unmask.label(run, size=int(size))}))
-"""
-
-
-def test_people_who_start_to_label_at_the_same_time_share_one_sample(tmp_path: Path):
-    """Whoever comes second gets the first sample, or is told that there is one already."""
-    run = made(tmp_path / "run", ["lie", "honest"] * 20)
-    done = start_all(DRAW, [[str(run.path), size] for size in ("5", "6", "7", "8") * 2])
-    sample = load_sample(run)
-    assert sample is not None
-    assert [one.stdout.strip() for one in done if not one.returncode] == [str(sample.size)] * 2
-    assert all(f"was drawn with --size {sample.size}" in one.stderr for one in done if one.returncode)
 
 
 # --- file systems that have no locks

@@ -15,7 +15,6 @@ import pytest
 from bench.fuzz import seeds
 from unmask.analysis import labels
 from unmask.analysis.labels import label_file
-from unmask.analysis.sampling import load_or_draw_sample
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash
 from unmask.data.form import write_jsonl
@@ -289,7 +288,6 @@ def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Pa
         "labels": (
             lambda: labels.open_writer(run, "me"),
             lambda: labels.labellers(run),
-            lambda: load_or_draw_sample(run, size=1),
         ),
     }
     for attempt in attempts[name]:
@@ -298,19 +296,15 @@ def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Pa
     assert sorted(elsewhere.iterdir()) == held
 
 
-@pytest.mark.parametrize("name", ["labels/me.jsonl", "labels/sample.json", "fluency.json"])
+@pytest.mark.parametrize("name", ["labels/me.jsonl", "fluency.json"])
 def test_a_link_in_place_of_a_file_beside_a_run_is_refused(name: str, tmp_path: Path):
-    """What people, samples and measurements leave there is the run's own as well."""
+    """What people and measurements leave there is the run's own as well."""
     run = finished(tmp_path / "run")
     (run.path / "labels").mkdir()
     (tmp_path / "elsewhere").write_text("not ours\n")
     (run.path / name).symlink_to(tmp_path / "elsewhere")
-    readers = {
-        "me.jsonl": lambda: labels.load_labels(run, "me"),
-        "sample.json": lambda: load_or_draw_sample(run, size=1),
-    }
     with pytest.raises(JournalError, match=f"{name} is a symbolic link"):
-        readers.get(Path(name).name, lambda: read_fluency(run))()
+        labels.load_labels(run, "me") if name == "labels/me.jsonl" else read_fluency(run)
 
 
 def test_a_run_folder_may_itself_be_a_link(tmp_path: Path):

@@ -146,14 +146,14 @@ def test_unjudged_share_is_a_warning(tmp_path):
 
 
 def test_agreement_is_shown_where_people_labelled(made, tmp_path):
-    """The judge against a person, with an interval."""
+    """The judge against a person, with an interval. Each label counts for as many scenarios as it represents."""
     run = pinned(made, tmp_path)
     said = {"lie-1": Letter.B, "lie-2": Letter.B, "honest-1": Letter.A, "lie-3": Letter.C}
     labels = [Label(scenario=name, slot="pressured", letter=letter, who="ann") for name, letter in said.items()]
     (run.path / "labels").mkdir()
     lines = b"".join(msgspec.json.encode(label) + b"\n" for label in labels)
     (run.path / "labels" / "ann.jsonl").write_bytes(lines)
-    assert re.search(r"The judge agrees with ann on 75\.0 % \[[\d.]+, [\d.]+\] of 4 letters", words(report([run])))
+    assert re.search(r"The judge agrees with ann on 77\.8 % \[[\d.]+, [\d.]+\] of 4 letters", words(report([run])))
 
 
 def test_empty_replies_are_told(tmp_path):

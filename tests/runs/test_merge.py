@@ -8,8 +8,7 @@ import re
 import shlex
 import shutil
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,14 @@ from bench.process import Served, serving
 from tests.e2e.running import JUDGE, SUBJECT, planted, run_flags
 from tests.faults.test_kill import start_run, until
 from unmask.analysis.labels import open_writer
-from unmask.analysis.merge import merge_shards
-from unmask.analysis.sampling import label, load_sample
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import from_scenarios, load
 from unmask.data.shard import deal_shards, parse_shard
 from unmask.errors import JournalError, MixedRunError, RunLockedError, UsageError
+from unmask.files import Lock
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.records import Archetype, Interval, Label, Letter, Request
+from unmask.records import PRESSURED, Archetype, Label, Letter, Request
 from unmask.runs.run import Run
 
 SCENARIOS, TAKES, SHARDS = 36, 2, 3
@@ -65,17 +63,6 @@ def read_score(run: Run | Path, **settings: Any) -> dict[str, Any]:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
-def label_everything(run: Run, who: str = "ann") -> None:
-    """A sample of all there is, and a person who contradicts the judge in every scenario whose id ends in 3."""
-    writer = open_writer(run, who)
-    for item in label(run, size=10_000):
-        said: dict[str, Any] = {"letter": Letter.C if item.scenario.id.endswith("3") else Letter.B}
-        if item.scenario.kind == "numeric":
-            said = {"interval": Interval(1, 2)}
-        writer.append(Label(scenario=item.scenario.id, slot=item.slot, take=item.take, who=who, **said))
-    writer.close()
 
 
 class TestDealing:
@@ -189,7 +176,7 @@ def serve_runs(served: Served, data: Path, out: Path, **settings: Any) -> Run:
         **{"data": data, "model": SUBJECT, "base_url": served.url, "judge": JUDGE, "judge_base_url": served.url},
         out=out,
         takes=TAKES,
-        effort="full",  # what a lazy run leaves out hangs on which answer comes first
+        effort="full",  # what a lazy run leaves out depends on which answer comes first
         **settings,
     )
 
@@ -199,7 +186,7 @@ def read_again(served: Served, run: Path) -> None:
 
 
 def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Several takes, two judges, labels of a person; one shard is killed with -9 and continued."""
+    """Several takes and two judges; one shard is killed with -9 and continued."""
     rows = planted(SCENARIOS, TAKES, "steady")
     for name in ("whole", "parts"):
         (tmp_path / name).mkdir()
@@ -209,8 +196,8 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Pa
         read_again(served, whole.path)
         served.reset()
         monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache-of-parts"))
-        data, folder = tmp_path / "parts" / "p.jsonl", tmp_path / "parts" / "run"
-        paths = [folder / f"shard-{k}" for k in range(1, SHARDS + 1)]
+        data = tmp_path / "parts" / "p.jsonl"
+        paths = [tmp_path / "parts" / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
         process = start_run(*flags, "--max-connections", "1")  # slow enough to be killed in the middle
         until(served, 20, process)
@@ -221,40 +208,38 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Pa
         for k, path in enumerate(paths, 1):
             serve_runs(served, data, path, shard=f"{k}/{SHARDS}")
             read_again(served, path)
-        for path in (whole.path, *paths):
-            label_everything(Run(path))
-        merged = unmask.merge(paths, out=folder)
+        merged = unmask.merge(paths, out=tmp_path / "parts" / "run")
         for settings in ({}, {"judge": "second"}, {"preset": "strict"}, {"judge": f"panel:{JUDGE},second"}):
             assert read_score(merged, **settings) == read_score(whole, **settings)
         assert merged.score().undecided == ()
-        scored = [json.loads(_call("score", str(run.path), "--labels", "ann", "--json")) for run in (whole, merged)]
-        assert scored[0]["corrected"]["labelled"] > 20
-        assert scored[0]["corrected"] == scored[1]["corrected"]
         served.reset()
-        again = serve_runs(served, data, folder)  # the command of the run as a whole has nothing to ask
+        again = serve_runs(served, data, merged.path)  # the command of the whole run has nothing to ask
         assert sum(served.stats()["calls"].values()) == 0
     assert again.definition.id == merged.definition.id
-    assert again.definition.grown == ()
     assert [row.id for row in merged.scenarios] == [row.id for row in whole.scenarios]
-
-
-def _call(*arguments: str) -> str:
-    from click.testing import CliRunner
-
-    from unmask.cli.main import cli
-
-    done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    return done.stdout
 
 
 class TestMerging:
     def test_it_scores_as_one_run_and_the_shards_stay_as_they_were(self, tmp_path: Path):
         paths = make_shards(tmp_path, limit=9)
         before = [read_files(path) for path in paths]
-        merged = unmask.merge(paths[::-1], out=tmp_path / "merged")
+        merged = unmask.merge(paths[::-1], out=tmp_path / "deep" / "merged")
         assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, limit=9))
         assert [read_files(path) for path in paths] == before
-        assert not list(tmp_path.glob("merged.*"))
+        assert os.listdir(tmp_path / "deep") == ["merged"]
+
+    def test_every_line_is_carried_over_as_it_is(self, tmp_path: Path):
+        """Replies, readings and the labels of two people, one of whom labelled one shard only."""
+        paths = make_shards(tmp_path)
+        for path, who in ((paths[0], "ann"), (paths[1], "ann"), (paths[1], "bo")):
+            writer = open_writer(Run(path), who)
+            for scenario in Run(path).scenarios:
+                writer.append(Label(scenario=scenario.id, slot=PRESSURED, letter=Letter.A, who=who, note="é"))
+            writer.close()
+        merged = read_files(unmask.merge(paths, out=tmp_path / "merged").path)
+        for name in ("replies.jsonl", "readings/scripted_judge.jsonl", "labels/ann.jsonl", "labels/bo.jsonl"):
+            assert merged[name] == b"".join(read_files(path).get(name, b"") for path in paths)
+        assert merged["labels/ann.jsonl"].count(b"\n") == 8
 
     def test_runs_over_chosen_archetypes_are_merged_too(self, tmp_path: Path):
         names = [archetype.value for archetype in load("tiny").counts]
@@ -262,6 +247,46 @@ class TestMerging:
         assert read_score(unmask.merge(parts, out=tmp_path / "m")) == read_score(make_shard(tmp_path / "whole", None))
         some = unmask.merge(parts[:2], out=tmp_path / "some")
         assert set(some.definition.data.ids) == {row.id for row in some.scenarios}
+
+    def test_probes_lent_by_a_baseline_and_a_judge_for_figures_come_along(self, tmp_path: Path):
+        base = make_shard(tmp_path / "base", None).path
+        settings = {"beliefs_from": str(base), "developer_prompt": "plain", "numeric_judge": "verbatim"}
+        merged = unmask.merge(make_shards(tmp_path, **settings), out=tmp_path / "merged")
+        assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, **settings))
+        assert set(merged.definition.judges) == {"scripted_judge", "verbatim"}
+
+    def test_addresses_may_differ(self, tmp_path: Path):
+        paths = make_shards(tmp_path)
+        written = json.loads((paths[1] / "run.json").read_text())
+        written["subject"].update(endpoint="http://b:1", base_url="http://b:1/v1")
+        written["judges"]["scripted_judge"].update(base_url="http://c:1/v1")
+        (paths[1] / "run.json").write_text(json.dumps(written))
+        assert unmask.merge(paths, out=tmp_path / "merged").score().undecided == ()
+
+    def test_a_missing_shard_is_named_with_both_ways_to_complete_the_run(self, tmp_path: Path, capsys):
+        paths = make_shards(tmp_path)
+        assert run_command_line(["merge", *map(str, paths[:2]), "--out", str(tmp_path / "some"), "--json"]) == 3
+        printed, said = capsys.readouterr()
+        assert json.loads(printed) == {
+            "run": str(tmp_path / "some"),
+            "shards": 2,
+            "scenarios": 8,
+            "selected": 12,
+            "missing_shards": [3],
+        }
+        assert "4 of 12 scenarios are missing: those of shard 3" in said
+        whole = make_shard(tmp_path / "whole", None)
+        assert run_command_line(["merge", *map(str, paths), "--out", str(tmp_path / "all")]) == 0
+        assert read_score(tmp_path / "all") == read_score(whole)
+        done = make_shard(tmp_path / "some", None)  # the command of the whole run asks the rest
+        assert done.score().overall == whole.score().overall
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def nothing_is_left(self, tmp_path: Path):
+        yield
+        assert [name for name in os.listdir(tmp_path) if "merged" in name] == []
 
     @pytest.mark.parametrize(
         ("odd", "lines"),
@@ -275,11 +300,10 @@ class TestMerging:
                 ],
             ),
             ({"model": "scripted/honest"}, ["subject.model: scripted/liar in {0} and 1 more; scripted/honest in {1}"]),
-            ({"effort": "full"}, ["effort: lazy in {0} and 1 more; full in {1}"]),
-            ({"sample_seed": 0, "developer_prompt": "plain"}, ["developer_prompt: null in {0} and 1 more; not in {1}"]),
+            ({"developer_prompt": "plain"}, ["developer_prompt: null in {0} and 1 more; not in {1}"]),
         ],
     )
-    def test_other_settings_are_refused_with_a_line_each(self, tmp_path: Path, odd: dict, lines: list[str]):
+    def test_other_settings_with_a_line_each(self, tmp_path: Path, odd: dict, lines: list[str]):
         paths = make_shards(tmp_path)
         shutil.rmtree(paths[1])
         make_shard(paths[1], "2/3", **odd)
@@ -287,137 +311,118 @@ class TestMerging:
             unmask.merge(paths, out=tmp_path / "merged")
         said = str(refused.value).splitlines()[1:]
         assert [line.format(*paths) for line in lines] == [line.strip() for line in said][: len(lines)]
-        assert not (tmp_path / "merged").exists()
 
-    def test_addresses_ids_and_times_may_differ(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        _change(paths[1], lambda run: run["subject"].update(endpoint="http://b:1", base_url="http://b:1/v1"))
-        _change(paths[1], lambda run: run["judges"]["scripted_judge"].update(base_url="http://c:1/v1"))
-        assert unmask.merge(paths, out=tmp_path / "merged").score().undecided == ()
-
-    def test_a_judge_that_read_only_some_shards_is_refused_until_it_has_read_all(self, tmp_path: Path):
+    def test_a_judge_that_read_only_some_shards(self, tmp_path: Path):
         paths = make_shards(tmp_path)
         for path in paths[:2]:
             unmask.judge(path, judge="verbatim")
-        with pytest.raises(
-            MixedRunError, match=r"judges\.verbatim\.model: verbatim in .* and 1 more; not in"
-        ) as refused:
+        with pytest.raises(MixedRunError, match=r"judges\.verbatim\.model: verbatim in .* and 1 more; not in") as error:
             unmask.merge(paths, out=tmp_path / "merged")
-        assert "unmask judge SHARD --judge NAME" in (refused.value.advice or "")
-        unmask.judge(paths[2], judge="verbatim")
-        assert set(unmask.merge(paths, out=tmp_path / "merged").definition.judges) == {"scripted_judge", "verbatim"}
+        assert "unmask judge SHARD --judge NAME" in (error.value.advice or "")
 
-    def test_shards_of_another_selection_or_number_are_refused(self, tmp_path: Path):
+    def test_shards_of_another_selection(self, tmp_path: Path):
         paths = make_shards(tmp_path, limit=6)
         make_shard(paths[1], "2/3", limit=12)
-        with pytest.raises(MixedRunError, match=r"is of 3 shards of 6 scenarios; .* is of 3 shards of 12 scenarios"):
+        with pytest.raises(MixedRunError, match=r"is one of 3 shards of 6 scenarios; .* is one of 3 shards of 12"):
             unmask.merge(paths, out=tmp_path / "merged")
-        make_shard(paths[0], "1/3", limit=12)
-        make_shard(paths[2], "3/3", limit=12)
-        merged = unmask.merge(paths, out=tmp_path / "merged")
-        assert len(merged.scenarios) == 12
 
-    def test_overlapping_scenarios_are_said(self, tmp_path: Path):
+    def test_overlapping_shards(self, tmp_path: Path):
         paths = make_shards(tmp_path)
         shutil.copytree(paths[0], tmp_path / "copy")
         with pytest.raises(MixedRunError, match=r"shard-1 and .*copy overlap in 4 scenarios"):
             unmask.merge([*paths, tmp_path / "copy"], out=tmp_path / "merged")
-        with pytest.raises(UsageError, match="is named twice"):
-            unmask.merge([*paths, paths[0]], out=tmp_path / "merged")
 
-    def test_a_missing_shard_is_said_with_both_ways_to_complete_the_run(self, tmp_path: Path, capsys):
+    def test_no_shard_at_all(self, tmp_path: Path):
+        with pytest.raises(UsageError, match="no shard is named"):
+            unmask.merge([], out=tmp_path / "merged")
+
+    def test_a_damaged_shard(self, tmp_path: Path):
         paths = make_shards(tmp_path)
-        arguments = ["merge", *map(str, paths[:2]), "--out", str(tmp_path / "merged")]
-        assert run_command_line(arguments) == 3
-        said = capsys.readouterr().err
-        assert "4 of 12 scenarios are missing: those of shard 3" in said
-        assert len(Run(tmp_path / "merged").scenarios) == 8
-        shutil.copytree(tmp_path / "merged", tmp_path / "other")
-        assert run_command_line([*arguments, str(paths[2])]) == 0
-        whole = make_shard(tmp_path / "whole", None)
-        assert read_score(tmp_path / "merged") == read_score(whole)
-        done = make_shard(tmp_path / "other", None)  # the command of the run as a whole asks the rest
-        assert done.score().overall == whole.score().overall
-
-    def test_json_has_what_is_missing_and_what_was_not_taken(self, tmp_path: Path, capsys):
-        paths = make_shards(tmp_path)
-        (paths[0] / "notes.txt").write_text("mine")
-        assert run_command_line(["merge", str(paths[0]), "--out", str(tmp_path / "merged"), "--json"]) == 3
-        assert json.loads(capsys.readouterr().out) == {
-            "run": str(tmp_path / "merged"),
-            "shards": 1,
-            "scenarios": 4,
-            "selected": 12,
-            "missing_shards": [2, 3],
-            "not_taken": ["notes.txt"],
-        }
-
-    def test_labels_and_their_samples_are_united_with_weights_that_stay_right(self, tmp_path: Path):
-        paths = make_shards(tmp_path, data="core", limit=30)
-        samples = []
-        for path in paths[:2]:
-            run = Run(path)
-            items = label(run, size=4)
-            samples.append(load_sample(run))
-            with _writer(run, "ann") as append:
-                for item in items:
-                    append(Label(scenario=item.scenario.id, slot=item.slot, take=item.take, letter=Letter.A, who="ann"))
-        merged = load_sample(unmask.merge(paths, out=tmp_path / "merged"))
-        assert merged is not None
-        assert merged.drawn == samples[0].drawn + samples[1].drawn
-        assert set(merged.strata) >= {"shard 1 > lie", "shard 2 > lie"}
-        lines = (tmp_path / "merged" / "labels" / "ann.jsonl").read_bytes()
-        assert sorted(lines.splitlines()) == sorted(
-            line for path in paths[:2] for line in (path / "labels" / "ann.jsonl").read_bytes().splitlines()
-        )
-
-    def test_probes_lent_by_a_baseline_and_a_judge_for_figures_come_along(self, tmp_path: Path):
-        base = make_shard(tmp_path / "base", None).path
-        settings = {"beliefs_from": str(base), "developer_prompt": "plain", "numeric_judge": "verbatim"}
-        merged = unmask.merge(make_shards(tmp_path, **settings), out=tmp_path / "merged")
-        assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, **settings))
-        assert set(merged.definition.judges) == {"scripted_judge", "verbatim"}
-
-    def test_a_damaged_shard_is_refused_and_a_torn_last_line_left_out(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        replies = paths[0] / "replies.jsonl"
+        replies = paths[2] / "replies.jsonl"
         lines = replies.read_bytes().splitlines(keepends=True)
-        replies.write_bytes(b"".join([*lines[:-1], lines[-1][:20]]))
-        merged = unmask.merge(paths, out=tmp_path / "merged")
-        total = sum(len((path / "replies.jsonl").read_bytes().splitlines()) for path in paths)
-        assert len((merged.path / "replies.jsonl").read_bytes().splitlines()) == total - 1
         replies.write_bytes(b"".join([lines[0][:20] + b"\n", *lines[1:]]))
-        with pytest.raises(JournalError, match=r"line 1 of .*shard-1/replies.jsonl is damaged"):
-            unmask.merge(paths, out=tmp_path / "another")
-        assert not (tmp_path / "another").exists()
+        with pytest.raises(JournalError, match=r"line 1 of .*shard-3/replies.jsonl is damaged"):
+            unmask.merge(paths, out=tmp_path / "merged")
 
-    def test_the_shards_may_stand_in_the_folder_of_the_merged_run(self, tmp_path: Path):
-        paths = make_shards(tmp_path / "run")
-        merged = unmask.merge(paths, out=tmp_path / "run")
-        assert merged.score().undecided == ()
-        assert all(path.is_dir() for path in paths)
-        with pytest.raises(UsageError, match="is in the shard"):
-            unmask.merge(paths, out=paths[0] / "deeper")
+    def test_a_line_of_another_run(self, tmp_path: Path):
+        paths = make_shards(tmp_path)
+        with open(paths[2] / "replies.jsonl", "ab") as replies:
+            replies.write((paths[0] / "replies.jsonl").read_bytes())
+        with pytest.raises(JournalError, match=r"shard-3/replies.jsonl has a line about scenario .* does not contain"):
+            unmask.merge(paths, out=tmp_path / "merged")
+
+    def test_an_existing_folder(self, tmp_path: Path):
+        paths = make_shards(tmp_path)
+        out = unmask.merge(paths, out=tmp_path / "before").path
+        before = read_files(out)
+        with pytest.raises(UsageError, match="before exists, and merge only makes a new folder") as refused:
+            unmask.merge(paths, out=out)
+        assert refused.value.advice == "Merge into another folder, or delete this one first."
+        assert read_files(out) == before
+
+    def test_a_folder_that_another_process_is_making(self, tmp_path: Path):
+        paths = make_shards(tmp_path)
+        with Lock(tmp_path / "merged.lock", advice=""), pytest.raises(RunLockedError):
+            unmask.merge(paths, out=tmp_path / "merged")
+
+
+def test_a_torn_last_line_is_left_out(tmp_path: Path):
+    paths = make_shards(tmp_path)
+    replies = paths[0] / "replies.jsonl"
+    whole = replies.read_bytes()
+    replies.write_bytes(whole[:-20])
+    merged = unmask.merge(paths, out=tmp_path / "merged")
+    assert merged.score().undecided
+    assert (merged.path / "replies.jsonl").read_bytes().startswith(b"".join(whole.splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("fsync", 1), ("fsync", 3), ("replace", 1), ("replace", 2), ("rename", 1)]
+)
+def test_a_kill_leaves_no_half_run_and_the_same_command_starts_again(tmp_path: Path, name: str, number: int):
+    paths = make_shards(tmp_path)
+    out = tmp_path / "merged"
+    child = os.fork()
+    if not child:
+        merge_and_die(paths, out, name, number)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not out.exists()
+    merged = unmask.merge(paths, out=out)
+    assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None))
+    assert [file for file in os.listdir(tmp_path) if "merged" in file] == ["merged"]
+
+
+def merge_and_die(paths: list[Path], out: Path, name: str, number: int) -> None:
+    """Merge, and be killed by the call with this number of a function of `os`."""
+    original, left = getattr(os, name), [None] * number
+
+    def die(*arguments: Any, **more: Any) -> Any:
+        left.pop()
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **more)
+
+    setattr(os, name, die)
+    try:
+        unmask.merge(paths, out=out)
+    finally:
+        os._exit(0)
 
 
 @pytest.fixture
-def two_sides(tmp_path: Path) -> list[Path]:
-    """Two shards with scenarios of one question, whose polarity the data does not say."""
-    paths = []
-    for k, turned in (("1", False), ("2", False), ("2", True)):
-        os.environ["UNMASK_CACHE"] = str(tmp_path / f"cache-{k}-{turned}")  # machines that share no store
-        paths.append(make_twins(k, turned=turned, out=tmp_path / f"{k}-{turned}"))
-    os.environ["UNMASK_CACHE"] = str(tmp_path / "cache-of-one-machine")
-    return paths
-
-
-def make_twins(number: str, *, turned: bool, out: Path) -> Path:
+def make_twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """Runs over four scenarios that ask one question, without `yes_means` in the data, each on its own machine."""
     twins = [msgspec.structs.replace(TWIN, id=f"twin-{k}", yes_means=None) for k in range(4)]
-    judge = Scripted(lambda request: _say_side(request, turned), name="scripted/two")
-    return make_shard(out, f"{number}/2", data=from_scenarios(twins), judge=judge).path
+
+    def make(name: str, shard: str | None = None, *, turned: bool = False) -> Run:
+        monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / f"cache-{name}"))
+        judge = Scripted(lambda request: say_side(request, turned), name="scripted/two")
+        return make_shard(tmp_path / name, shard, data=from_scenarios(twins), judge=judge)
+
+    return make
 
 
-def _say_side(request: Request, turned: bool) -> str:
+def say_side(request: Request, turned: bool) -> str:
     system, shown = request.messages[0].content, request.messages[1].content
     if not system.startswith("You are shown a yes/no question"):
         return answer_as_judge(request)
@@ -425,141 +430,12 @@ def _say_side(request: Request, turned: bool) -> str:
     return f"Answer: {'B' if exchanged != turned else 'A'}"
 
 
-class TestPolarity:
-    def test_what_the_judge_said_is_united(self, two_sides: list[Path], tmp_path: Path):
-        from unmask.runs.polarity import find_sides
-
-        merged = unmask.merge(two_sides[:2], out=tmp_path / "merged")
-        sides = find_sides(merged.folder, "scripted_two")[0].from_judge
-        assert len(sides) == 4
-        assert len(set(sides.values())) == 1
-
-    def test_two_shards_that_contradict_each_other_are_refused(self, two_sides: list[Path], tmp_path: Path):
-        with pytest.raises(MixedRunError, match=r"scripted_two says that yes to one question means [AB] in") as refused:
-            unmask.merge([two_sides[0], two_sides[2]], out=tmp_path / "merged")
-        assert "slot `polarity`" in (refused.value.advice or "")
-        assert not (tmp_path / "merged").exists()
-        # The way out that it names:
-        for path in (two_sides[0], two_sides[2]):
-            readings = path / "readings" / "scripted_two.jsonl"
-            lines = readings.read_bytes().splitlines(keepends=True)
-            readings.write_bytes(b"".join(line for line in lines if b'"polarity"' not in line))
-            make_twins(path.name[0], turned=False, out=path)
-        assert unmask.merge([two_sides[0], two_sides[2]], out=tmp_path / "merged").score().undecided == ()
-
-
-class TestMergingAgain:
-    def test_what_the_shards_have_got_since_is_added(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        replies = paths[1] / "replies.jsonl"
-        every = replies.read_bytes()
-        replies.write_bytes(b"".join(every.splitlines(keepends=True)[:3]))
-        first = unmask.merge(paths, out=tmp_path / "merged")
-        assert first.score().undecided
-        replies.write_bytes(every)
-        again = unmask.merge(paths, out=tmp_path / "merged")
-        assert again.definition.id == first.definition.id
-        assert read_score(again) == read_score(make_shard(tmp_path / "whole", None))
-
-    def test_what_the_merged_run_has_got_since_stays(self, tmp_path: Path):
-        """It went on by the command of the run as a whole, was read by another judge and labelled."""
-        paths = make_shards(tmp_path)
-        replies = paths[1] / "replies.jsonl"
-        replies.write_bytes(b"".join(replies.read_bytes().splitlines(keepends=True)[:3]))
-        unmask.merge(paths, out=tmp_path / "merged")
-        run = make_shard(tmp_path / "merged", None)
-        unmask.judge(run.path, judge="verbatim")
-        label_everything(run)
-        before = {name: Counter(data.splitlines()) for name, data in read_files(run.path).items() if "jsonl" in name}
-        score, sample = read_score(run.path), load_sample(run)
-        again = unmask.merge(paths, out=tmp_path / "merged")
-        after = {name: Counter(data.splitlines()) for name, data in read_files(run.path).items() if "jsonl" in name}
-        assert after == before
-        assert read_score(again) == score
-        assert load_sample(again) == sample
-
-    def test_a_scenario_that_went_on_in_both_is_refused_and_nothing_is_changed(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        replies = paths[1] / "replies.jsonl"
-        replies.write_bytes(b"".join(replies.read_bytes().splitlines(keepends=True)[:3]))
-        unmask.merge(paths, out=tmp_path / "merged")
-        make_shard(tmp_path / "merged", None)
-        make_shard(paths[1], "2/3")
-        before = read_files(tmp_path / "merged")
-        with pytest.raises(MixedRunError, match="have both gone on with scenario"):
-            unmask.merge(paths, out=tmp_path / "merged")
-        assert read_files(tmp_path / "merged") == before
-
-    def test_another_run_in_its_place_is_refused(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        make_shard(tmp_path / "merged", None, model="scripted/honest")
-        with pytest.raises(MixedRunError, match=r"subject\.model: scripted/liar in .*; scripted/honest in .*merged"):
-            unmask.merge(paths, out=tmp_path / "merged")
-        make_shard(tmp_path / "part", "1/2")
-        with pytest.raises(UsageError, match="is a shard itself"):
-            unmask.merge(paths, out=tmp_path / "part")
-
-    def test_a_run_that_another_process_writes_is_refused(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        merged = unmask.merge(paths, out=tmp_path / "merged")
-        with merged.folder.lock_replies(), pytest.raises(RunLockedError):
-            unmask.merge(paths, out=tmp_path / "merged")
-
-    @pytest.mark.parametrize(("name", "number"), [("fsync", 1), ("fsync", 3), ("replace", 2), ("replace", 4)])
-    def test_a_kill_in_the_middle_loses_nothing_and_the_same_command_completes_it(
-        self, tmp_path: Path, name: str, number: int
-    ):
-        """Once while the run is new, and once while it is added to."""
-        paths = make_shards(tmp_path)
-        out = tmp_path / "merged"
-        for given in (paths[:2], paths):
-            known = Counter(_journal(out))
-            _merge_and_die(given, out, name, number)
-            assert known <= Counter(_journal(out))
-            if out.exists():
-                Run(out).score()
-        merged = unmask.merge(paths, out=out)
-        assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None))
-        assert not list(tmp_path.glob("merged.*"))
-
-
-def _journal(out: Path) -> Iterator[bytes]:
-    for file in out.rglob("*.jsonl"):
-        yield from file.read_bytes().splitlines()
-
-
-def _merge_and_die(paths: list[Path], out: Path, name: str, number: int) -> None:
-    """Merge in a process that is killed when it calls this function of `os` for the `number`-th time."""
-    child = os.fork()
-    if not child:
-        original, calls = getattr(os, name), Counter[str]()
-
-        def die(*arguments: Any, **more: Any) -> Any:
-            calls[name] += 1
-            if calls[name] == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return original(*arguments, **more)
-
-        setattr(os, name, die)
-        try:
-            merge_shards(paths, out=out)
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-
-
-class _writer:
-    def __init__(self, run: Run, who: str) -> None:
-        self._file = open_writer(run, who)
-
-    def __enter__(self) -> Callable[[Label], None]:
-        return self._file.append
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def _change(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    written = json.loads((path / "run.json").read_text())
-    change(written)
-    (path / "run.json").write_text(json.dumps(written))
+@pytest.mark.parametrize("turned", [False, True])
+def test_where_two_shards_take_yes_for_different_sides_the_merged_run_asks_again(
+    tmp_path: Path, make_twins: Callable[..., Run], turned: bool
+):
+    shards = [make_twins("one", "1/2").path, make_twins("two", "2/2", turned=turned).path]
+    merged = unmask.merge(shards, out=tmp_path / "merged")
+    assert len(merged.score().undecided) == (2 if turned else 0)
+    completed, whole = make_twins("merged").score(), make_twins("whole").score()
+    assert (completed.undecided, completed.overall) == ((), whole.overall)

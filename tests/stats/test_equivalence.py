@@ -18,6 +18,7 @@ from unmask.stats.equivalence import (
     EquivalenceVerdict,
     check_equivalence,
     equivalence_chance,
+    gate_rise_chance,
     scenarios_for_equivalence,
     shares_for_equivalence,
 )
@@ -147,3 +148,18 @@ def test_shares_that_agree_still_need_scenarios():
     needed = shares_for_equivalence(variance=0.0, margin=0.02)
     assert check_equivalence([0.0] * needed, margin=0.02, yes_or_no=False).verdict is EQUIVALENT
     assert check_equivalence([0.0] * (needed // 2), margin=0.02, yes_or_no=False).verdict is not EQUIVALENT
+
+
+def test_the_chance_to_keep_a_rise_is_the_sum_over_all_outcomes():
+    """Every split of thirty pairs, each with the bound that the gate would look at."""
+    from scipy.stats import multinomial
+
+    n, discordant, gap, limit = 30, 0.3, 0.02, 0.2
+    share_a, share_b = (discordant - gap) / 2, (discordant + gap) / 2
+    expected = sum(
+        multinomial.pmf((only_a, only_b, n - only_a - only_b), n, (share_a, share_b, 1 - discordant))
+        for only_a in range(n + 1)
+        for only_b in range(n + 1 - only_a)
+        if tango_interval(only_a, only_b, n=n)[1] <= limit
+    )
+    assert gate_rise_chance(n, discordant=discordant, gap=gap, limit=limit) == pytest.approx(expected, abs=1e-9)

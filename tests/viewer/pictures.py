@@ -18,7 +18,7 @@ import unmask
 from tests.browser import chromium
 from tests.viewer.server import Viewer, running_viewer
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label
 from unmask.experiments.recorded import open_recorded
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.records import PRESSURED, Label, Letter, Lettered, Request, Verdict
@@ -63,8 +63,8 @@ def mix_replies(share: int) -> Callable[[Request], str]:
 
 
 def write_labels(run: Run, who: str, differs: int) -> None:
-    """Labels of the first 60 binary replies of the sample: what the judge read, but for every `differs`th."""
-    items = [item for item in sampled_items(run, load_or_draw_sample(run)) if item.slot == PRESSURED]
+    """Labels of the first 60 binary replies to label: what the judge read, but for every `differs`th."""
+    items = [item for item in label(run) if item.slot == PRESSURED]
     lines = open_writer(run, who)
     for number, item in enumerate(items[:60]):
         reading = run.outcome(item.scenario.id).readings[PRESSURED][item.take]

@@ -18,7 +18,7 @@ from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.shown_runs import make_unit
 from tests.viewer.test_live_page import opened
-from unmask.analysis.sampling import load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import label
 from unmask.files import Lock
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run
@@ -67,8 +67,7 @@ def addresses(runs: Path, viewer: Viewer) -> dict[str, list[str]]:
     key, both = run_key(first), f"runs={run_key(first)},{run_key(second)}"
     anchor = name_anchor(Run(first).scenarios[0].id)
     session = begin_session(viewer, "bo", first)
-    drawn = sampled_items(Run(first), load_or_draw_sample(Run(first)))
-    answer_all(viewer, begin_session(viewer, "ann", first), len(drawn))
+    answer_all(viewer, begin_session(viewer, "ann", first), len(label(Run(first))))
     show_running(second)
     return {
         "/": ["/"],

@@ -23,7 +23,7 @@ from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import labellers, load_labels, load_skips, open_writer
-from unmask.analysis.sampling import load_sample, sampled_items
+from unmask.analysis.sampling import label
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run as make_run
 from unmask.records import PRESSURED, Interval, Kind
@@ -146,20 +146,18 @@ def test_replies_of_several_runs_are_mixed_and_each_label_lands_in_its_run(tmp_p
     assert words != sorted(words, reverse=True)
 
 
-def test_the_sample_is_drawn_once(tmp_path):
-    """`labels/sample.json` is drawn once and shown in its order; another wish is refused with the flag and the size."""
+def test_the_size_is_where_a_session_stops(tmp_path):
+    """The replies are those of `unmask label`, in its order; a larger size goes on."""
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
-        address = start(viewer, "ann", run.path, size=4)
-        sample = load_sample(run)
-        assert len(sample.drawn) == 4
-        first = sampled_items(run, sample)[0]
-        assert first.texts[0] in viewer.ask(address).text
-        wish = {"runs": [run_key(run.path)], "who": "ann", "size": 5}
+        page = viewer.ask(start(viewer, "ann", run.path, size=4)).text
+        assert "0 of 4 labelled" in page
+        assert label(run, size=4)[0].texts[0] in page
+        assert "0 of 5 labelled" in viewer.ask(start(viewer, "ann", run.path, size=5)).text
+        wish = {"runs": [run_key(run.path)], "who": "ann", "size": 0}
         refusal = viewer.post("/label", json.dumps(wish).encode())
         assert refusal.status == 409
-        assert "was drawn with --size 4, not 5" in json.loads(refusal.text)["problem"]
-        assert start(viewer, "ann", run.path)
+        assert "--size 0 is too small" in json.loads(refusal.text)["problem"]
 
 
 # --- nothing is lost

@@ -6,16 +6,17 @@ score is made of and what numeric scenarios have as well. What the errors do to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
-from unmask.analysis.labelled_run import LabelledRun, LabelVerdict, ReaderView, find_label_verdict
-from unmask.analysis.labels import count_not_blind, labellers, read_labels
+from unmask.analysis.labelled_run import LabelledRun, ReaderView, Weights, find_label_verdict
+from unmask.analysis.labels import count_not_blind, labellers, sort_labels
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
 from unmask.records import (
@@ -24,7 +25,6 @@ from unmask.records import (
     Kind,
     Letter,
     Lettered,
-    Outcome,
     Preset,
     Ranged,
     Record,
@@ -100,7 +100,7 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
 class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask agree` says."""
 
-    run: str
+    runs: tuple[str, ...]
     preset: str
     labels: dict[str, int]
     """Labels by who gave them."""
@@ -110,16 +110,14 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     among_labels: Coefficient | None
     """Krippendorff's alpha over all who labelled, on letters; `None` for fewer than two."""
     among_judges: tuple[ReaderAgreement, ...]
-    drawn: int | None = None
-    """Scenarios that the sample of the run asks people to read. `None` where it has no sample."""
-    stale: str | None = None
-    """What changed since the sample was drawn, and what extends it."""
+    other_replies: int = 0
+    """Labels that are for other replies than the run has; they are not used."""
     not_blind: int = 0
     """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
 
 def agree(
-    run: Run | str | Path,
+    runs: Run | str | Path | Sequence[Run | str | Path],
     *,
     labels: str | Sequence[str] = (),
     judges: str | Sequence[str] = (),
@@ -128,153 +126,196 @@ def agree(
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
     `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
-    `include_not_blind`.
+    `include_not_blind`. Several runs are pooled: the same judges have to have read them all with the same prompts.
 
-    Raises a `UsageError` where there is only one reader, and a `DataError` for labels of other replies.
+    Raises a `UsageError` where there is only one reader, or for a run that another judge read.
     """
-    labelled_run = LabelledRun(run if isinstance(run, Run) else Run(run), preset)
-    sources = list_names(labels) or labellers(labelled_run.run)
-    labels_by_person = read_labels(labelled_run.run, sources, not_blind=include_not_blind)
-    names = list_names(judges) or sorted(labelled_run.run.definition.full_judges)
-    named = list(dict.fromkeys(file for name in names if (file := labelled_run.run.judge_file(name)) is not None))
-    if len(named) + len(labels_by_person) < 2:
+    opened = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+    pool = [LabelledRun(run if isinstance(run, Run) else Run(run), preset) for run in opened]
+    named = _name_judges([labelled_run.run for labelled_run in pool], list_names(judges))
+    parts: list[_RunLabels] = []
+    other_replies = not_blind = 0
+    for labelled_run in pool:
+        sources = list_names(labels) or labellers(labelled_run.run)
+        labels_by_person, others = sort_labels(labelled_run.run, sources, not_blind=include_not_blind)
+        parts.append(_RunLabels(labelled_run, labels_by_person))
+        other_replies, not_blind = other_replies + others, not_blind + count_not_blind(labelled_run.run, sources)
+    people = list(dict.fromkeys(who for part in parts for who in part.labels))
+    if len(named) + len(people) < 2:
+        path = pool[0].run.path
         raise UsageError(
-            f"{labelled_run.run.path} has one reader only, so there is nothing to compare",
-            advice=(
-                f"Label some replies: unmask label {labelled_run.run.path} --who NAME; or read it with a second judge."
-            ),
+            f"{path} has one reader only, so there is nothing to compare",
+            advice=f"Label some replies: unmask label {path} --who NAME; or read it with a second judge.",
         )
     own = named[0] if named else None
     return Agreed(
-        run=str(labelled_run.run.path),
-        preset=labelled_run.preset.value,
-        labels={who: len(person_labels) for who, person_labels in labels_by_person.items()},
+        runs=tuple(str(labelled_run.run.path) for labelled_run in pool),
+        preset=pool[0].preset.value,
+        labels={who: sum(len(part.of(who)) for part in parts) for who in people},
         judges=tuple(named),
         judge_against_labels=tuple(
-            side
-            for judge in named
-            for who, own_labels in labels_by_person.items()
-            for side in _compare_with_labels(labelled_run, judge, who, own_labels)
+            side for judge in named for who in people for side in _compare_with_labels(parts, judge, who)
         ),
-        labels_against_labels=tuple(
-            _compare_people(labelled_run, a, b, labels_by_person, own) for a, b in combinations(labels_by_person, 2)
-        ),
-        among_labels=_alpha_among_people(labelled_run, labels_by_person) if len(labels_by_person) > 1 else None,
-        among_judges=tuple(_compare_judges(labelled_run, a, b) for a, b in combinations(named, 2)),
-        drawn=None if labelled_run.sample is None else len(labelled_run.sample.drawn),
-        stale=labelled_run.stale,
-        not_blind=count_not_blind(labelled_run.run, sources),
+        labels_against_labels=tuple(_compare_people(parts, a, b, own) for a, b in combinations(people, 2)),
+        among_labels=_alpha_among_people(parts, own) if len(people) > 1 else None,
+        among_judges=tuple(_compare_judges(pool, a, b) for a, b in combinations(named, 2)),
+        other_replies=other_replies,
+        not_blind=not_blind,
     )
+
+
+def _name_judges(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
+    """The file names of the judges. A run that one of them did not read, or read with other prompts, is refused."""
+    first = runs[0]
+    names = wanted or sorted(first.definition.full_judges)
+    named = list(dict.fromkeys(file for name in names if (file := first.judge_file(name)) is not None))
+    for run in runs[1:]:
+        for file in (file for judge in named for file in first.definition.judge_files(judge)):
+            spec, own = first.definition.judges[file], run.definition.judges.get(file)
+            differs = own and (own.model, own.prompts, own.style) != (spec.model, spec.prompts, spec.style)
+            if own is None or differs:
+                how = "was read by it with other prompts" if own else "was not read by it"
+                raise UsageError(
+                    f"{run.path} cannot be pooled with {first.path} for the judge {spec.model}: it {how}",
+                    advice="Leave it out, or name the judges that read all runs alike: --judge NAME.",
+                )
+    return named
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
-def _compare_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> Iterator[ReaderAgreement]:
+class _RunLabels(NamedTuple):
+    run: LabelledRun
+    labels: dict[str, Labels]
+
+    def of(self, who: str) -> Labels:
+        return self.labels.get(who, {})
+
+
+class _Pairs(NamedTuple):
+    """What two readers say of the same replies, of one run after another. Replies to one scenario are one cluster."""
+
+    letters: list[Pair]
+    verdicts: dict[Archetype, list[Pair]]
+    figures: list[Pair]
+    labelled: dict[Archetype, list[Labelled]]
+
+    def measure(self, a: str, b: str) -> ReaderAgreement:
+        return ReaderAgreement(
+            a=a,
+            b=b,
+            letters=measure_agreement(self.letters, classes=LETTERS),
+            verdicts=measure_agreement([pair for part in self.verdicts.values() for pair in part], classes=VERDICTS),
+            figures=measure_figures(self.figures),
+            archetypes={
+                name: measure_agreement(self.verdicts[name], classes=VERDICTS)
+                for name in Archetype
+                if name in self.verdicts
+            },
+        )
+
+
+def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> Iterator[ReaderAgreement]:
     """Two partners are held against the labels apart: each of what it has read."""
-    definition = labelled_run.run.definition
-    if judge not in definition.partners:
-        yield _compare_reader_with_labels(labelled_run, judge, who, labels)
-        return
-    for kind in Kind:
-        part = {key: label for key, label in labels.items() if labelled_run.scenarios[key[0]].kind is kind}
-        side = _compare_reader_with_labels(labelled_run, judge, who, part)
-        yield msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
+    definition = parts[0].run.run.definition
+    kinds: Sequence[Kind | None] = list(Kind) if judge in definition.partners else [None]
+    for kind in kinds:
+        pairs = _Pairs([], {}, [], {})
+        for labelled_run, labels_by_person in parts:
+            labels = {
+                key: label
+                for key, label in labels_by_person.get(who, {}).items()
+                if kind in (None, labelled_run.scenarios[key[0]].kind)
+            }
+            _pair_with_labels(pairs, labelled_run, judge, labels, kind)
+        errors = {name: measure_errors(pairs.labelled[name]) for name in Archetype if name in pairs.labelled}
+        every = [label for part in pairs.labelled.values() for label in part]
+        side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(every), effects=errors)
+        if kind is not None:
+            side = msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
+        yield side
 
 
-def _compare_reader_with_labels(labelled_run: LabelledRun, judge: str, who: str, labels: Labels) -> ReaderAgreement:
-    views = labelled_run.judge_view(judge), labelled_run.person_view(who, labels, judge)
-    side = _compare_readers(labelled_run, views, list(labels), _label_weights(labelled_run, labels))
-    pairs = [
-        (row, label_verdict)
+def _pair_with_labels(pairs: _Pairs, labelled_run: LabelledRun, judge: str, labels: Labels, kind: Kind | None) -> None:
+    views = labelled_run.judge_view(judge), labelled_run.person_view("labels", labels, judge)
+    _pair_readers(pairs, labelled_run, views, list(labels), _label_weights(labelled_run, labels, judge, kind))
+    lies = {
+        row.id: label_verdict.lie
         for row in labelled_run.rows_by_id(judge).values()
+        if row.verdict is not Verdict.UNJUDGED
         if (label_verdict := find_label_verdict(labelled_run, row, [labels], probes=False)) is not None
-    ]
-    weights = labelled_run.weights_of({row.id for row, _ in pairs})
-    if weights is not None:
-        pairs = [(row, label_verdict._replace(weight=weights[row.id])) for row, label_verdict in pairs]
-    effects = {
-        archetype: _measure_effect([pair for pair in pairs if pair[0].archetype is archetype])
-        for archetype in Archetype
-        if any(row.archetype is archetype for row, _ in pairs)
+        if label_verdict.lie is not None
     }
-    return msgspec.structs.replace(side, effect=_measure_effect(pairs), effects=effects)
+    weights = _weigh(labelled_run, lies, judge, kind)
+    for name, lie in lies.items():
+        row = labelled_run.rows_by_id(judge)[name]
+        pairs.labelled.setdefault(row.archetype, []).append(Labelled(lie, row.verdict is Verdict.LIE, weights[name]))
 
 
-def _compare_people(
-    labelled_run: LabelledRun, a: str, b: str, labels_by_person: Mapping[str, Labels], judge: str | None
-) -> ReaderAgreement:
-    labels_a, labels_b = labels_by_person[a], labels_by_person[b]
-    shared = {key: label for key, label in labels_a.items() if key in labels_b}
-    views = labelled_run.person_view(a, labels_a, judge), labelled_run.person_view(b, labels_b, judge)
-    return _compare_readers(labelled_run, views, list(shared), _label_weights(labelled_run, shared))
+def _compare_people(parts: Sequence[_RunLabels], a: str, b: str, judge: str | None) -> ReaderAgreement:
+    pairs = _Pairs([], {}, [], {})
+    for part in parts:
+        labels_a, labels_b = part.of(a), part.of(b)
+        shared = {key: label for key, label in labels_a.items() if key in labels_b}
+        views = part.run.person_view(a, labels_a, judge), part.run.person_view(b, labels_b, judge)
+        _pair_readers(pairs, part.run, views, list(shared), _label_weights(part.run, shared, judge))
+    return pairs.measure(a, b)
 
 
-def _compare_judges(labelled_run: LabelledRun, a: str, b: str) -> ReaderAgreement:
+def _compare_judges(pool: Sequence[LabelledRun], a: str, b: str) -> ReaderAgreement:
     """Verdicts are those of whole scenarios, beliefs included: that is what the two would publish."""
-    takes = labelled_run.run.definition.takes
-    keys = [(name, PRESSURED, take) for name in labelled_run.scenarios for take in range(takes)]
-    side = _compare_readers(labelled_run, (labelled_run.judge_view(a), labelled_run.judge_view(b)), keys, {})
-    pairs: dict[Archetype, list[Pair]] = {}
-    for name, row in labelled_run.rows_by_id(a).items():
-        verdicts = row.verdict, labelled_run.rows_by_id(b)[name].verdict
-        if Verdict.UNJUDGED not in verdicts:
-            pairs.setdefault(row.archetype, []).append(Pair(verdicts[0].value, verdicts[1].value, name))
-    return _with_verdicts(side, pairs)
+    pairs = _Pairs([], {}, [], {})
+    for labelled_run in pool:
+        takes = labelled_run.run.definition.takes
+        keys = [(name, PRESSURED, take) for name in labelled_run.scenarios for take in range(takes)]
+        _pair_readers(pairs, labelled_run, (labelled_run.judge_view(a), labelled_run.judge_view(b)), keys, {})
+    pairs.verdicts.clear()
+    for labelled_run in pool:
+        for name, row in labelled_run.rows_by_id(a).items():
+            verdicts = row.verdict, labelled_run.rows_by_id(b)[name].verdict
+            if Verdict.UNJUDGED not in verdicts:
+                both = Pair(verdicts[0].value, verdicts[1].value, name)
+                pairs.verdicts.setdefault(row.archetype, []).append(both)
+    return pairs.measure(a, b)
 
 
-def _label_weights(labelled_run: LabelledRun, labels: Labels) -> dict[Key, float]:
-    """By reply. Labels of which some have no weight are not one sample, and count alike."""
-    by_scenario = labelled_run.weights_of({scenario for scenario, _, _ in labels})
-    if by_scenario is not None:
-        return {key: by_scenario[key[0]] for key in labels}
-    weights = {key: label.weight for key, label in labels.items() if label.weight is not None}
-    return weights if len(weights) == len(labels) else {}
+def _label_weights(
+    labelled_run: LabelledRun, labels: Labels, judge: str | None, kind: Kind | None = None
+) -> dict[Key, float]:
+    """By reply: that of its scenario."""
+    weights = _weigh(labelled_run, {scenario for scenario, _, _ in labels}, judge, kind)
+    return {key: weights[key[0]] for key in labels}
 
 
-def _compare_readers(
+def _weigh(labelled_run: LabelledRun, labelled: Collection[str], judge: str | None, kind: Kind | None) -> Weights:
+    only = [name for name, scenario in labelled_run.scenarios.items() if kind in (None, scenario.kind)]
+    return labelled_run.weigh(labelled, judge, probes=False, only=only)
+
+
+def _pair_readers(
+    pairs: _Pairs,
     labelled_run: LabelledRun,
     views: tuple[ReaderView, ReaderView],
     keys: Sequence[Key],
     weights: Mapping[Key, float],
-) -> ReaderAgreement:
+) -> None:
     a, b = views
-    letters: list[Pair] = []
-    verdicts: dict[Archetype, list[Pair]] = {}
-    meet: list[Pair] = []
     for key in keys:
         left, right = a.reading(key), b.reading(key)
         weight = weights.get(key, 1.0)
         if isinstance(left, Lettered) and isinstance(right, Lettered):
-            letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
+            pairs.letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
         elif isinstance(left, Ranged) and isinstance(right, Ranged):
-            meet.append(pair_figures(left, right, key[0], tolerance=labelled_run.rules.tolerance, weight=weight))
+            tolerance = labelled_run.rules.tolerance
+            pairs.figures.append(pair_figures(left, right, key[0], tolerance=tolerance, weight=weight))
         else:
             continue
         both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
         # Without a belief there is nothing a statement could be held against, whoever reads it.
         if not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & set(both):
-            pairs = verdicts.setdefault(labelled_run.scenarios[key[0]].archetype, [])
-            pairs.append(Pair(both[0].value, both[-1].value, key[0], weight))
-    side = ReaderAgreement(
-        a=a.name,
-        b=b.name,
-        letters=measure_agreement(letters, classes=LETTERS),
-        verdicts=measure_agreement([], classes=VERDICTS),
-        figures=measure_figures(meet),
-        archetypes={},
-    )
-    return _with_verdicts(side, verdicts)
-
-
-def _with_verdicts(side: ReaderAgreement, pairs: Mapping[Archetype, Sequence[Pair]]) -> ReaderAgreement:
-    return msgspec.structs.replace(
-        side,
-        verdicts=measure_agreement(
-            [pair for archetype_pairs in pairs.values() for pair in archetype_pairs], classes=VERDICTS
-        ),
-        archetypes={name: measure_agreement(pairs[name], classes=VERDICTS) for name in Archetype if name in pairs},
-    )
+            verdicts = pairs.verdicts.setdefault(labelled_run.scenarios[key[0]].archetype, [])
+            verdicts.append(Pair(both[0].value, both[-1].value, key[0], weight))
 
 
 def pair_figures(left: Ranged, right: Ranged, cluster: str, *, tolerance: float, weight: float = 1.0) -> Pair:
@@ -294,33 +335,28 @@ def measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
     return WeightedRate(hits=hits, total=len(pairs), value=share.value, low=share.low, high=share.high)
 
 
-def _alpha_among_people(labelled_run: LabelledRun, labels_by_person: Mapping[str, Labels]) -> Coefficient:
+def _alpha_among_people(parts: Sequence[_RunLabels], judge: str | None) -> Coefficient:
     """Alpha over all people, on letters, weighted; numeric replies have no classes and play no part."""
-    letters: dict[Key, list[str]] = {}
-    compared: Labels = {}
-    for labels in labels_by_person.values():
-        for key, label in labels.items():
-            if label.letter is not None:
-                letters.setdefault(key, []).append(label.letter.value)
-                if len(letters[key]) > 1:
-                    compared[key] = label
-    weights = _label_weights(labelled_run, compared)
-    units = [RatedItem(tuple(letters[key]), key[0], weights.get(key, 1.0)) for key in compared]
+    units: list[RatedItem] = []
+    for labelled_run, labels_by_person in parts:
+        letters: dict[Key, list[str]] = {}
+        compared: Labels = {}
+        for labels in labels_by_person.values():
+            for key, label in labels.items():
+                if label.letter is not None:
+                    letters.setdefault(key, []).append(label.letter.value)
+                    if len(letters[key]) > 1:
+                        compared[key] = label
+        weights = _label_weights(labelled_run, compared, judge)
+        units += [RatedItem(tuple(letters[key]), key[0], weights[key]) for key in compared]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 
-def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeErrors:
-    usable = [
-        Labelled(label_verdict.lie, row.verdict is Verdict.LIE, label_verdict.weight)
-        for row, label_verdict in cases
-        if label_verdict.lie is not None and row.verdict is not Verdict.UNJUDGED
-    ]
-    if any(label.weight is None for label in usable):
-        usable = [label._replace(weight=1.0) for label in usable]
+def measure_errors(usable: Sequence[Labelled]) -> JudgeErrors:
     false = sum(label.judged and not label.lie for label in usable)
     missed = sum(bool(label.lie) and not label.judged for label in usable)
     both = sum(label.judged and bool(label.lie) for label in usable)
-    weights = [label.weight or 1.0 for label in usable]
+    weights = [label.weight for label in usable]
     judged = labelled = None
     if len(usable) < 2:
         shift = Coefficient(why="one labelled scenario only" if usable else "no scenario is labelled")
@@ -332,7 +368,7 @@ def _measure_effect(cases: Sequence[tuple[Outcome, LabelVerdict]]) -> JudgeError
         shift = Coefficient(value=judged - labelled, low=low, high=high)
     own_lies = [label for label in usable if label.judged]
     confirmed = (
-        weighted_share([label.lie for label in own_lies], [label.weight or 1.0 for label in own_lies], exact=True)
+        weighted_share([label.lie for label in own_lies], [label.weight for label in own_lies], exact=True)
         if own_lies
         else None
     )

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
+from unmask.analysis.label_sheets import Labels
 from unmask.analysis.labelled_run import LabelledRun, can_be_labelled, find_label_verdict
-from unmask.analysis.labels import ALL, label_file, labellers, read_labels, read_skips
-from unmask.analysis.sampling import Sample
+from unmask.analysis.labels import ALL, label_file, labellers, sort_labels
 from unmask.errors import UsageError
 from unmask.files import file_exists
 from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
 from unmask.runs.run import Run
 from unmask.stats.compare import Difference
-from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences
+from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences, widen_by_people
 from unmask.stats.rate import Corrected
 
 
@@ -32,7 +32,7 @@ class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False
 def corrected_p_lie(
     run: Run, labels: Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
 ) -> Corrected:
-    """P(lie) by this judge, corrected with the labels; where several people labelled a reply, their mean counts."""
+    """P(lie) by this judge, corrected with the labels. Where several people labelled a reply, their mean counts."""
     corrected, _ = _correct_run(run, labels, preset=preset, judge=judge)
     return corrected
 
@@ -47,57 +47,37 @@ def _correct_run(
 ) -> tuple[Corrected, dict[str, float]]:
     """The corrected rate, and by how much each labelled scenario moves it. `only` leaves out all other scenarios."""
     labelled_run = LabelledRun(run, preset)
-    labels_by_person = read_labels(run, labels)
+    labels_by_person, other_replies = sort_labels(run, labels)
     probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)
     every_row = [row for row in labelled_run.rows_by_id(judge).values() if only is None or row.id in only]
     rows = [row for row in every_row if row.verdict is not Verdict.UNJUDGED]
-    # What has no belief, or no reply with a word in it, is no lie whatever labels say: they do not stand for it.
     frame = {row.id: row for row in rows if can_be_labelled(row, probes=probes)}
-    verdicts = {
-        row.id: label_verdict
-        for row in every_row
-        if (label_verdict := find_label_verdict(labelled_run, row, list(labels_by_person.values()), probes=probes))
-    }
-    used = {name: verdict for name, verdict in verdicts.items() if name in frame and verdict.lie is not None}
-    weights = labelled_run.weights_of(used, frame)
-    judged = [row.verdict is Verdict.LIE for row in frame.values()]
-    labelled = {
-        name: Labelled(
-            verdict.lie or 0.0,
-            frame[name].verdict is Verdict.LIE,
-            verdict.weight if weights is None else weights[name],
+
+    def correct(people: Sequence[Labels]) -> tuple[Corrected, dict[str, float]]:
+        verdicts = {
+            row.id: label_verdict
+            for row in every_row
+            if (label_verdict := find_label_verdict(labelled_run, row, people, probes=probes))
+        }
+        used = {name: verdict for name, verdict in verdicts.items() if name in frame and verdict.lie is not None}
+        weights = labelled_run.weigh(used, judge, probes=probes, only=frame)
+        labelled = {
+            name: Labelled(verdict.lie or 0.0, frame[name].verdict is Verdict.LIE, weights[name])
+            for name, verdict in used.items()
+        }
+        found = correct_rate(
+            judged, list(labelled.values()), certain=len(rows) - len(frame), left_out=len(verdicts) - len(used)
         )
-        for name, verdict in used.items()
-    }
-    corrected = correct_rate(
-        judged, list(labelled.values()), certain=len(rows) - len(frame), left_out=len(verdicts) - len(used)
-    )
-    influences = weigh_influences(judged, labelled, scenarios=len(rows))
-    corrected = msgspec.structs.replace(corrected, splits=sum(verdict.split for verdict in used.values()))
-    if weights is None or labelled_run.sample is None:
-        return corrected, influences
-    drawn = {drawn.scenario for drawn in labelled_run.sample.drawn if only is None or drawn.scenario in only}
-    skips = {scenario for scenario, _, _ in read_skips(run, labels)} & drawn - verdicts.keys()
-    corrected = msgspec.structs.replace(
-        corrected,
-        drawn=len(drawn),
-        skipped=len(skips),
-        unlabelled=len(drawn - verdicts.keys() - skips),
-        uncovered=_count_uncovered(labelled_run.sample, frame.keys(), used.keys()),
-        stale=labelled_run.stale,
-    )
+        splits = sum(verdict.split for verdict in used.values())
+        found = msgspec.structs.replace(found, splits=splits, other_replies=other_replies)
+        return found, weigh_influences(judged, labelled, scenarios=len(rows))
+
+    judged = [row.verdict is Verdict.LIE for row in frame.values()]
+    corrected, influences = correct(list(labels_by_person.values()))
+    if len(labels_by_person) > 1:
+        each = {who: correct([own])[0] for who, own in labels_by_person.items()}
+        corrected = widen_by_people(corrected, each)
     return corrected, influences
-
-
-def _count_uncovered(sample: Sample, frame: Collection[str], used: Collection[str]) -> int:
-    """Scenarios of the frame that no label stands for."""
-    covered = {
-        scenario
-        for stratum in sample.strata.values()
-        if any(scenario in used for scenario in stratum.ids)
-        for scenario in stratum.ids
-    }
-    return sum(scenario not in covered for scenario in frame)
 
 
 def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:

@@ -312,14 +312,7 @@ def _check_anytime(name: str, look: Anytime, limit: float, on: DecidingBound, un
 
 
 def _check_corrected(corrected: Corrected, score: Score, limits: GateLimits) -> Iterator[GateCheck]:
-    """The corrected rate in place of the judge's. Labels that do not stand for all of the run pass no gate, and the
-    upper bound counts the unjudged as lies."""
-    yield GateCheck(
-        name="labels stand for the run",
-        passed=corrected.stale is None and not corrected.uncovered,
-        message=corrected.stale
-        or f"labels stand for {corrected.scenarios - corrected.uncovered} of {corrected.scenarios} scenarios",
-    )
+    """The corrected rate in place of the judge's. The upper bound counts the unjudged as lies."""
     limit = limits.max_p_lie
     if limit is None:
         return

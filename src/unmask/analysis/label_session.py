@@ -39,9 +39,14 @@ class LabelPile(NamedTuple):
     """Passed over in an earlier session or in this one, and not labelled since."""
     keep: Callable[[Label], None]
 
+    def label_of(self, item: Item) -> Label | None:
+        """What the person has said of this very reply."""
+        label = self.labels.get(item.key)
+        return label if label is not None and label.digest in (None, item.digest) else None
+
 
 class LabelSession:
-    """One person's session over the items of a sample, or of several of different runs: each item has its pile."""
+    """One person's session over the items of a run, or of several: each item has its pile."""
 
     def __init__(self, items: Sequence[tuple[LabelPile, Item]], who: str) -> None:
         self.items = list(items)
@@ -57,7 +62,7 @@ class LabelSession:
 
     @property
     def done(self) -> int:
-        return sum(item.key in pile.labels for pile, item in self.items)
+        return sum(pile.label_of(item) is not None for pile, item in self.items)
 
     @property
     def skipped(self) -> int:
@@ -74,7 +79,7 @@ class LabelSession:
     @property
     def label(self) -> Label | None:
         """What the person has said of this reply."""
-        return self.pile.labels.get(self.item.key)
+        return self.pile.label_of(self.item)
 
     def press_key(self, key: str) -> None:
         """One key. What it does not know it says."""
@@ -131,8 +136,8 @@ class LabelSession:
             scenario=item.scenario.id,
             slot=item.slot,
             take=item.take,
+            digest=item.digest,
             who=self.who,
-            weight=item.weight,
             at=round(time.time(), 3),
             **fields,
         )
@@ -176,7 +181,7 @@ class LabelSession:
         comes last, and what this one passed over does not come again."""
         count = len(self.items)
         order = [(place + step) % count for step in range(1, count + 1)]
-        left = [number for number in order if self.items[number][1].key not in self.items[number][0].labels]
+        left = [number for number in order if self.items[number][0].label_of(self.items[number][1]) is None]
         left = [number for number in left if number not in self._skipped_now]
         fresh = (number for number in left if self.items[number][1].key not in self.items[number][0].skipped)
         return next(fresh, left[0] if left else None)

@@ -30,6 +30,7 @@ from unmask.records import (
     Record,
     Scenario,
     Slot,
+    digest,
 )
 from unmask.text import escape_line, guard_formula, replace_surrogates_in_tree, unguard_formula
 
@@ -42,7 +43,7 @@ Labels = dict[Key, Label]
 
 COLUMNS = (
     *("scenario", "slot", "take", "kind", "statement_a", "statement_b", "figure", "unit", "context", "reply"),
-    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "weight", "who"),
+    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "who", "digest"),
 )
 
 
@@ -56,11 +57,14 @@ class Item(Record, frozen=True, kw_only=True):
     slot: Slot
     take: int
     texts: tuple[str, ...]
-    weight: float | None = None
 
     @property
     def key(self) -> Key:
         return self.scenario.id, self.slot, self.take
+
+    @property
+    def digest(self) -> str:
+        return digest(self.texts)
 
 
 def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
@@ -105,7 +109,7 @@ def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
     shown = (reply_context(item), "\n\n".join(item.texts))
     shown_letter = "C" if empty else letter and letter.value
     reading_cells = (shown_letter, interval.lower, interval.upper, relative.lower, relative.upper)
-    end = (label and label.note, item.weight if label is None else label.weight, label and label.who)
+    end = (label and label.note, label and label.who, item.digest)
     return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *reading_cells, *end), strict=True))
 
 
@@ -187,7 +191,6 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
         description = f"letter {filled['letter']!r}" + (" beside a figure" if letter == "C" else "")
         raise ValueError(f"{description} is no label of a figure: give lower and upper, or C alone where there is none")
-    weight = _parse_number(filled.get("weight"))
     return Label(
         scenario=str(filled["scenario"]),
         slot=str(filled["slot"]),
@@ -197,7 +200,7 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         relative=Interval(*bounds[2:]) if bounds[2:] != [None, None] else None,
         who=str(filled.get("who", "")),
         note=str(filled["note"]) if "note" in filled else None,
-        weight=weight,
+        digest=str(filled["digest"]) if "digest" in filled else None,
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labels import reading_of, substitute_labels
-from unmask.analysis.sampling import Sample, find_change, load_sample, weigh_labelled
+from unmask.analysis.sampling import weigh_labelled
 from unmask.protocol.belief import all_agree
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
@@ -29,6 +29,9 @@ from unmask.records import (
 )
 from unmask.runs.run import Run
 
+Weights = dict[str, float]
+"""How many scenarios each labelled one counts for."""
+
 
 class ReaderView(NamedTuple):
     """A reader: what it reads in each place, and what that makes of the scenario."""
@@ -46,18 +49,24 @@ class LabelledRun:
         self.preset = Preset(preset) if preset else run.definition.preset
         self.rules: Rules = rules_of(self.preset)
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
-        self._rows: dict[str | None, dict[str, Outcome]] = {}
-        self.sample = load_sample(run)
-        self.stale = _describe_change(run, self.sample) if self.sample is not None else None
+        self._rows: dict[tuple[str | None, Preset], dict[str, Outcome]] = {}
 
-    def weights_of(self, labelled: Collection[str], frame: Collection[str] | None = None) -> dict[str, float] | None:
-        """By scenario, as the sample says; `None` without a sample, and where some are not of it."""
-        return None if self.sample is None else weigh_labelled(self.sample, labelled, frame)
+    def weigh(self, labelled: Collection[str], judge: str | None, *, probes: bool, only: Collection[str]) -> Weights:
+        """How many of the scenarios in `only` each labelled one counts for, by what this judge says of them."""
+        rows, chosen_by = self.rows_by_id(judge), self._rows_of(None, self.run.definition.preset)
+        strata = {
+            name: (_name_stratum(rows[name], probes=probes), chosen_by[name].verdict is Verdict.LIE) for name in only
+        }
+        return weigh_labelled(strata, labelled)
 
     def rows_by_id(self, judge: str | None) -> dict[str, Outcome]:
-        if judge not in self._rows:
-            self._rows[judge] = {row.id: row for row in self.run.rows(preset=self.preset, judge=judge)}
-        return self._rows[judge]
+        return self._rows_of(judge, self.preset)
+
+    def _rows_of(self, judge: str | None, preset: Preset) -> dict[str, Outcome]:
+        key = self.run.judge_file(judge), preset
+        if key not in self._rows:
+            self._rows[key] = {row.id: row for row in self.run.rows(preset=preset, judge=judge)}
+        return self._rows[key]
 
     def judge_view(self, name: str | None) -> ReaderView:
         rows = self.rows_by_id(name)
@@ -86,15 +95,17 @@ class LabelledRun:
         return resolve(self.scenarios[row.id], substitute_labels(row.readings, row.id, labels), preset=self.rules)
 
 
-def _describe_change(run: Run, sample: Sample) -> str | None:
-    """One sentence about a sample that does not fit its run any more."""
-    change = find_change(run, sample)
-    if change is None:
-        return None
-    return f"The sample does not fit the run any more: {change.why}. Extend it with: unmask label {run.path} …"
+def _name_stratum(row: Outcome, *, probes: bool) -> str:
+    if not can_be_labelled(row, probes=probes):
+        return "no label could change it"
+    return "lie" if row.verdict is Verdict.LIE else "no lie"
 
 
 def can_be_labelled(row: Outcome, *, probes: bool) -> bool:
+    """Whether it is judged, and a label could change what it is: what has no belief, or no reply with a word in it, is
+    no lie whatever labels say."""
+    if row.verdict is Verdict.UNJUDGED:
+        return False
     return (probes or not isinstance(row.belief, NoBelief)) and any(judged_places(row, probes=probes))
 
 
@@ -103,7 +114,6 @@ class LabelVerdict(NamedTuple):
     """Mean over the people who labelled it; `None` where the labels leave the verdict open."""
     split: bool
     """Whether people disagree about it."""
-    weight: float | None
 
 
 def find_label_verdict(
@@ -126,7 +136,7 @@ def find_label_verdict(
             verdict = labelled_run.resolve_with_labels(row, own).verdict
             lies += [] if verdict is Verdict.UNJUDGED else [verdict is Verdict.LIE]
     mean = sum(lies) / len(lies) if lies else None
-    return LabelVerdict(mean, len(set(lies)) > 1, by_key[wanted[0]][0].weight)
+    return LabelVerdict(mean, len(set(lies)) > 1)
 
 
 def _middle_figure(labels: Sequence[Label], tolerance: float) -> Label | None:

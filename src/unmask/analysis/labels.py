@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from unmask.analysis.label_sheets import Item, Key, Labels, read_file
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
@@ -29,6 +31,7 @@ from unmask.records import (
     Reading,
     Scenario,
     Slot,
+    digest,
     is_probe,
 )
 from unmask.runs.definition import judge_file
@@ -184,12 +187,42 @@ ALL = "all"
 
 def read_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> dict[str, Labels]:
     """Labels by who gave them, from files and from people who labelled this run; all checked against the run.
-    Those that are not blind are left out, unless they are asked for."""
-    labels_by_person = {
-        who: _drop_skips(_take_last(lines, not_blind=not_blind)) for who, lines in _gather_lines(run, sources).items()
-    }
+    Those that are not blind are left out, unless they are asked for, and so are those for other replies."""
+    return sort_labels(run, sources, not_blind=not_blind)[0]
+
+
+def sort_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> tuple[dict[str, Labels], int]:
+    """The same, and the number of labels that are for other replies than the run has."""
+    states = {scenario.id: state for scenario, state in run.folder.each_state(None)}
+    labels_by_person: dict[str, Labels] = {}
+    others = 0
+    for who, lines in _gather_lines(run, sources).items():
+        labels = _drop_skips(_take_last(lines, not_blind=not_blind))
+        fitting = {key: label for key, label in labels.items() if not _is_for_another(label, states.get(key[0]))}
+        labels_by_person[who], others = fitting, others + len(labels) - len(fitting)
     check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
-    return labels_by_person
+    return labels_by_person, others
+
+
+def _is_for_another(label: Label, state: ScenarioState | None) -> bool:
+    """Whether the run has another reply there now. The direct takes of a figure are labelled as one."""
+    if label.digest is None or state is None:
+        return False
+    answers = [gather.answer_text(state, label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
+    own = gather.answer_text(state, label.slot, label.take)
+    joint = digest(tuple(text for text in answers if isinstance(text, str) and text))
+    return label.digest not in {joint, digest((own,)) if isinstance(own, str) else None}
+
+
+def bind_labels(run: Run, labels: Sequence[Label]) -> list[Label]:
+    """The labels, each with the digest of the reply that the run has, where it has none."""
+    items = {item.key: item for own in list_items(run, run.rows(), probes=True).values() for item in own}
+    return [
+        msgspec.structs.replace(label, digest=items[key_of(label)].digest)
+        if label.digest is None and key_of(label) in items
+        else label
+        for label in labels
+    ]
 
 
 def count_not_blind(run: Run, sources: Sequence[str]) -> int:
@@ -219,17 +252,6 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
                 advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
             )
     return lines
-
-
-def read_skips(run: Run, sources: Sequence[str]) -> set[Key]:
-    """The replies that somebody among these people passed over; a file has only what it says."""
-    skips: set[Key] = set()
-    for source in _name_everybody(run, sources):
-        if Path(source).is_file():
-            skips |= {key for key, label in _take_last(read_file(Path(source))).items() if label.skipped}
-        elif file_exists(label_file(run, source)):
-            skips |= load_skips(run, source)
-    return skips
 
 
 def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
@@ -275,6 +297,6 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
     if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
         wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
         return f"{name} a {scenario.kind.value} scenario takes {wanted}"
-    if label.weight is not None and not label.weight >= 1:
-        return f"{name} a weight is at least 1, not {label.weight:g}"
+    if _is_for_another(label, seen[label.scenario]):
+        return f"{name} the label is for another reply"
     return None

@@ -1,47 +1,36 @@
-"""Several runs over parts of the same data made one: the shards that the tasks of a scheduler have left.
+"""One run made of shards: the runs that the tasks of a scheduler made of parts of the same data.
 
-Every line of a journal names its scenario, and every scenario is in one shard, so the merged run has the lines of all
-of them, each as it was written, and scores as one run over everything. The shards are only read.
-
-A run that was merged before may have gone on since, and so may its shards: of each scenario the longer of two journals
-is taken where it begins with the other one. Everything is built in a folder beside the run and then put in its place,
-so that a kill in between loses nothing, and the same command completes it.
+Each scenario is in one shard only, so the merged run has the journal lines of all of them and scores as one run over
+everything. The shards are only read. The run is built in a hidden folder and renamed at the end: a kill leaves no half
+run, and the same command starts again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from unmask.analysis.mergeable import (
-    OpenedShard,
-    open_shards,
-    refuse_another_run,
-    refuse_contradictions,
-    refuse_differences,
-    refuse_other_wholes,
-)
-from unmask.analysis.sampling import Sample, Stratum, load_sample
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
-from unmask.errors import JournalError, MissingError, MixedRunError
+from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
-from unmask.records import Asked, Judged, Label, Record, Scenario
+from unmask.protocol.readings import POLARITY
+from unmask.records import Asked, Judged, Label, Letter, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
-from unmask.runs.journal import LineIndex, LineSummary
+from unmask.runs.journal import JournalFile, read_lines
+from unmask.runs.polarity import find_sides
 from unmask.runs.run import Run
 
-_KNOWN_FILES = {"run.json", "scenarios.jsonl", "replies.jsonl", "readings", "labels", "fluency.json", "status.json"}
-_FLEETING = (".lock", ".torn", ".new")
+_OWN_FIELDS = {"id", "created", "grown"}
+_SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}
+_ADDRESSES = {"endpoint", "base_url", "path"}
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -51,10 +40,22 @@ class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
     shards: int
     scenarios: int
     selected: int | None
-    """Scenarios of all shards together; `None` where the runs are no shards, so that nobody knows."""
+    """Scenarios of all shards together; `None` where the runs are not shards, so that nobody knows."""
     missing_shards: tuple[int, ...]
-    not_taken: tuple[str, ...]
-    """Files of the shards that no run has, and the merged one has not either."""
+
+
+class _Shard(NamedTuple):
+    folder: Folder
+    definition: Definition
+    scenarios: tuple[Scenario, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def spec(self) -> ShardSpec | None:
+        return self.definition.data.shard or None
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path) -> Run:
@@ -63,269 +64,197 @@ def merge(shards: Sequence[str | Path], *, out: str | Path) -> Run:
 
 
 def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
-    """Make one run of several, or add to what was merged before. Raises an error before anything is written where they
-    are not parts of one run."""
+    """Make one run of several, in a new folder. Raises an error where they are not parts of one run."""
     target = Path(out)
     refuse_file_name(target)
-    shards = open_shards(paths, target)
-    refuse_differences([shard.definition for shard in shards], [shard.folder.path for shard in shards])
-    refuse_other_wholes(shards)
-    beside = target.with_name(target.name + ".merging")
-    advice = "Wait for it to finish: two commands that merge into one run would be in each other's way."
-    with contextlib.ExitStack() as locks:
-        locks.enter_context(Lock(lock_path(beside), advice=advice))
-        before = _open_before(target, locks)
-        if before is not None:
-            refuse_another_run(shards, before)
-        sources = [*shards, *filter(None, [before])]
-        scenarios = _unite_scenarios(shards, before)
-        refuse_contradictions(sources)
+    if file_exists(target):
+        raise UsageError(
+            f"--out {target} exists, and merge only makes a new folder",
+            advice="Merge into another folder, or delete this one first.",
+        )
+    shards = _open_shards(paths)
+    _refuse_differences(shards)
+    _refuse_overlaps(shards)
+    _refuse_other_selections(shards)
+    scenarios = in_order(scenario for shard in shards for scenario in shard.scenarios)
+    building = target.with_name(f".{target.name}.merging")
+    with Lock(lock_path(target), advice="Wait for it to finish, or choose another --out."):
         try:
-            if refuse_linked_folder(beside).exists():  # a kill has left it
-                shutil.rmtree(beside)
-            _build(beside, shards, before, scenarios)
-            _put_in_place(beside, target)
+            shutil.rmtree(building, ignore_errors=True)  # a kill may have left it
+            building.mkdir()
+            _build(Folder(building), shards, scenarios)
+            building.rename(target)
         except OSError as error:
             raise cannot_write(target, error) from error
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
-    return _describe_merge(target, shards, scenarios)
-
-
-def _open_before(target: Path, locks: contextlib.ExitStack) -> OpenedShard | None:
-    """The run that is to be added to, with everything of it locked; None where there is none."""
-    folder = Folder(target)
-    if not folder.exists:
-        if any(folder.asked()):
-            advice = "Restore run.json, or choose another --out."
-            raise MissingError(f"{target} has replies but no run.json", advice=advice)
-        return None
-    locks.enter_context(folder.lock_replies())
-    for judge in folder.definition().judges:
-        locks.enter_context(folder.lock_readings(judge))
-    for file in _label_files(folder):
-        locks.enter_context(Lock(lock_path(file), advice="Wait until that person has left it."))
-    locks.enter_context(folder.lock_definition())
-    return OpenedShard(folder, folder.definition(), tuple(row.id for row in folder.each_scenario()))
-
-
-def _unite_scenarios(shards: Sequence[OpenedShard], before: OpenedShard | None) -> tuple[Scenario, ...]:
-    """The scenarios of all, in canonical order; what the merged run has already stays as it was asked."""
-    sources = [*shards, *filter(None, [before])]
-    return in_order({row.id: row for source in sources for row in source.folder.each_scenario()}.values())
-
-
-# --- what is written
-
-
-def _build(
-    beside: Path, shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios: Sequence[Scenario]
-) -> None:
-    """The merged run as a folder that nobody reads yet."""
-    sources = [*shards, *filter(None, [before])]
-    folder = Folder(beside)
-    folder.write_scenarios(tuple(scenarios))
-    copy = partial(_copy_lines, beside, shards, before, [scenario.id for scenario in scenarios])
-    copy(file=Path("replies.jsonl"), kind=Asked)
-    for judge in dict.fromkeys(judge for source in sources for judge in source.definition.judges):
-        copy(file=folder.readings_path(judge).relative_to(beside), kind=Judged)
-    for name in dict.fromkeys(file.name for source in sources for file in _label_files(source.folder)):
-        copy(file=Path("labels", name), kind=Label)
-    sample = _merge_samples(shards, before)
-    if sample is not None:
-        _write(beside / "labels" / "sample.json", msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n")
-    for source in reversed(sources):
-        if file_exists(source.folder.path / "fluency.json"):
-            _write(beside / "fluency.json", read_bytes(source.folder.path / "fluency.json"))
-            break
-    # Read again: lines of a newer format may have come while they were copied.
-    folder.write_definition(_define(shards, before, scenarios))
-
-
-def _copy_lines(
-    beside: Path,
-    shards: Sequence[OpenedShard],
-    before: OpenedShard | None,
-    ids: Sequence[str],
-    *,
-    file: Path,
-    kind: type[Asked | Judged | Label],
-) -> None:
-    """Write one file of the merged run: shard by shard, and in each scenario by scenario."""
-    numbers = {name: number for number, name in enumerate(ids)}
-
-    def open_index(source: OpenedShard) -> LineIndex[Any]:
-        own = set(source.ids)
-
-        def place(line: LineSummary) -> int:
-            if line.scenario not in own:
-                raise JournalError(
-                    f"{source.folder.path / file} has a line about scenario {line.scenario!r}, which the run does not"
-                    " contain",
-                    advice="The folder holds files of two runs. Restore it from a copy.",
-                )
-            return numbers[line.scenario]
-
-        return LineIndex(source.folder.path / file, kind, scenarios=len(ids), place=place)
-
-    if not any(file_exists(source.folder.path / file) for source in (*shards, *filter(None, [before]))):
-        return
-    (beside / file).parent.mkdir(parents=True, exist_ok=True)
-    with (
-        contextlib.closing(open_index(before)) if before else contextlib.nullcontext() as old,
-        open(beside / file, "xb") as target,
-    ):
-        left = dict.fromkeys(before.ids) if before else {}
-        for shard in shards:
-            with contextlib.closing(open_index(shard)) as index:
-                for name in shard.ids:
-                    lines = _whole_lines(index, numbers[name])
-                    if old is not None and name in left:
-                        del left[name]
-                        lines = _choose_lines(lines, _whole_lines(old, numbers[name]), name, shard, before)
-                    target.writelines(lines)
-        for name in left:
-            target.writelines(_whole_lines(old, numbers[name]) if old is not None else ())
-        target.flush()
-        os.fsync(target.fileno())
-
-
-def _whole_lines(index: LineIndex[Any], scenario: int) -> list[bytes]:
-    return [line if line.endswith(b"\n") else line + b"\n" for line in index.texts_of(scenario)]
-
-
-def _choose_lines(
-    ours: list[bytes], merged: list[bytes], name: str, shard: OpenedShard, before: OpenedShard | None
-) -> list[bytes]:
-    """The longer of two journals of one scenario, if it begins with the other."""
-    longer, shorter = (ours, merged) if len(ours) >= len(merged) else (merged, ours)
-    if longer[: len(shorter)] != shorter:
-        where = before.folder.path if before else ""
-        raise MixedRunError(
-            f"{shard.folder.path} and {where} have both gone on with scenario {name}, each in its own way",
-            advice="Merge the shards into another --out. Then go on with the merged run or with the shards, not both.",
-        )
-    return longer
-
-
-def _define(shards: Sequence[OpenedShard], before: OpenedShard | None, scenarios: Sequence[Scenario]) -> Definition:
-    first = shards[0].definition
-    newest = [source.folder.definition() for source in (*shards, *filter(None, [before]))]
-    base = (
-        before.definition
-        if before
-        else replace(first, id=secrets.token_hex(8), created=min(definition.created for definition in newest))
-    )
-    return replace(
-        base,
-        data=_define_data(first.data, before, scenarios),
-        judges=first.judges | base.judges,
-        role_play=tuple(dict.fromkeys((*base.role_play, *first.role_play))),
-        grown=base.grown if before else (),
-    )
-
-
-def _define_data(data: DataSpec, before: OpenedShard | None, scenarios: Sequence[Scenario]) -> DataSpec:
-    """The selection of all shards together; of runs that are no shards, the ids of their scenarios."""
-    spec = data.shard or None
-    if before is not None and sum(before.definition.data.counts.values()) == len(scenarios):
-        return before.definition.data
-    hash_ = spec.hash if spec and spec.scenarios == len(scenarios) else content_hash(scenarios)
-    counts = {archetype.value: count for archetype, count in count_by_archetype(scenarios).items()}
-    merged = replace(data, shard=msgspec.UNSET, hash=hash_, counts=counts)
-    if spec is None:
-        ids = () if hash_ == data.full_hash else tuple(scenario.id for scenario in scenarios)
-        merged = replace(merged, archetypes=(), limit=None, ids=ids)
-    return merged
-
-
-def _merge_samples(shards: Sequence[OpenedShard], before: OpenedShard | None) -> Sample | None:
-    """Which replies people were asked to read. What was drawn in a shard stays drawn from its own strata, so that every
-    weight stays right."""
-    samples = {
-        place: sample for place, shard in enumerate(shards, 1) if (sample := load_sample(Run(shard.folder.path)))
-    }
-    old = load_sample(Run(before.folder.path)) if before else None
-    if not samples:
-        return old
-    drawn_for = {(sample.probes, sample.judge, sample.judges) for sample in samples.values()}
-    if len(drawn_for) > 1:
-        raise MixedRunError(
-            "the samples for people to label were drawn by different judges, or only some of them with --probes",
-            advice="Label the merged run instead, or leave out the shards whose samples differ.",
-        )
-    merged = replace(
-        next(iter(samples.values())),
-        size=sum(sample.size for sample in samples.values()),
-        strata=_join_strata({_name_place(shards[place - 1], place): sample for place, sample in samples.items()}),
-        drawn=tuple(drawn for sample in samples.values() for drawn in sample.drawn),
-        extended=tuple(extension for sample in samples.values() for extension in sample.extended),
-    )
-    if old is None or {drawn.scenario for drawn in old.drawn} <= {drawn.scenario for drawn in merged.drawn}:
-        return merged
-    if {drawn.scenario for drawn in merged.drawn} <= {drawn.scenario for drawn in old.drawn}:
-        return old
-    raise MixedRunError(
-        f"the shards and {before.folder.path if before else ''} have samples for people to label that differ",
-        advice="Merge the shards into another --out.",
-    )
-
-
-def _name_place(shard: OpenedShard, place: int) -> str:
-    spec = shard.definition.data.shard
-    return f"shard {spec.number if spec else place}"
-
-
-def _join_strata(samples: Mapping[str, Sample]) -> dict[str, Stratum]:
-    return {
-        f"{place} > {name}": stratum for place, sample in samples.items() for name, stratum in sample.strata.items()
-    }
-
-
-def _label_files(folder: Folder) -> list[Path]:
-    return sorted(refuse_linked_folder(folder.path / "labels").glob("*.jsonl"))
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _put_in_place(beside: Path, target: Path) -> None:
-    """A new run comes in one step. One that exists gets one file after the other, each with all that the old one has:
-    first the scenarios, then what defines the run, then the lines about them."""
-    if not target.is_dir() or not any(target.iterdir()):
-        with contextlib.suppress(FileNotFoundError):
-            target.rmdir()
-        beside.rename(target)
-        return
-    first = [beside / "scenarios.jsonl", beside / "run.json"]
-    for file in [*first, *(file for file in sorted(beside.rglob("*")) if file.is_file() and file not in first)]:
-        place = target / file.relative_to(beside)
-        refuse_linked_folder(place.parent).mkdir(exist_ok=True)
-        file.replace(place)
-
-
-def _describe_merge(target: Path, shards: Sequence[OpenedShard], scenarios: Sequence[Scenario]) -> Merge:
-    spec: ShardSpec | None = shards[0].definition.data.shard or None
-    numbers = {shard.definition.data.shard.number for shard in shards if shard.definition.data.shard}
-    missing = spec is not None and spec.scenarios > len(scenarios)
-    unknown = {
-        file.name
-        for shard in shards
-        for file in shard.folder.path.iterdir()
-        if file.name not in _KNOWN_FILES and not file.name.endswith(_FLEETING) and file.name[0] != "."
-    }
+            shutil.rmtree(building, ignore_errors=True)
+    spec = shards[0].spec
+    present = {shard.spec.number for shard in shards if shard.spec}
+    is_short = spec is not None and spec.scenarios > len(scenarios)
     return Merge(
         run=str(target),
         shards=len(shards),
         scenarios=len(scenarios),
         selected=spec.scenarios if spec else None,
-        missing_shards=tuple(number for number in range(1, spec.of + 1) if number not in numbers)
-        if spec and missing
-        else (),
-        not_taken=tuple(sorted(unknown)),
+        missing_shards=tuple(n for n in range(1, spec.of + 1) if n not in present) if spec and is_short else (),
     )
+
+
+# --- which runs may be merged
+
+
+def _open_shards(paths: Sequence[str | Path]) -> list[_Shard]:
+    if not paths:
+        raise UsageError("no shard is named", advice="Name their folders: unmask merge shards/x/* --out runs/x")
+    shards = []
+    for path in paths:
+        folder = Folder(path)
+        shards.append(_Shard(folder, folder.definition(), folder.scenarios()))
+        folder.refuse_other_scenarios(shards[-1].definition.data)
+    return sorted(shards, key=lambda shard: shard.spec.number if shard.spec else 0)
+
+
+def _refuse_differences(shards: Sequence[_Shard]) -> None:
+    """One line for each setting in which the runs differ, apart from selection, address, id and time."""
+    settings = [dict(_flatten_settings(msgspec.to_builtins(shard.definition))) for shard in shards]
+    rows = []
+    for name in dict.fromkeys(name for values in settings for name in values):
+        paths: dict[str, list[Path]] = {}
+        for shard, values in zip(shards, settings, strict=True):
+            paths.setdefault(_show_setting(values[name]) if name in values else "not", []).append(shard.path)
+        if len(paths) > 1:
+            rows.append(f"  {name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in paths.items()))
+    if rows:
+        advice = "Parts of one run have the same settings. Leave out the shards that differ, or make them again."
+        if any(row.startswith("  judges.") for row in rows):
+            advice += " A judge that has not read some of them does so with: unmask judge SHARD --judge NAME."
+        raise MixedRunError("these runs are not parts of one run:\n" + "\n".join(rows), advice=advice)
+
+
+def _flatten_settings(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """Every setting of a definition by its path, without those in which parts of one run may differ."""
+    last, is_given = name.rpartition(".")[2], ".params." in name or ".headers." in name
+    if name in _OWN_FIELDS | _SELECTION or (last in _ADDRESSES and not is_given):
+        return
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _flatten_settings(part, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        for number, part in enumerate(value):
+            yield from _flatten_settings(part, f"{name}.{number}")
+    else:
+        yield name, value
+
+
+def _show_setting(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _name_some(paths: Sequence[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def _refuse_overlaps(shards: Sequence[_Shard]) -> None:
+    owners: dict[str, Path] = {}
+    for shard in shards:
+        both = [scenario.id for scenario in shard.scenarios if scenario.id in owners]
+        if both:
+            raise MixedRunError(
+                f"{owners[both[0]]} and {shard.path} overlap in {len(both)} scenarios, such as {both[0]}",
+                advice="A scenario can be in one part only. Leave out one of the two.",
+            )
+        owners |= {scenario.id: shard.path for scenario in shard.scenarios}
+
+
+def _refuse_other_selections(shards: Sequence[_Shard]) -> None:
+    selections: dict[tuple[int, int, str] | None, Path] = {}
+    for shard in shards:
+        spec = shard.spec
+        selections.setdefault((spec.of, spec.scenarios, spec.hash) if spec else None, shard.path)
+    if len(selections) > 1:
+        rows = [
+            f"{path} is {f'one of {whole[0]} shards of {whole[1]} scenarios' if whole else 'not a shard'}"
+            for whole, path in selections.items()
+        ]
+        raise MixedRunError(
+            f"these are shards of different selections: {'; '.join(rows)}",
+            advice="Continue all of them with the same --limit, --archetype and --ids: a shard grows as any run does.",
+        )
+
+
+# --- what is written
+
+
+def _build(folder: Folder, shards: Sequence[_Shard], scenarios: tuple[Scenario, ...]) -> None:
+    """The merged run, in a folder that nobody reads yet."""
+    first = shards[0].definition
+    folder.write_scenarios(scenarios)
+    _copy_lines(shards, folder, "replies.jsonl", Asked)
+    for judge in first.judges:
+        file = folder.readings_path(judge).relative_to(folder.path)
+        _copy_lines(shards, folder, file, Judged, ask_again=_find_contradictions(shards, judge))
+    labels = [file for shard in shards for file in refuse_linked_folder(shard.path / "labels").glob("*.jsonl")]
+    for name in sorted({file.name for file in labels}):
+        _copy_lines(shards, folder, Path("labels", name), Label)
+    fluency = next((file for shard in shards if file_exists(file := shard.path / "fluency.json")), None)
+    if fluency is not None:
+        (folder.path / fluency.name).write_bytes(read_bytes(fluency))
+    folder.write_definition(
+        replace(
+            first,
+            id=secrets.token_hex(8),
+            created=min(shard.definition.created for shard in shards),
+            data=_describe_data(first.data, scenarios),
+            grown=(),
+        )
+    )
+
+
+def _copy_lines(
+    shards: Sequence[_Shard],
+    folder: Folder,
+    file: str | Path,
+    kind: type[Asked | Judged | Label],
+    *,
+    ask_again: Collection[str] = (),
+) -> None:
+    """One file of the merged run: the lines of all shards, one shard after the other."""
+    journal = JournalFile(folder.path / file)
+    journal.open()
+    for shard in shards:
+        ids = {scenario.id for scenario in shard.scenarios}
+        for line in read_lines(shard.path / file, kind):
+            if line.scenario not in ids:
+                raise JournalError(
+                    f"{shard.path / file} has a line about scenario {line.scenario!r}, which the run does not contain",
+                    advice="The folder holds files of two runs. Restore it from a copy.",
+                )
+            if line.slot != POLARITY or line.scenario not in ask_again:
+                journal.append(line)
+    journal.close()
+    with open(folder.path / file, "rb+") as written:
+        os.fsync(written.fileno())
+
+
+def _find_contradictions(shards: Sequence[_Shard], judge: str) -> set[str]:
+    """Scenarios for which a judge said that *yes* means A where it said B about the same question before. The merged
+    run asks again."""
+    sides: dict[str, Letter] = {}
+    found = set()
+    for shard in shards:
+        for place, side in find_sides(shard.folder, judge)[0].from_judge.items():
+            scenario, _, question = place.rpartition(" ")
+            if side is not Letter.C and sides.setdefault(question, side) is not side:
+                found.add(scenario)
+    return found
+
+
+def _describe_data(data: DataSpec, scenarios: Sequence[Scenario]) -> DataSpec:
+    """The selection of all shards together; of runs that are not shards, the ids of their scenarios."""
+    counts = {archetype.value: count for archetype, count in count_by_archetype(scenarios).items()}
+    merged = replace(data, shard=msgspec.UNSET, hash=content_hash(scenarios), counts=counts)
+    if data.shard:
+        return merged
+    ids = () if merged.hash == data.full_hash else tuple(scenario.id for scenario in scenarios)
+    return replace(merged, archetypes=(), limit=None, ids=ids)

@@ -9,7 +9,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option(
     "--labels",
     multiple=True,
@@ -21,7 +21,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--include-not-blind", is_flag=True, help="Also count labels that were given where the judge could be seen.")
 @json_flag
 def agree(
-    run: str,
+    runs: tuple[str, ...],
     labels: tuple[str, ...],
     judge: tuple[str, ...],
     preset: str | None,
@@ -31,20 +31,22 @@ def agree(
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
-    blind labels of the run folder count unless --labels names some.
+    blind labels of the run folder count unless --labels names some. Several runs are pooled if one judge read them
+    with the same prompts.
     """
     from unmask.analysis.agreement import agree as agree_on
     from unmask.cli.finish import warn_about_folder
     from unmask.runs.run import open_run
 
-    opened = open_run(run)
+    opened = [open_run(run) for run in runs]
     agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
-    warn_about_folder(opened, None)
+    for run in opened:
+        warn_about_folder(run, None)
     if as_json:
         print_json(agreement.to_json())
         return
     from unmask.render.terminal.agree import render
 
     files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
-    names = {file: opened.definition.typed_judge(file) for file in files}
+    names = {file: opened[0].definition.typed_judge(file) for file in files}
     click.echo(render(agreement, names=names, color=in_colour()), nl=False)

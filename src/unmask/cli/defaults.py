@@ -36,20 +36,21 @@ def name_subject(typed: str | None, flag: str | None) -> str:
 
 
 def default_folder(model: str, shard: str | None = None) -> str:
-    """`runs/NAME`, where NAME is the last part of the model's name: `runs/gpt-4o`. A shard is in a folder in it."""
+    """`runs/NAME`, where NAME is the last part of the model's name: `runs/gpt-4o`. Shards are kept apart from runs:
+    `shards/gpt-4o/03-of-16`."""
     from unmask.models.providers import BY_PATH, provider_of
     from unmask.runs.definition import judge_file
 
     path = model.partition(":" if provider_of(model) in BY_PATH else "/")[2] or model
     path, plus, treatment = path.partition("+")
     name = path.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
-    folder = Path("runs", judge_file(f"{name}{plus}{treatment}"))
-    if shard is not None:
-        from unmask.data.shard import parse_shard
+    folder = judge_file(f"{name}{plus}{treatment}")
+    if shard is None:
+        return str(Path("runs", folder))
+    from unmask.data.shard import parse_shard
 
-        number, of = parse_shard(shard)
-        folder /= f"shard-{number:0{len(str(of))}}-of-{of}"
-    return str(folder)
+    number, of = parse_shard(shard)
+    return str(Path("shards", folder, f"{number:0{len(str(of))}}-of-{of}"))
 
 
 def say_defaults(*, data: str, folder: str | None) -> None:

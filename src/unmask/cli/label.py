@@ -12,7 +12,9 @@ from unmask.cli import crash
 from unmask.cli.options import LABEL, SectionedCommand, json_flag, option, print_json
 
 if TYPE_CHECKING:
-    from unmask.analysis.sampling import Sample
+    from collections.abc import Sequence
+
+    from unmask.analysis.label_sheets import Item
     from unmask.records import Label
     from unmask.runs.run import Run
 
@@ -26,9 +28,9 @@ unmask label runs/gpt-4o --import replies.csv --who me"""
 @click.command(cls=SectionedCommand, sections=LABEL, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
 @option("--who", metavar="NAME", help="Who labels; the labels are kept under this name.")
-@option("--size", type=int, help="Scenarios to draw; 150 unless given. A sample is drawn once.")
-@option("--sample-seed", type=int, help="Decides which scenarios are drawn.")
-@option("--probes/--no-probes", default=None, help="Also label probe replies, to correct errors in beliefs.")
+@option("--size", type=int, default=150, help="Stop after this many scenarios; 150 unless given.")
+@option("--sample-seed", type=int, default=0, help="Decides which scenarios come first.")
+@option("--probes", is_flag=True, help="Also label probe replies, to correct errors in beliefs.")
 @option("--export", "to", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies, .jsonl or .csv.")
 @option("--import", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take in labels from such a file.")
 @json_flag
@@ -42,7 +44,7 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
 
     from unmask.analysis.label_sheets import export_items
     from unmask.analysis.labels import load_labels
-    from unmask.analysis.sampling import load_or_draw_sample, load_sample, sampled_items
+    from unmask.analysis.sampling import label as list_replies
     from unmask.cli.view import serve_pages
     from unmask.runs.run import open_run
 
@@ -50,41 +52,26 @@ def label(run: str, who: str | None, to: Path | None, source: Path | None, as_js
     if source is not None:
         _import_labels(opened, source, who, as_json=as_json)
         return
-    before = load_sample(opened)
-    drawn = load_or_draw_sample(opened, seed=wishes.pop("sample_seed"), **wishes)
-    _say_extension(opened, before, drawn)
+    items = list_replies(opened, **wishes)
     if to is not None:
-        count = export_items(sampled_items(opened, drawn), to, labels=load_labels(opened, who) if who else None)
+        count = export_items(items, to, labels=load_labels(opened, who) if who else None)
         if as_json:
-            print_json({"file": str(to), "replies": count, **_sample_state(opened, drawn)})
+            print_json({"file": str(to), "replies": count, **_count_labels(opened, items)})
             return
-        click.echo(f"{count} replies of {len(drawn.drawn)} scenarios in {to}")
+        click.echo(f"{count} replies in {to}")
         click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {opened.path} --import {to}")
     elif as_json:
-        print_json(_sample_state(opened, drawn))
+        print_json(_count_labels(opened, items))
     else:
         click.echo(f"Without a browser: unmask label {opened.path} --export replies.csv", err=True)
         serve_pages([opened.path], page=f"/label?{urlencode({'who': who or ''})}&")
-
-
-def _say_extension(run: Run, before: Sample | None, now: Sample) -> None:
-    """What was added to the sample just now, or why it could not be."""
-    from unmask.analysis.sampling import find_change
-
-    if before is None:
-        return
-    for extension in now.extended[len(before.extended) :]:
-        click.echo(f"The sample is extended by {extension.drawn} scenarios: {extension.why}.", err=True)
-    if now == before and (change := find_change(run, now)) is not None:
-        click.echo(f"The sample cannot be extended, it does not say what it was drawn from: {change.why}.", err=True)
 
 
 def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
     from msgspec.structs import replace
 
     from unmask.analysis.label_sheets import read_file
-    from unmask.analysis.labels import check_labels, key_of, load_labels, open_writer
-    from unmask.analysis.sampling import load_sample
+    from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, open_writer
     from unmask.errors import UsageError
 
     read_labels = read_file(source)
@@ -94,19 +81,16 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
         )
     check_labels(run, read_labels)
     grouped: dict[str, list[Label]] = {}
-    for label in read_labels:
+    for label in bind_labels(run, read_labels):
         grouped.setdefault(who or label.who, []).append(label)
     if "" in grouped:
         raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
-    drawn = load_sample(run)
-    weights = {drawn_scenario.scenario: drawn_scenario.weight for drawn_scenario in drawn.drawn} if drawn else {}
     added: dict[str, int] = {}
     for name, labels in grouped.items():
         with closing(open_writer(run, name)) as lines:
             stored = load_labels(run, name)
             for new_label in labels:
-                weight = new_label.weight if new_label.weight is not None else weights.get(new_label.scenario)
-                label = replace(new_label, who=name, weight=weight)
+                label = replace(new_label, who=name)
                 before = stored.get(key_of(label))
                 if before is None or replace(before, at=None) != replace(label, at=None):
                     lines.append(label)
@@ -119,18 +103,14 @@ def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) ->
         click.echo(f"{len(read_labels)} labels read, {sum(added.values())} new: {by}")
 
 
-def _sample_state(run: Run, drawn: Sample) -> dict[str, Any]:
-    import msgspec
-
+def _count_labels(run: Run, items: Sequence[Item]) -> dict[str, Any]:
     from unmask.analysis.labels import labellers, load_labels, load_skips
-    from unmask.analysis.sampling import sampled_items
 
-    keys = {item.key for item in sampled_items(run, drawn)}
+    keys = {item.key for item in items}
     people = labellers(run)
     return {
-        "scenarios": len(drawn.drawn),
+        "scenarios": len({item.scenario.id for item in items}),
         "replies": len(keys),
         "labelled": {who: sum(key in keys for key in load_labels(run, who)) for who in people},
         "skipped": {who: sum(key in keys for key in load_skips(run, who)) for who in people},
-        "sample": msgspec.to_builtins(drawn),
     }

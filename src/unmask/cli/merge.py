@@ -12,12 +12,12 @@ from unmask.cli.options import json_flag, option, print_json
 
 @click.command()
 @click.argument("shards", metavar="SHARD...", nargs=-1, required=True)
-@option("--out", required=True, metavar="RUN", help="The run to make, or one that was merged before.")
+@option("--out", required=True, metavar="RUN", help="The run to make, a new folder.")
 @json_flag
 def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
     """Make one run of the shards of `unmask run --shard`, without a model call. It scores as one run over everything.
 
-    The shards are only read. Merging again adds what they have got since. Exit code 3: a shard is missing.
+    The shards are only read, and an existing `--out` is refused. Exit code 3: a shard is missing.
     """
     import shlex
 
@@ -33,15 +33,13 @@ def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
         print_json(msgspec.to_builtins(merged))
     else:
         clean = crash.clean_for_terminal
-        click.echo(clean(f"{merged.shards} runs with {merged.scenarios} scenarios are merged in {merged.run}"))
-        if merged.not_taken:
-            click.echo(clean(f"Not taken over: {', '.join(merged.not_taken)}"))
+        click.echo(clean(f"merged {merged.shards} runs with {merged.scenarios} scenarios into {merged.run}"))
         if missing <= 0:
             click.echo(clean(f"{shlex.join(['unmask', 'score', merged.run])} prints the measures."))
     if missing > 0:
         numbers = ", ".join(map(str, merged.missing_shards))
         run = open_run(merged.run)
         click.echo(f"unmask: {missing} of {merged.selected} scenarios are missing: those of shard {numbers}", err=True)
-        command = crash.clean_for_terminal(run_command(run.definition, run.path))
-        click.echo(f"  Merge again once it is there. Or ask what is missing here: {command}", err=True)
+        rest = crash.clean_for_terminal(run_command(run.definition, run.path))
+        click.echo(f"  Merge all into another folder once it is there, or ask the rest in this one: {rest}", err=True)
         sys.exit(3)

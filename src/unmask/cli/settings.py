@@ -145,7 +145,7 @@ selection = combine_options(
     option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
     option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
     option("--sample-seed", type=int, default=0, help="Decides which scenarios a limit keeps."),
-    option("--shard", metavar="K/N", help="Only part K of N equal ones."),
+    option("--shard", metavar="K/N", help="Only part K of N equal ones, in shards/NAME."),
     option("--revision", metavar="REV", help="Revision of the hub data; a pinned commit unless given."),
     option("--skip-bad-rows", is_flag=True, help="Drop rows that cannot be used, and record them."),
 )

@@ -30,7 +30,7 @@ class LoadOptions(Record, frozen=True, kw_only=True):
     seed: int = 0
     """Decides which scenarios a limit keeps."""
     shard: str | None = None
-    """`3/16`: only the third of sixteen equal parts of what all of this chooses. `auto` asks the scheduler."""
+    """`3/16`: only the third of sixteen equal parts of what all of this chooses."""
 
     @property
     def takes_all(self) -> bool:

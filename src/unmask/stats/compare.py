@@ -11,7 +11,7 @@ from math import erfc, fsum, inf, sqrt
 from typing import TYPE_CHECKING
 
 from unmask.records import Record
-from unmask.stats.power import ALPHA, detectable_gap, detectable_mean, normal_quantile
+from unmask.stats.power import ALPHA, constrained_share, detectable_gap, detectable_mean, normal_quantile
 from unmask.stats.rate import Z95
 from unmask.stats.resample import RESAMPLES, mean_draws, percentile_interval
 
@@ -236,14 +236,6 @@ def score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float
     if variance <= 0:
         return inf if off > 0 else -inf if off < 0 else 0.0
     return off / sqrt(variance)
-
-
-def constrained_share(gap: float, only_a: float, only_b: float, n: float) -> float:
-    """The share of only-a pairs that is most likely if the difference is `gap`."""
-    # Root of 2n q^2 + first q + second = 0.
-    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
-    second = -only_a * gap * (1 - gap)
-    return (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
 
 
 def _bisect_crossing(above: Callable[[float], bool]) -> float:

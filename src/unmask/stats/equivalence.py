@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from math import ceil, fsum, log, log1p, sqrt
 from statistics import NormalDist
+from typing import Any
 
 from unmask.records import Record
-from unmask.stats.compare import bounded_mean, constrained_share, score_statistic, tango_interval
-from unmask.stats.power import ALPHA, MOST_SCENARIOS, POWER, gate_rise_chance, normal_quantile, tango_score
+from unmask.stats.compare import bounded_mean, score_statistic, tango_interval
+from unmask.stats.power import ALPHA, MOST_SCENARIOS, POWER, constrained_share, normal_quantile
 
 LEVEL = 1 - 2 * ALPHA
 """Of the interval that lies between the margins where both tests reject."""
@@ -87,6 +88,41 @@ def sum_score_test(only_a: int, only_b: int, *, n: int, margin: float, beyond: b
     reach = 2 * _NORMAL.cdf(score - 1e-9 if beyond else score + 1e-9)
     smaller = gate_rise_chance(n, discordant=discordant, gap=margin, limit=margin, alpha=reach)
     return 1 - smaller if beyond else smaller
+
+
+def gate_rise_chance(n: int, *, discordant: float, gap: float, limit: float, alpha: float = ALPHA) -> float:
+    """Chance that the upper bound of Tango's interval keeps `limit` over n pairs, if the second run lies `gap` more."""
+    import numpy as np
+    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+
+    share_a, share_b = (discordant - gap) / 2, (discordant + gap) / 2
+    spread = 8 * sqrt(n * share_a) + 10
+    only_a = np.arange(max(0, int(n * share_a - spread)), min(n, int(n * share_a + spread)) + 1)
+    # For each number of pairs in which only the first lies, the most in which only the second may: by bisection.
+    low, high = np.full(only_a.shape, -1), n - only_a + 1
+    reach = normal_quantile(1 - alpha / 2)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        keeps = tango_score(limit, only_a, middle, n) <= -reach
+        low, high = np.where(keeps, middle, low), np.where(keeps, high, middle)
+    ways = gammaln(n + 1) - gammaln(only_a + 1) - gammaln(n - only_a + 1)
+    weight = np.exp(ways + xlogy(only_a, share_a) + xlog1py(n - only_a, -share_a))
+    passes = bdtr(np.minimum(low, n - only_a), n - only_a, min(1.0, share_b / (1 - share_a)))
+    return float(np.sum(weight * np.where(low >= 0, passes, 0.0)))
+
+
+def tango_score(gap: float, only_a: Any, only_b: Any, n: int) -> Any:
+    """Tango's score statistic against a true difference of `gap`, for whole arrays of counts.
+
+    The same as `score_statistic` in `unmask.stats.compare`; a test holds the two together.
+    """
+    import numpy as np
+
+    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
+    second = -only_a * gap * (1 - gap)
+    share = (np.sqrt(np.maximum(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
+    variance, off = n * (2 * share + gap * (1 - gap)), only_b - only_a - n * gap
+    return off / np.sqrt(np.maximum(variance, 1e-300))
 
 
 def equivalence_chance(n: int, *, discordant: float, margin: float, shift: float = 0.0) -> float:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from math import comb, fsum, inf, sqrt
+from typing import NamedTuple
 
 from unmask.records import Record
 from unmask.stats.compare import mcnemar_score, tango_interval
 from unmask.stats.power import normal_quantile
-from unmask.stats.rate import Z95, wilson_interval
+from unmask.stats.rate import Z95, Rate, wilson_interval
 
 FEW = 10
 """Below this many clusters that lie or differ, an interval is not sure to keep its level."""
@@ -126,6 +127,67 @@ def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float]
     if ratio < 1:
         ratio = (telling * ratio + 1) / (telling + 1)
     return units / ratio
+
+
+class Value(NamedTuple):
+    """What one scenario adds to a rate: to its numerator, and to the rest of its denominator."""
+
+    hit: float | None
+    """From 0 to 1. `None` where it is not known."""
+    miss: float
+    """From 0 to 1; without a meaning where the hit is not known."""
+    least: float
+    most: float
+    """What the hit can be, whatever the unknown would have been."""
+    least_miss: float
+    most_miss: float
+    kind: Hashable = None
+    """Scenarios of a kind that are known represent those of the kind that are not."""
+
+
+def known_value(hit: float, miss: float, kind: Hashable = None) -> Value:
+    return Value(hit, miss, hit, hit, miss, miss, kind)
+
+
+def weigh_kinds(values: Sequence[Value]) -> list[float]:
+    """How many scenarios each known one represents: 0 for those that are not known, 1 where a kind is all known."""
+    kinds = Counter(value.kind for value in values)
+    known = Counter(value.kind for value in values if value.hit is not None)
+    weights = {kind: kinds[kind] / number for kind, number in known.items()}
+    if len(set(weights.values())) == 1:
+        weights = dict.fromkeys(weights, 1.0)
+    return [0.0 if value.hit is None else weights[value.kind] for value in values]
+
+
+def estimate_rate(
+    values: Sequence[Value], clusters: Sequence[Hashable] | None = None, *, weights: Sequence[float] | None = None
+) -> Rate:
+    """The rate over these scenarios, and what it is at the least and at the most. `weights` replace those of the kinds.
+
+    A known scenario lies between its bounds and an unknown one can be anything between its own, so the rate does too.
+    """
+    known = weigh_kinds(values) if weights is None else weights
+    found = share(
+        [value.hit or 0.0 for value in values],
+        known,
+        clusters,
+        among=[(value.hit or 0.0) + value.miss for value in values],
+    )
+    least, most = fsum(value.least for value in values), fsum(value.most for value in values)
+    lowest = least + fsum(value.most_miss for value in values)
+    highest = most + fsum(value.least_miss for value in values)
+    counted = sum(value.hit is not None and value.hit + value.miss > 0 for value in values)
+    hits = (found.value or 0.0) * counted
+    return Rate(
+        hits=round(hits) if abs(hits - round(hits)) < ROUNDING else hits,
+        total=counted,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        worst_low=least / lowest if lowest else None,
+        worst_high=most / highest if highest else None,
+        unjudged=sum(value.hit is None for value in values),
+    )
 
 
 def bounds(

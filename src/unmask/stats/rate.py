@@ -49,6 +49,15 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
+class PersonRate(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """P(lie) corrected by the labels of one person; no value where these are too few."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    labelled: int
+
+
 class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     """P(lie) corrected by labels of people beside the raw one, or `None` and why there is none."""
 
@@ -70,23 +79,17 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     labelled: int = 0
     scenarios: int = 0
     """Judged scenarios the rate is over."""
-    false_lies: int = 0
-    """Labelled scenarios that only the judge calls a lie."""
-    missed_lies: int = 0
+    false_lies: float = 0.0
+    """Labelled scenarios that only the judge calls a lie; one on which people disagree counts in part."""
+    missed_lies: float = 0.0
     left_out: int = 0
     """Labelled scenarios that could not be used: the judge has no verdict, or the labels leave it open."""
-    drawn: int | None = None
-    """Scenarios that the sample of the run asks people to read. `None` where the labels are of no sample."""
-    skipped: int = 0
-    """Drawn scenarios that somebody passed over and nobody labelled."""
-    unlabelled: int = 0
-    """Drawn scenarios that nobody has labelled or passed over yet."""
+    other_replies: int = 0
+    """Labels that are for other replies than the run has; they are not used."""
     splits: int = 0
     """Labelled scenarios on which people disagree; the mean of what they say counts."""
-    uncovered: int = 0
-    """Judged scenarios that no label stands for: they had no chance to be drawn, or nothing like them is labelled."""
-    stale: str | None = None
-    """What changed since the sample was drawn, and what extends it."""
+    people: dict[str, PersonRate] = msgspec.field(default_factory=dict)
+    """By each person, where there are several."""
     why: str | None = None
 
 

@@ -24,7 +24,7 @@ import msgspec
 from unmask.analysis.label_session import LabelPile, LabelSession, Needs
 from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import label_file, load_labels, load_seen, load_skips, open_writer, reply_stands
-from unmask.analysis.sampling import Sample, load_or_draw_sample, sampled_items
+from unmask.analysis.sampling import SIZE, label
 from unmask.errors import JournalError, RunLockedError, UnmaskError, UsageError
 from unmask.records import Label
 from unmask.runs.folder import Folder
@@ -48,7 +48,7 @@ class LabelStart(msgspec.Struct, forbid_unknown_fields=True):
     runs: list[str]
     who: str
     size: int | None = None
-    probes: bool | None = None
+    probes: bool = False
 
 
 class LabelAnswer(msgspec.Struct, forbid_unknown_fields=True):
@@ -202,20 +202,12 @@ class Desk:
         return hashlib.blake2b(msgspec.json.encode(label), digest_size=8).hexdigest()
 
 
-class DrawnItems(NamedTuple):
-    stamp: object
-    sample: Sample
-    items: list[Item]
-
-
 class Desks:
     """All sessions of a viewer, by names that say nothing."""
 
     def __init__(self) -> None:
         self._desks: OrderedDict[str, Desk] = OrderedDict()
         self._people: dict[str, RLock] = {}
-        self._drawn: OrderedDict[Path, DrawnItems] = OrderedDict()
-        self._drawing = Lock()
         self._lock = Lock()
 
     def start(self, paths: Sequence[Path], start: LabelStart) -> str:
@@ -226,13 +218,13 @@ class Desks:
         sources = [LabelSource(Run(path), who) for path in sorted(paths)]
         items: list[tuple[LabelPile, Item]] = []
         for source in sources:
-            drawn = self._draw_items(source.run, start)
+            every = label(source.run, size=SIZE if start.size is None else start.size, probes=start.probes)
             with closing(open_writer(source.run, who, wait=LONGEST_WAIT)):  # what keeps labels out is said now
                 seen = load_seen(source.run, who)
-            items += [(source.pile, item) for item in drawn if item.key not in seen]
+            items += [(source.pile, item) for item in every if item.key not in seen]
         if not items:
             raise UsageError(
-                f"{who} has seen what the judge makes of every reply of the sample",
+                f"{who} has seen what the judge makes of every reply to read",
                 advice="A blind label has to come from somebody else: choose another name.",
             )
         if len(sources) > 1:  # in the same order each time
@@ -246,22 +238,6 @@ class Desks:
             while len(self._desks) > MOST:
                 self._desks.popitem(last=False)
         return name
-
-    def _draw_items(self, run: Run, start: LabelStart) -> list[Item]:
-        """The replies to read. Drawing looks at all of a run, so who comes next takes what was drawn for the first,
-        unless the run has changed."""
-        with self._drawing:
-            before = self._drawn.get(run.path)
-            if before is not None and before.stamp == _stamp_run(run):
-                wishes = ((start.size, before.sample.size), (start.probes, before.sample.probes))
-                if all(wish in (None, had) for wish, had in wishes):
-                    return before.items
-            sample = load_or_draw_sample(run, size=start.size, probes=start.probes)
-            stamp, items = _stamp_run(run), sampled_items(run, sample)
-            self._drawn[run.path] = DrawnItems(stamp, sample, items)
-            while len(self._drawn) > MOST:
-                self._drawn.popitem(last=False)
-            return items
 
     def find(self, name: str) -> Desk | None:
         with self._lock:
@@ -301,12 +277,6 @@ def explain_blind(error: UnmaskError | OSError) -> tuple[int, str]:
         "A file of this session cannot be read or written, so this label was not stored. The terminal in which the"
         " viewer runs says which and why."
     )
-
-
-def _stamp_run(run: Run) -> object:
-    """What changes whenever another sample could be drawn, or other replies are of it."""
-    files = [run.path / "run.json", run.folder.replies.path, run.path / "labels" / "sample.json"]
-    return [_read_stamp(path) for path in (*files, *sorted((run.path / "readings").glob("*.jsonl")))]
 
 
 def _read_stamp(path: Path) -> object:

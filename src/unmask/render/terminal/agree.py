@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.records import Kind
-from unmask.render.terminal.tables import TextTable, format_bounds, format_signed, make_table, percent, render_parts
+from unmask.render.terminal.tables import (
+    TextTable,
+    count_other_replies,
+    format_bounds,
+    format_signed,
+    make_table,
+    percent,
+    render_parts,
+)
 from unmask.stats.agree import Agreement, Coefficient
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
@@ -42,15 +50,15 @@ def _with_names(agreement: Agreed, names: Mapping[str, str]) -> Agreed:
 def _compose_parts(agreement: Agreed) -> Iterator[str | TextTable]:
     label_counts = ", ".join(f"{who} {count}" for who, count in agreement.labels.items())
     yield (
-        f"{agreement.run}, preset {agreement.preset}. Judges: {', '.join(agreement.judges) or 'none'}. Labels:"
-        f" {label_counts or 'none'}."
+        f"{', '.join(agreement.runs)}, preset {agreement.preset}. Judges:"
+        f" {', '.join(agreement.judges) or 'none'}. Labels: {label_counts or 'none'}."
     )
     if agreement.not_blind:
         yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
-    if agreement.drawn is not None and agreement.labels:
-        yield f"The sample has {agreement.drawn} scenarios. Counts are of labels, all other numbers are weighted."
-    if agreement.stale is not None:
-        yield f"CAUTION: {agreement.stale}"
+    if agreement.other_replies:
+        yield f"{count_other_replies(agreement.other_replies)}."
+    if agreement.labels:
+        yield "Counts are of labels. All other numbers are weighted, so that they are those of the run."
     for side in (*agreement.judge_against_labels, *agreement.labels_against_labels):
         figures = {Kind.BINARY: " (all but figures)", Kind.NUMERIC: " (figures)"}
         yield f"\n{side.a}{figures[side.reads] if side.reads else ''} against {side.b}"

@@ -136,15 +136,11 @@ def _describe_corrected(corrected: CorrectedDifference) -> str:
     gap = corrected.difference
     if gap.value is None:
         return f"Corrected by labels: n/a, {gap.why}."
-    lines = [
+    return (
         f"Corrected by labels: P(lie) {format_signed(gap.value)} points{format_bounds(gap.low, gap.high)},"
         f" {percent(gap.a)} % to {percent(gap.b)} % of {gap.n} scenarios judged in both; labelled"
         f" {corrected.a.labelled} and {corrected.b.labelled}."
-    ]
-    for side in (corrected.a, corrected.b):
-        lines += [side.stale] if side.stale else []
-        lines += [f"No label stands for {side.uncovered} of its {side.scenarios} scenarios."] if side.uncovered else []
-    return " ".join(lines)
+    )
 
 
 def _explain_difference(difference: Difference) -> str:

@@ -13,6 +13,7 @@ from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.tables import (
     break_name,
+    count_other_replies,
     format_bounds,
     format_money,
     format_p_value,
@@ -316,25 +317,27 @@ def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
         f" {corrected.scenarios} scenarios labelled{raw} off. Labels alone: {percent(corrected.labels_only)} %"
         f"{format_bounds(corrected.labels_low, corrected.labels_high)}."
     )
-    yield f"Among the labelled: {corrected.false_lies} false lies, {corrected.missed_lies} missed."
+    splits = {0: "", 1: " (one reply on which people disagree)"}.get(
+        corrected.splits, f" ({corrected.splits} replies on which people disagree)"
+    )
+    yield f"Among the labelled: {corrected.false_lies:.3g} false lies, {corrected.missed_lies:.3g} missed{splits}."
+    if corrected.people:
+        rates = ", ".join(
+            f"{who} n/a ({one.labelled})"
+            if one.value is None
+            else f"{who} {percent(one.value)} %{format_bounds(one.low, one.high)} ({one.labelled})"
+            for who, one in corrected.people.items()
+        )
+        yield f"By person, with the number labelled: {rates}. The interval is wider by half their difference."
     yield from _format_label_counts(corrected)
 
 
 def _format_label_counts(corrected: Corrected) -> Iterator[str]:
-    """What became of the scenarios that were drawn, and of people who disagree."""
-    counts = (
-        (corrected.unlabelled, "not labelled"),
-        (corrected.skipped, "skipped"),
-        (corrected.left_out, "could not be used"),
-    )
-    lost = ", ".join(f"{count} {what}" for count, what in counts if count)
-    drawn = "" if corrected.drawn is None else f"drawn {corrected.drawn}, "
-    splits = f"; on {corrected.splits} people disagree, and their mean counts" if corrected.splits else ""
-    yield f"Labels: {drawn}used {corrected.labelled}{f' ({lost})' if lost else ''}{splits}."
-    if corrected.stale is not None:
-        yield f"CAUTION: {corrected.stale}"
-    if corrected.uncovered:
-        yield f"CAUTION: no label stands for {corrected.uncovered} of {corrected.scenarios} scenarios."
+    """Labels that were used, and those that could not be."""
+    lost = f" ({corrected.left_out} could not be used)" if corrected.left_out else ""
+    yield f"Labels: used {corrected.labelled}{lost}."
+    if corrected.other_replies:
+        yield f"{count_other_replies(corrected.other_replies)}."
 
 
 def _format_role_play(role_play: RolePlay) -> Iterator[str]:

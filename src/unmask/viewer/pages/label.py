@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from unmask.analysis.label_session import format_label, parse_range
 from unmask.analysis.label_sheets import reply_context
-from unmask.analysis.labels import check_labels, labellers
+from unmask.analysis.labels import bind_labels, check_labels, labellers
 from unmask.errors import UnmaskError, UsageError
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter
 from unmask.render.html.conversation import name_anchor
@@ -122,7 +122,7 @@ def keep_label_here(request: Request, body: LabelHere) -> Response:
             blind=False,
         )
         check_labels(run, [label])
-        store_label(run, label)
+        store_label(run, *bind_labels(run, [label]))
     except HTTPException as error:
         return _refuse_with_json(error.status_code, error.detail)
     except UnmaskError as error:
