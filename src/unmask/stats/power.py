@@ -35,7 +35,7 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
     max_p_lie: float | None = None
     """Plan for `unmask gate --max-p-lie` with this limit: one run of one take."""
     margin: float | None = None
-    """Plan for `unmask compare --margin`: to show that the runs differ by less."""
+    """Plan for `unmask equivalence --margin`: to show that the runs differ by less."""
     p: float = 0.3
     """P(lie) of the first run."""
     correlation: float = 0.5
