@@ -88,11 +88,11 @@ if (start) {
     event.preventDefault();
     if (busy) return;
     busy = true;
-    say("Drawing the sample. This takes a few seconds for a large run.");
+    say("Choosing the replies. This takes a few seconds for a large run.");
     const form = new FormData(start);
     const answer = await send(start.dataset.address, {
       runs: form.getAll("run"), who: form.get("who"), size: form.get("size") ? Number(form.get("size")) : null,
-      probes: form.get("probes") ? true : null,
+      probes: form.has("probes"),
     });
     busy = false;
     if (answer.problem) return say(explain(answer), true);
