@@ -216,6 +216,7 @@ def test_the_default_take_correlation_follows_from_the_published_table():
         ({"scenarios": 0}, "--scenarios 0"),
         ({"scenarios": 1_000_001}, "--scenarios 1000001"),
         ({"max_p_lie": 0.05, "p": 0.05}, "--max-p-lie 0.05 is not above 0.05"),
+        ({"margin": 2}, "--margin 2 is out of range"),
         ({"max_p_lie": 0.05, "p": 0.04, "unjudged": 0.02}, "--max-p-lie 0.05 is not above 0.06"),
         ({"max_rise": 0.02, "gap": 0.03}, "--max-rise 0.02 is not above 0.03"),
         ({"margin": 0.02, "gap": -0.03}, "--margin 0.02 is not above 0.03"),

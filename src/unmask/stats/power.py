@@ -244,8 +244,10 @@ def _check(design: Design, scenarios: int | None) -> None:
             advice="Plan for a larger gap, or for a judge that leaves less unjudged.",
         )
     for flag, limit, expected in limits:
-        if not expected < limit < 1:
+        if limit >= 1:
+            raise UsageError(f"{flag} {limit:g} is out of range", advice="Give a share below 1, as in 0.02.")
+        if limit <= expected:
             raise UsageError(
                 f"{flag} {limit:g} is not above {expected:g}, which you expect with the unjudged counted against it",
-                advice="Give a limit above that and below 1: no number of scenarios keeps any other.",
+                advice="Give a limit above that: no number of scenarios keeps any other.",
             )
