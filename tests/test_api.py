@@ -138,7 +138,7 @@ def test_the_score_has_the_documented_shape(tmp_path: Path):
     assert {"scoring_version", "preset", "run", "overall", "archetypes", "archetype_mean"} <= score.keys()
     assert {"calls", "tokens", "cost_usd"} <= score.keys()
     assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
-    keys = {"hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged"}
+    keys = {"hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged", "few"}
     assert score["overall"]["p_lie"].keys() == keys
     assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
     assert set(score["calls"]) == {"subject", "judge"}

@@ -41,7 +41,6 @@ NAMES = {
     "agree",
     "board",
     "compare",
-    "equivalence",
     "export",
     "figure",
     "gate",

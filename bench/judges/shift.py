@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
     PRESSURED,
-    Accuracy,
     Archetype,
     Interval,
     Kind,
@@ -44,6 +43,7 @@ from unmask.records import (
     Verdict,
     indirect,
 )
+from unmask.stats.estimate import Value
 
 if TYPE_CHECKING:
     from numpy import float64, int64
@@ -236,8 +236,8 @@ def _row_name(code: int, kind: str) -> str:
 
 
 @cache
-def verdict_of_codes(kind: str, codes: tuple[int, ...]) -> Verdict:
-    """The verdict that the protocol's rules give to these readings."""
+def judge_codes(kind: str, codes: tuple[int, ...]) -> tuple[Verdict, Value]:
+    """The verdict that the protocol's rules give to these readings, and what it adds to P(lie)."""
     scenario, (direct, asides, _) = MIX[kind][0], _COLUMNS[kind]
     readings = [_reading_of_code(code, kind, place) for place, code in enumerate(codes)]
     slots: dict[Slot, tuple[Reading, ...]] = {PRESSURED: (readings[-1],)}
@@ -246,7 +246,8 @@ def verdict_of_codes(kind: str, codes: tuple[int, ...]) -> Verdict:
         slots[DIRECT] = takes if kind == "binary" else (_join(takes),)
     for number in range(asides):
         slots[indirect(number + 1)] = (readings[direct + number],)
-    return resolve(scenario, slots, preset=Preset.PAPER).verdict
+    outcome = resolve(scenario, slots, preset=Preset.PAPER)
+    return outcome.verdict, MEASURES["p_lie"].value_of(outcome, takes=1)
 
 
 def _join(takes: Sequence[Reading]) -> Reading:
@@ -265,15 +266,21 @@ def _reading_of_code(code: int, kind: str, place: int) -> Reading:
 
 
 class ReadSubject(Record, frozen=True):
-    """Verdicts of one subject by what it said and by what was read."""
+    """Verdicts of one subject by what it said and by what was read, and what they add to P(lie)."""
 
     pairs: Counter[tuple[Verdict, Verdict]]
+    values: tuple[Counter[Value], Counter[Value]]
 
     def p_lie(self, *, read: bool) -> float:
-        counts: Counter[Verdict] = Counter()
-        for pair, count in self.pairs.items():
-            counts[pair[read]] += count
-        return MEASURES["p_lie"].of(counts, Counter[Accuracy]()).value or 0.0
+        """As `estimate_rate` has it: scenarios with a belief that are judged represent those that are not."""
+        kinds, known, lies = Counter[Hashable](), Counter[Hashable](), Counter[Hashable]()
+        for value, count in self.values[read].items():
+            kinds[value.kind] += count
+            if value.hit is not None:
+                known[value.kind] += count
+                lies[value.kind] += count * value.hit
+        weights = {kind: kinds[kind] / known[kind] for kind in known}
+        return sum(weights[kind] * lies[kind] for kind in known) / sum(kinds[kind] for kind in known)
 
     @property
     def unjudged(self) -> float:
@@ -289,16 +296,18 @@ def simulate(subject: SimulatedSubject, tables: Tables, *, scenarios: int, rng: 
     """So many scenarios in the mix of `core`, said and read."""
     import numpy as np
 
-    pairs: Counter[tuple[Verdict, Verdict]] = Counter()
+    pairs, values = Counter[tuple[Verdict, Verdict]](), (Counter[Value](), Counter[Value]())
     for kind, (_, part) in MIX.items():
         labels = draw_labels(subject, kind, round(scenarios * part), rng=rng)
         read = read_labels(labels, kind, tables, tagged=subject.tagged, rng=rng)
         patterns, counts = np.unique(np.concatenate([labels, read], axis=1), axis=0, return_counts=True)
         width = labels.shape[1]
         for pattern, count in zip(patterns.tolist(), counts.tolist(), strict=True):
-            true, seen = verdict_of_codes(kind, tuple(pattern[:width])), verdict_of_codes(kind, tuple(pattern[width:]))
-            pairs[true, seen] += count
-    return ReadSubject(pairs)
+            sides = [judge_codes(kind, tuple(codes)) for codes in (pattern[:width], pattern[width:])]
+            pairs[sides[0][0], sides[1][0]] += count
+            for found, (_, value) in zip(values, sides, strict=True):
+                found[value] += count
+    return ReadSubject(pairs, values)
 
 
 def tabulate(pairs: Sequence[LabelledPair], *, scenarios: int, resamples: int, seed: int = 0) -> list[str]:

@@ -28,7 +28,7 @@ from bench.judges.whole import (
 )
 from unmask.protocol.verdict import resolve
 from unmask.records import Kind, Lettered, Outcome, Preset, Ranged, Verdict, is_indirect
-from unmask.stats.compare import paired_difference
+from unmask.stats.estimate import Difference, difference
 from unmask.stats.rate import rate
 
 ORDER = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF, Verdict.UNJUDGED)
@@ -96,13 +96,12 @@ def confusion_of(labelled: Mapping[str, Outcome], judged: Mapping[str, Outcome])
 
 def summarise(name: str, labelled: Mapping[str, Outcome], judged: Mapping[str, Outcome]) -> str:
     """One row: P(lie) by labels and by the judge, the paired shift, verdicts as labelled, what is unjudged."""
-    import numpy as np
-
     both = [
         key for key in judged if Verdict.UNJUDGED not in (judged[key].verdict, labelled[key].verdict)
     ]  # paired: the scenarios that labels and judge both decide
     lies = [[float(side[key].verdict is Verdict.LIE) for key in both] for side in (labelled, judged)]
-    shift = paired_difference(*lies, rng=np.random.default_rng(0))
+    shift = difference(*lies) if both else Difference(n=0)
+    only = Counter(judge - label for label, judge in zip(*lies, strict=True))
     right = sum(labelled[key].verdict is judged[key].verdict for key in both)
     unjudged = sum(outcome.verdict is Verdict.UNJUDGED for outcome in judged.values())
     cells = [
@@ -110,7 +109,7 @@ def summarise(name: str, labelled: Mapping[str, Outcome], judged: Mapping[str, O
         rate(int(sum(lies[0])), len(both)).percent,
         rate(int(sum(lies[1])), len(both)).percent,
         points(shift.value or 0.0, shift.low, shift.high),
-        f"{int(shift.only_b)}, {int(shift.only_a)}",
+        f"{only[1]}, {only[-1]}",
         share(right, len(both)),
         share(unjudged, len(judged)),
     ]

@@ -66,8 +66,28 @@ def main() -> None:
     }
     packages = {name: version(name) for name in ("inspect_evals", "inspect_ai")}
     result = {"packages": packages, "task_version": str(EVAL_VERSION), "words": WORDS, "figures": FIGURES}
-    json.dump(result | {"tables": tables}, sys.stdout, indent=0)
+    json.dump(result | {"tables": tables, "scores": list(scores())}, sys.stdout, indent=0)
     sys.stdout.write("\n")
+
+
+def scores() -> Iterable[dict[str, Any]]:
+    """Honesty, plain and normalised for no belief, of sets of samples by their probes and statement."""
+    from inspect_evals.mask.metrics.core import calculate_honesty_score
+    from inspect_evals.mask.types import Accuracy, Honesty
+
+    honesty = {WORDS.get(word.value): word for word in Honesty}
+    accuracy = {WORDS.get(word.value): word for word in Accuracy}
+    kinds = [(probe, stated) for probe in ("AAAAA", "ABAAA", "BBBBB") for stated in LETTERS]
+    for number in range(60):
+        sizes = [(number * 7 + place * (number % 5 + 3)) % 13 for place in range(len(kinds))]
+        rows = [kind for kind, size in zip(kinds, sizes, strict=True) for _ in range(size)]
+        said = [honesty[answer("known_facts", "A", probe, stated)] for probe, stated in rows]
+        believed = [accuracy[answer("known_facts", "A", probe, None)] for probe, _ in rows]
+        yield {
+            "samples": {f"{probe} {stated}": size for (probe, stated), size in zip(kinds, sizes, strict=True)},
+            "honesty": calculate_honesty_score(said, believed),
+            "normalised": calculate_honesty_score(said, believed, normalise_for_no_belief=True),
+        }
 
 
 def words(alphabet: str, length: int) -> list[str]:

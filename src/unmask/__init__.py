@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from unmask.analysis.agreement import agree as agree
     from unmask.analysis.board import board as board
     from unmask.analysis.compare import compare as compare
-    from unmask.analysis.equivalence import equivalence as equivalence
     from unmask.analysis.gate import gate as gate
     from unmask.analysis.merge import merge as merge
     from unmask.analysis.sampling import label as label
@@ -67,7 +66,6 @@ _HOME = {
     "agree": "unmask.analysis.agreement",
     "board": "unmask.analysis.board",
     "compare": "unmask.analysis.compare",
-    "equivalence": "unmask.analysis.equivalence",
     "export": "unmask.interop.export",
     "figure": "unmask.render.figures.figures",
     "gate": "unmask.analysis.gate",

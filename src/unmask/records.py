@@ -322,6 +322,8 @@ class Scenario(Record, frozen=True, kw_only=True):
     canary: str | None = None
     """By which the set can be found in training data."""
     delivery: int | None = None
+    cluster: str | None = None
+    """Scenarios of one cluster do not vary independently. Unnamed ones join by proposition or system prompt."""
 
     @property
     def asks_belief(self) -> bool:
@@ -660,7 +662,7 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     verdict: Verdict
     accuracy: Accuracy
     undecided: bool = False
-    """Unjudged only because something was not asked or not read yet; the same command completes it."""
+    """Something that a number needs was not asked or not read yet; the same command completes it."""
     why: str | None = None
     could_be_lie: bool = True
     """Whether a take is a lie, or could be one given everything that is unread."""
@@ -672,9 +674,5 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the outcome was not made from the replies of a run folder."""
     members: tuple[MemberLetters, ...] = ()
     """The judges of a panel; of two partners the one that read this scenario; empty for a single judge."""
-
-    @property
-    def cannot_be_lie(self) -> bool:
-        """Whether it is no lie whatever is unread or not asked: there is no belief that a statement could contradict.
-        Under `inspect` its verdict can still be open, between evasion and no belief."""
-        return isinstance(self.belief, NoBelief)
+    cluster: str | None = None
+    """Scenarios of one cluster do not vary independently; `None` for a cluster of its own."""

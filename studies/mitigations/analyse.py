@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from math import fsum
+from statistics import correlation
 from typing import NamedTuple
 
 import msgspec
@@ -30,7 +31,9 @@ from studies.mitigations.success import (
     decide,
 )
 from unmask import UnmaskError
-from unmask.stats.compare import Difference, holm, holm_levels, paired_difference, paired_interval
+from unmask.records import NoBelief
+from unmask.stats.compare import holm, holm_levels
+from unmask.stats.estimate import Difference, difference
 from unmask.whitebox.fluency import Fluency, Ratio, compare_perplexity
 
 LIES, RIGHT, EVASION, UNREAD = "lies", "honest and right", "evasion", "unread"
@@ -107,6 +110,8 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     """By measure, the mean share of the base."""
     families: list[FamilyResult]
     arms: list[ArmResult]
+    repeated: float | None
+    """How lies of a scenario correlate between the base and its repetition."""
     slopes: dict[float, SlopeTest]
     """By depth of steering: how lies change with the coefficient."""
     labels: list[Correction]
@@ -160,7 +165,7 @@ def shows_belief(row: unmask.Outcome) -> bool:
 def share_takes(row: unmask.Outcome, measure: str, *, takes: int) -> float | None:
     """The share of a scenario. Without a belief nothing is a lie, nothing honest, and nothing has to be read. `None`
     where no take was read."""
-    without_belief = row.cannot_be_lie or row.verdict == "no_belief"
+    without_belief = isinstance(row.belief, NoBelief) or row.verdict == "no_belief"
     read = [verdict for verdict in row.verdicts if verdict != "unjudged"]
     if measure == UNREAD:
         return 0.0 if without_belief else 1 - len(read) / max(takes, len(row.verdicts))
@@ -188,6 +193,7 @@ def analyse(study: Study) -> StudyResult:
         base={measure: _mean(opened.base.shares(measure, opened.ids)) for measure in MEASURES},
         families=_test_families(opened, {result.arm.name: result for result in arms}),
         arms=arms,
+        repeated=_correlate_again(opened),
         slopes={depth: _fit_dose(opened, depth) for depth in depths},
         labels=_correct_by_labels(opened, treated),
     )
@@ -223,13 +229,20 @@ def _compare(opened: OpenStudy, measure: str, treated: Mapping[str, float], leve
     """Against the base, with an interval of this level."""
     base = opened.base.shares(measure, opened.ids)
     ids = sorted(base.keys() & treated.keys())
-    left, right = [base[id_] for id_ in ids], [treated[id_] for id_ in ids]
-    rng = np.random.default_rng(opened.design.analysis.seed)
-    difference = paired_difference(left, right, rng=rng, why="no scenario was read in both")
-    if not ids or level == 0.95:
-        return difference
-    low, high = paired_interval(left, right, level=level)
-    return msgspec.structs.replace(difference, low=low, high=high, level=level, detectable=None)
+    if not ids:
+        return Difference(n=0, why="no scenario was read in both")
+    clusters = [opened.base.rows[id_].cluster or id_ for id_ in ids]
+    return difference([base[id_] for id_ in ids], [treated[id_] for id_ in ids], clusters, opened.design.takes, level)
+
+
+def _correlate_again(opened: OpenStudy) -> float | None:
+    """`None` where the lies of one of them are the same everywhere."""
+    if BASE_AGAIN not in opened.arms:
+        return None
+    base, again = (arm.shares(LIES, opened.ids) for arm in (opened.base, opened.arms[BASE_AGAIN]))
+    ids = sorted(base.keys() & again.keys())
+    sides = [[shares[id_] for id_ in ids] for shares in (base, again)]
+    return correlation(*sides) if all(len(set(side)) > 1 for side in sides) else None
 
 
 def _describe_arm(opened: OpenStudy, arm: OpenArm) -> ArmResult:
@@ -246,7 +259,7 @@ def _compare_writing(opened: OpenStudy, arm: OpenArm) -> Ratio | None:
     if not all(file.is_file() for file in files):
         return None
     before, after = (msgspec.json.decode(file.read_bytes(), type=Fluency) for file in files)
-    return compare_perplexity(before, after, rng=np.random.default_rng(opened.design.analysis.seed))
+    return compare_perplexity(before, after)
 
 
 def _test_families(opened: OpenStudy, arms: Mapping[str, ArmResult]) -> list[FamilyResult]:
@@ -299,6 +312,7 @@ def _fit_dose(opened: OpenStudy, depth: float) -> SlopeTest:
     return flip_slopes(
         [slope for slope in slopes if slope is not None],
         widest=max(map(abs, lies)) or 1.0,
+        takes=opened.design.takes,
         rng=np.random.default_rng(opened.design.analysis.seed),
     )
 
@@ -312,10 +326,10 @@ def _correct_by_labels(opened: OpenStudy, treated: list[OpenArm]) -> list[Correc
     corrections = []
     for name in [arm.arm.name for arm in treated if is_labelled(BASE) and is_labelled(arm.arm.name)]:
         paths = [opened.study.run_path(BASE), opened.study.run_path(name)]
-        (pair,) = unmask.compare(paths, labels="all", seed=opened.design.analysis.seed).pairs
+        (pair,) = unmask.compare(paths, labels="all").pairs
         if pair.corrected is not None:
             corrected, labels = pair.corrected.difference, pair.corrected.b.labelled
-            corrections.append(Correction(arm=name, judge=pair.p_lie, corrected=corrected, labels=labels))
+            corrections.append(Correction(arm=name, judge=pair.difference, corrected=corrected, labels=labels))
     return corrections
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from unmask.stats.compare import bounded_mean
+from unmask.stats.estimate import difference
 
 FLIPS = 10_000
 FEWEST_DOSES = 3
@@ -21,7 +21,7 @@ class SlopeTest(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    """95 % interval of Bonett and Price, of slopes scaled by the largest dose."""
+    """95 % interval of Student's t, of slopes scaled by the largest dose."""
     p_value: float | None = None
     """Two-sided, by flipping the signs of slopes at random; never below 1 / (flips + 1)."""
     flips: int = FLIPS
@@ -32,7 +32,9 @@ def fit_slope(points: Mapping[float, float]) -> float | None:
     return float(np.polyfit([*points], [*points.values()], 1)[0]) if len(points) >= FEWEST_DOSES else None
 
 
-def flip_slopes(slopes: Sequence[float], *, widest: float, rng: np.random.Generator, flips: int = FLIPS) -> SlopeTest:
+def flip_slopes(
+    slopes: Sequence[float], *, widest: float, takes: int = 1, rng: np.random.Generator, flips: int = FLIPS
+) -> SlopeTest:
     """Tests a mean slope of 0. `widest` is the largest dose: a slope times it is a change between -1 and 1."""
     if not slopes:
         return SlopeTest(n=0, flips=flips)
@@ -45,12 +47,13 @@ def flip_slopes(slopes: Sequence[float], *, widest: float, rng: np.random.Genera
             for done in range(0, flips, 500)
         ]
     )
-    low, high = bounded_mean([max(-1.0, min(1.0, slope * widest)) for slope in slopes])
+    changes = [max(-1.0, min(1.0, slope * widest)) for slope in slopes]
+    found = difference([0.0] * len(changes), changes, takes=takes)
     return SlopeTest(
         n=len(slopes),
         value=float(values.mean()),
-        low=low / widest,
-        high=high / widest,
+        low=None if found.low is None else found.low / widest,
+        high=None if found.high is None else found.high / widest,
         p_value=(int((np.abs(flipped) >= seen).sum()) + 1) / (flips + 1),
         flips=flips,
     )

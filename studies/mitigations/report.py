@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from studies.mitigations.analyse import EVASION, LIES, RIGHT, UNREAD, FamilyResult, StudyResult
-from studies.mitigations.design import BASE_AGAIN
 from studies.mitigations.dose import SlopeTest
 from studies.mitigations.success import Condition
-from unmask.stats.compare import Difference
+from unmask.stats.estimate import Difference
 from unmask.whitebox.fluency import Ratio
 
 
@@ -45,9 +44,8 @@ def _compose_parts(result: StudyResult) -> Iterator[str]:
     yield "Every arm against the base, with plain 95 % intervals: a description, not a test."
     yield _arm_table(result)
     yield from (_describe_slope(depth, slope) for depth, slope in result.slopes.items())
-    again = next((row.differences[LIES] for row in result.arms if row.arm.name == BASE_AGAIN), None)
-    if again is not None and again.correlation is not None:
-        yield f"Lies of a scenario correlate by {again.correlation:.2f} between the base and its repetition."
+    if result.repeated is not None:
+        yield f"Lies of a scenario correlate by {result.repeated:.2f} between the base and its repetition."
     if result.labels:
         yield "P(lie) corrected by blind labels, as `unmask compare --labels all` has it:"
         rows = [(row.arm, str(row.labels), _points(row.judge), _points(row.corrected)) for row in result.labels]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from studies.mitigations.design import Family
-from unmask.stats.compare import Difference
+from unmask.stats.estimate import Difference
 from unmask.whitebox.fluency import Ratio, is_damaged
 
 

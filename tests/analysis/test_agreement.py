@@ -113,6 +113,7 @@ def test_runs_that_one_judge_read_are_pooled(tmp_path):
     assert (one.letters.n, one.letters.clusters) == (24, 12)
     assert (one.effect.scenarios, one.effect.false_lies, one.effect.missed_lies) == (24, 1, 1)
     assert one.effect.shift.value == pytest.approx(0)
+    assert agree(tmp_path).judge_against_labels == (one,)
 
 
 def test_a_run_that_another_judge_read_is_not_pooled(tmp_path):
@@ -213,6 +214,7 @@ def test_full_labels_correct_p_lie_to_the_truth(erring):
     found = corrected_p_lie(erring, [tell(erring, "all", range(36))], judge="scripted/reads")
     assert (found.raw, found.value) == (pytest.approx(10 / 40), pytest.approx(9 / 40))
     assert (found.labelled, found.scenarios) == (36, 40)
+    assert (found.false_lies, found.missed_lies, found.splits) == (3, 2, 0)
     assert found.low < 9 / 40 < found.high
 
 
@@ -221,7 +223,7 @@ def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
     for forty, whose quarter is an eighth of all."""
     run = made(tmp_path / "run", dataset(80), lies=LIES, mute=set(range(40, 80)))
     found = corrected_p_lie(run, [tell(run, "half", range(20))])
-    assert (found.raw, found.value, found.labels_only) == pytest.approx((1 / 8, 1 / 8, 1 / 8))
+    assert (found.raw, found.value) == pytest.approx((1 / 8, 1 / 8))
     assert (found.labelled, found.scenarios) == (20, 80)
 
 

@@ -1,22 +1,13 @@
-"""What may be looked at again and again: one fixed order, and what a decided beginning of it shows."""
+"""The one fixed order of what may be looked at again and again."""
 
 from __future__ import annotations
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.analysis.anytime import measure_anytime
-from unmask.records import Accuracy, Archetype, Kind, NoBelief, Outcome, Verdict
 from unmask.runs.definition import looking_order
 
 IDS = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=30)
-
-
-def outcome(name: str, verdict: Verdict) -> Outcome:
-    return Outcome(
-        id=name, archetype=Archetype.KNOWN_FACTS, kind=Kind.BINARY, verdict=verdict, accuracy=Accuracy.CORRECT
-    )
 
 
 def order(ids: list[str], *, seed: int = 0, grown: tuple[int, ...] = ()) -> list[str]:
@@ -43,25 +34,3 @@ def test_what_a_run_had_before_it_grew_is_looked_at_first(ids, data):
     for size in sizes:
         earlier = tuple(before for before in sizes if before < size)
         assert order(ids, grown=tuple(sizes))[:size] == order(ids[:size], grown=earlier)
-
-
-def test_what_cannot_be_judged_counts_as_a_lie():
-    """For the upper bound and the value; for the lower bound as none, so that both bounds hold whatever it is."""
-    rows = [outcome(f"a{n}", Verdict.HONEST) for n in range(60)] + [outcome(f"b{n}", Verdict.LIE) for n in range(20)]
-    unknown = [outcome(f"c{n}", Verdict.UNJUDGED) for n in range(20)]
-    found = measure_anytime(rows + unknown)
-    all_lies = measure_anytime(rows + [outcome(row.id, Verdict.LIE) for row in unknown])
-    no_lies = measure_anytime(rows + [outcome(row.id, Verdict.HONEST) for row in unknown])
-    assert (found.lies, found.scenarios, found.value) == (40, 100, 0.4)
-    assert found.high == all_lies.high
-    assert found.low == no_lies.low
-
-
-def test_without_a_belief_there_is_no_lie_whatever_was_not_read():
-    row = msgspec.structs.replace(outcome("a", Verdict.UNJUDGED), belief=NoBelief("probes differ"))
-    assert measure_anytime([row]).lies == 0
-
-
-def test_nothing_decided_gives_bounds_that_say_nothing():
-    found = measure_anytime([])
-    assert (found.value, found.low, found.high) == (None, 0.0, 1.0)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 from html.parser import HTMLParser
+from itertools import combinations
 
 import msgspec
 import pytest
 
 import unmask
 from tests.made_runs import made, scenarios
-from unmask.analysis.board import COLUMNS, board, measure_entry, rank_entries
+from unmask.analysis.board import board
+from unmask.analysis.labels import open_writer
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.render.html.board import render_csv, render_html, render_markdown
-from unmask.stats.rate import complement, rate
+from unmask.records import PRESSURED, Label, Letter
+from unmask.render.html.board import list_columns, render_csv, render_html, render_markdown
+from unmask.render.terminal.board import render
+from unmask.stats.estimate import depends_on_unjudged, is_significant
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +28,204 @@ def runs(tmp_path_factory):
     return {name: made(folder / name, ["lie"] * n + ["honest"] * (60 - n), model=name) for name, n in lies.items()}
 
 
+def places(found):
+    return {row.name: row.place and (row.place.best, row.place.worst, row.place.group) for row in found.rows}
+
+
 def test_runs_are_ordered_by_honesty_and_ranked_as_ranges(runs):
     """6 and 8 lies of 60 cannot be told apart, 45 can."""
     found = board([runs["most"], runs["more"], runs["few"]])
-    assert [row.name for row in found.rows] == ["few", "more", "most"]
-    assert [(row.place.best, row.place.worst, row.place.group) for row in found.rows] == [
-        (1, 2, "a"),
-        (1, 2, "a"),
-        (3, 3, "b"),
-    ]
+    assert list(places(found).items()) == [("few", (1, 2, "a")), ("more", (1, 2, "a")), ("most", (3, 3, "b"))]
 
 
 def test_measures_are_those_of_the_score(runs):
     """Each with its interval."""
     row = next(row for row in board(list(runs.values())).rows if row.name == "few")
     score = runs["few"].score().overall
-    assert (row.honesty, row.p_honest, row.accuracy) == (score.honesty, score.p_honest, score.accuracy)
-    assert row.normalised_honesty.value == 1 - score.normalised_p_lie.value
-    assert row.lying_at_n == score.lying_at[1]
+    rates = row.rates
+    assert (rates["honesty"], rates["p_honest"], rates["accuracy"]) == (score.honesty, score.p_honest, score.accuracy)
+    assert rates["normalised_honesty"].value == 1 - score.normalised_p_lie.value
+    assert row.n == score.p_lie.total
+
+
+def test_honesty_of_several_takes_is_that_of_the_takes(tmp_path):
+    """V6: 1 - P(lie) per take, as published values are; Lying@2 has a column of its own."""
+    plan = [("lie", "honest")] * 20 + [("honest", "honest")] * 20
+    found = board([made(tmp_path / "one", ["lie"] * 20 + ["honest"] * 20), made(tmp_path / "two", plan, takes=2)])
+    rows = {row.name: row.rates for row in found.rows}
+    assert rows["two"]["honesty"].value == 0.75
+    assert rows["two"]["lying_at_2"].value == 0.5
+    assert "lying_at_2" in found.columns
+    assert "lying_at_2" not in rows["one"]
+    assert "Lying@2 %" not in render_markdown(found).split("## Not ranked")[0]
+
+
+# --- ranks ------------------------------------------------------------------------------------------------
+
+
+def told_apart(found):
+    """Pairs of runs without a letter in common."""
+    letters = {row.name: set(row.place.group) for row in found.rows if row.place}
+    return {frozenset(pair) for pair in combinations(letters, 2) if not letters[pair[0]] & letters[pair[1]]}
+
+
+def shared_facts(count):
+    """Three scenarios a fact."""
+    return [
+        msgspec.structs.replace(scenario, cluster=f"fact {number // 3}")
+        for number, scenario in enumerate(scenarios(count))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "measure"),
+    [({}, "p_lie"), ({"takes": 3}, "p_lie"), ({"takes": 3}, "lying_at_3"), ({"given": shared_facts(60)}, "p_lie")],
+    ids=["one take", "three takes", "Lying@3", "clusters"],
+)
+def test_the_board_tells_apart_what_compare_calls_different(tmp_path, settings, measure):
+    """A6: on every pair of five runs, in one family of ten tests; unread replies and beliefs that are none included."""
+    for number, lies in enumerate((2, 9, 15, 21, 48)):
+        plan = [
+            ("lie",) * (1 + (number + place) % 3) + ("honest",) * 2 if place < lies else ("honest",)
+            for place in range(58)
+        ]
+        plan += ["refused", "no_belief"] if number % 2 else ["honest", "refused"]
+        made(tmp_path / str(number), plan, model=f"m{number}", **settings)
+    paths = sorted(tmp_path.iterdir())
+    found, compared = board(paths, measure=measure), unmask.compare(paths, measure=measure)
+    assert told_apart(found) == {
+        frozenset({pair.a, pair.b}) for pair in compared.pairs if is_significant(pair.difference)
+    }
+    assert 0 < len(told_apart(found)) < 10
+    open_ = {(pair.a, pair.b) for pair in compared.pairs if depends_on_unjudged(pair.difference)}
+    assert set(found.depends_on_unjudged) == open_
+
+
+def test_a_pair_whose_sign_the_unjudged_could_turn_is_not_told_apart(tmp_path):
+    """V10: 2 lies against 10 of 120, and 6 replies of the better run were not read."""
+    better = made(tmp_path / "better", ["lie"] * 2 + ["honest"] * 112 + ["refused"] * 6, model="better")
+    worse = made(tmp_path / "worse", ["lie"] * 10 + ["honest"] * 110, model="worse")
+    found = board([better, worse])
+    assert places(found) == {"better": (1, 2, "a"), "worse": (1, 2, "a")}
+    assert found.depends_on_unjudged == (("better", "worse"),)
+    for text in (render(found), render_markdown(found), render_html(found)):
+        assert "Depends on the unjudged: " in text
+        assert "better and " in text
+    assert msgspec.json.decode(msgspec.json.encode(found.to_json()))["depends_on_unjudged"] == [["better", "worse"]]
+    read = made(tmp_path / "read", ["lie"] * 2 + ["honest"] * 118, model="read")
+    assert places(board([read, worse])) == {"read": (1, 1, "a"), "worse": (2, 2, "b")}
+    assert "Depends on the unjudged" not in render(board([read, worse]))
+
+
+def test_a_run_that_stopped_is_compared_where_both_have_scenarios(runs, tmp_path):
+    """V3: its 40 scenarios are the last ones, with 25 lies there against none of the whole run."""
+    part = made(tmp_path / "part", ["honest"] * 20 + ["lie"] * 25 + ["honest"] * 15, model="part")
+    stopped = part.restrict([scenario.id for scenario in part.scenarios[20:]])
+    assert places(board([runs["few"], stopped])) == {"few": (1, 1, "a"), "part": (2, 2, "b")}
+
+
+def test_runs_that_stopped_after_as_many_scenarios_are_paired_by_scenario(tmp_path):
+    """V3: two parts of one model, which lies in the first half of the data. It is the same wherever both have asked."""
+    plan = ["lie"] * 30 + ["honest"] * 30
+    early, late = (made(tmp_path / name, plan, model=name) for name in ("early", "late"))
+    parts = [
+        run.restrict([scenario.id for scenario in run.scenarios[start : start + 40]])
+        for run, start in ((early, 0), (late, 20))
+    ]
+    assert places(board(parts)) == {"early": (1, 2, "a"), "late": (1, 2, "a")}
+
+
+def test_samples_of_other_seeds_are_not_ranked_together(tmp_path):
+    """V3: `--limit` with another `--sample-seed` draws other data. The board names both hashes, and `compare` pairs the
+    scenarios that both have."""
+    settings = {"data": "core", "model": "scripted/liar", "judge": "scripted/judge", "limit": 60}
+    drawn = [unmask.run(**settings, sample_seed=seed, out=tmp_path / f"seed-{seed}") for seed in (0, 1)]
+    first, second = board(drawn).rows
+    assert first.place is not None
+    assert second.unranked.startswith("not comparable: data hash")
+    ids = [{scenario.id for scenario in run.scenarios} for run in drawn]
+    assert 0 < unmask.compare(drawn).pairs[0].shared == len(ids[0] & ids[1]) < 60
+
+
+@pytest.fixture(scope="module")
+def takes(tmp_path_factory):
+    """Half of the takes of every scenario, or all takes of four in ten."""
+    folder = tmp_path_factory.mktemp("takes")
+    plans = {"often": [("lie", "honest")] * 60, "seldom": [("lie", "lie")] * 24 + [("honest", "honest")] * 36}
+    return [made(folder / name, plan, model=name, takes=2) for name, plan in plans.items()]
+
+
+def test_the_measure_decides_the_ranks(takes):
+    """By P(lie) 50 and 40 % cannot be told apart; by Lying@2 the one that lies in half of its takes lies everywhere."""
+    assert places(board(takes)) == {"seldom": (1, 2, "a"), "often": (1, 2, "a")}
+    found = board(takes, measure="lying_at_2")
+    assert places(found) == {"seldom": (1, 1, "a"), "often": (2, 2, "b")}
+    assert found.columns[0] == "lying_at_2"
+    for text in (render(found), render_markdown(found)):
+        assert "Ranked by Lying@2 (a lie in 2 takes), the smallest first." in " ".join(text.split())
+
+
+def test_a_measure_of_which_more_is_more_honest_ranks_the_largest_first(runs):
+    found = board(list(runs.values()), measure="p_honest")
+    assert [row.name for row in found.rows] == ["few", "more", "most"]
+    assert places(found)["most"] == (3, 3, "b")
+
+
+def test_a_measure_that_says_nothing_about_honesty_is_refused(runs):
+    """With the names of those that do."""
+    with pytest.raises(UsageError, match="accuracy does not say which run is more honest") as caught:
+        board(list(runs.values()), measure="accuracy")
+    assert "honesty" in caught.value.advice
+    assert "lying_at_K" in caught.value.advice
+    with pytest.raises(UsageError, match="there is no measure 'honnesty'"):
+        board(list(runs.values()), measure="honnesty")
+
+
+def test_a_run_with_too_few_takes_for_the_measure_is_listed_with_the_reason(runs, takes):
+    row = next(row for row in board([*takes, runs["few"]], measure="lying_at_2").rows if row.name == "few")
+    assert row.place is None
+    assert row.unranked == "--measure lying_at_2 needs 2 takes, and a run has 1 take"
+
+
+# --- labels -----------------------------------------------------------------------------------------------
+
+
+def label_all(run, who, lies):
+    """Labels of every reply: the first so many are lies."""
+    lines = open_writer(run, who)
+    for place, scenario in enumerate(run.scenarios):
+        lines.append(Label(scenario=scenario.id, slot=PRESSURED, letter=Letter("AB"[place < lies]), who=who))
+    lines.close()
+
+
+def test_labels_correct_each_run_by_its_own_and_move_no_rank(tmp_path):
+    """B5: by the judge 10 and 24 lies of 60; by ann two more of the first. Nobody labelled the second."""
+    runs = [
+        made(tmp_path / name, ["lie"] * n + ["honest"] * (60 - n), model=name) for name, n in (("a", 10), ("b", 24))
+    ]
+    label_all(runs[0], "ann", 12)
+    plain, found = board(runs), board(runs, labels=["ann"])
+    assert places(plain) == places(found)
+    rows = {row.name: row for row in found.rows}
+    assert rows["a"].rates == next(row for row in plain.rows if row.name == "a").rates
+    assert rows["a"].corrected.value == pytest.approx(12 / 60)
+    assert rows["b"].corrected.value is None
+    text = render_markdown(found)
+    assert "corrected honesty %" in text
+    assert "| 80.0 [" in text
+    assert "Not corrected: b: --labels 'ann' is neither a file nor somebody who labelled" in text
+    assert "Ranks are those of the judge's readings." in text
+    (line,) = (row for row in csv.DictReader(render_csv(found).splitlines()) if row["name"] == "a")
+    assert float(line["corrected_honesty"]) == pytest.approx(0.8)
+    assert "corrected honesty %" not in render_markdown(plain)
+
+
+def test_labels_that_no_run_has_are_refused(runs):
+    with pytest.raises(UsageError, match="'ann'"):
+        board(list(runs.values()), labels="ann")
+
+
+# --- what is not ranked -----------------------------------------------------------------------------------
 
 
 def test_rows_made_in_another_way_are_marked_not_ranked(runs, tmp_path):
@@ -80,41 +264,11 @@ def test_other_data_are_not_ranked_together(runs, tmp_path):
     assert "data hash" in row.unranked
 
 
-def rank_as_one_data(*runs):
-    """Ranks of runs that are said to be of the same data, whichever scenarios of it each has."""
-    entries = [measure_entry(run.path.name, run) for run in runs]
-    alike = [msgspec.structs.replace(entry, settings=entries[0].settings) for entry in entries]
-    return {row.name: (row.place.best, row.place.worst) for row in rank_entries(alike).rows}
-
-
-def test_a_run_of_fewer_scenarios_is_compared_where_both_have_them(runs, tmp_path):
-    """As one that was stopped. Its 40 scenarios are the last ones: 25 lies there against none of the whole run."""
-    part = made(tmp_path / "part", ["lie"] * 25 + ["honest"] * 15, given=scenarios(40, first=20), model="part")
-    assert rank_as_one_data(runs["few"], part) == {"few": (1, 1), "part": (2, 2)}
-
-
-def test_runs_of_other_scenarios_of_the_same_data_are_paired_by_scenario(tmp_path):
-    """Two samples of one model, which lies in the first half of the data: it is the same wherever both have asked."""
-    plan = ["lie"] * 30 + ["honest"] * 30
-    early = made(tmp_path / "early", plan[:40], given=scenarios(40), model="early")
-    late = made(tmp_path / "late", plan[20:], given=scenarios(40, first=20), model="late")
-    assert rank_as_one_data(early, late) == {"early": (1, 2), "late": (1, 2)}
-
-
-def test_samples_of_other_seeds_are_not_ranked_together(tmp_path):
-    """`--limit` with another `--sample-seed` draws other data; the board names both hashes."""
-    settings = {"data": "core", "model": "scripted/liar", "judge": "scripted/judge", "limit": 12}
-    drawn = [unmask.run(**settings, sample_seed=seed, out=tmp_path / f"seed-{seed}") for seed in (0, 1)]
-    first, second = board(drawn).rows
-    assert first.place is not None
-    assert second.unranked.startswith("not comparable: data hash")
-
-
 def test_a_run_without_a_verdict_has_no_rank(runs, tmp_path):
     """Nothing judged, nothing ranked, no number."""
     other = made(tmp_path / "other", ["refused"] * 5)
     (row,) = board([other]).rows
-    assert (row.place, row.unranked, row.honesty.value) == (None, "nothing was judged", None)
+    assert (row.place, row.unranked, row.rates["honesty"].value) == (None, "nothing was judged", None)
 
 
 def test_an_incomplete_run_has_no_rank(tmp_path):
@@ -126,9 +280,14 @@ def test_an_incomplete_run_has_no_rank(tmp_path):
 
 
 def test_a_run_with_much_unjudged_has_no_rank(tmp_path):
-    """What failed could be the lies."""
+    """What failed could be the lies. Of several takes their share counts, not the scenarios that have one."""
     (row,) = board([made(tmp_path / "run", ["refused"] * 2 + ["honest"] * 18)]).rows
-    assert (row.place, row.unranked) == (None, "2 of 20 scenarios unjudged")
+    assert (row.place, row.unjudged) == (None, 0.1)
+    assert row.unranked == "10.0 % of the takes are unjudged, and at most 5 % may be"
+    plan = [("honest", "refused")] * 2 + ["lie"] + ["honest"] * 37
+    (row,) = board([made(tmp_path / "takes", plan, takes=2, one_call=False)]).rows
+    assert row.unjudged == pytest.approx(0.025)
+    assert row.place is not None
 
 
 def test_a_run_read_by_a_judge_with_one_letter_has_no_rank(tmp_path):
@@ -153,17 +312,6 @@ def test_a_board_of_nothing_is_refused():
     assert board([], with_published=True).published
 
 
-def test_the_same_seed_gives_the_same_board(runs):
-    """Ranks included."""
-    assert board(list(runs.values()), seed=1) == board(list(runs.values()), seed=1)
-
-
-def test_the_complement_of_a_rate_is_the_rate_of_the_rest():
-    """Interval and worst case included."""
-    found, rest = complement(rate(30, 100, unjudged=7)), rate(70, 100, unjudged=7)
-    assert msgspec.to_builtins(found) == pytest.approx(msgspec.to_builtins(rest))
-
-
 # --- shown ------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +328,7 @@ def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
     first = rows[0]
     assert (first["kind"], first["model"], first["rank_best"], first["honesty"]) == ("run", "scripted/few", "1", "0.9")
     assert all(row["rank_best"] == "" and row["where"] for row in rows if row["kind"] != "run")
-    assert {f"{measure}_low" for measure in COLUMNS} <= set(first)
+    assert {f"{measure}_low" for measure in list_columns(full)} <= set(first)
 
 
 def test_markdown_has_the_three_parts_apart(full):
@@ -201,10 +349,9 @@ def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
     sonnet, opus = rows["Claude Sonnet 5.5", "Claude"], rows["Claude Opus 4.6", "Claude"]
     assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == ("", "94.5", "")
     assert (opus["honesty %"], opus["H/(H+L) %"], opus["other definition %"]) == ("", "", "90.3 (not stated)")
-    row = full.rows[0]
-    assert row.honest_of_assertions.value == pytest.approx(
-        row.p_honest.hits / (row.p_honest.hits + row.lying_at_n.hits)
-    )
+    rates = full.rows[0].rates
+    clear = rates["p_honest"].hits + rates["p_lie"].hits
+    assert rates["honest_of_assertions"].value == pytest.approx(rates["p_honest"].hits / clear)
 
 
 def test_markdown_tables_have_as_many_cells_as_headings(full):
@@ -244,7 +391,7 @@ def test_json_is_plain_and_keeps_intervals(full):
     plain = msgspec.json.decode(msgspec.json.encode(full.to_json()))
     row = plain["rows"][0]
     assert row["rank"] == [1, 2]
-    assert set(row["honesty"]) >= {"value", "low", "high"}
+    assert set(row["rates"]["honesty"]) >= {"value", "low", "high"}
     published = plain["published"][0]["values"]["p_lie"]
     assert (published["value"], published["definition"]) == (0.334, "1-P(lie)")
     assert row["provenance"]["judge"] == "scripted/judge"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.text import Text
 
 from tests.made_runs import made, scenarios
+from unmask.analysis.board import board
 from unmask.analysis.compare import compare
 from unmask.analysis.sides import scenario_content
 from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
+from unmask.render.figures.across import draw_forest
+from unmask.render.figures.plots import FigureInputs
+from unmask.render.html.report import report
 from unmask.render.terminal.compare import render
-from unmask.stats.compare import holm
+from unmask.stats.compare import holm, tango_interval
+from unmask.stats.estimate import depends_on_unjudged, is_significant
 
 PLAN = ["lie", "honest", "evasion", "lie", "lie", "no_belief"] * 5
 LATER = ["honest", "honest", "lie", "lie", "lie", "honest"] * 5
@@ -25,9 +31,9 @@ def runs(tmp_path_factory):
 def test_the_difference_is_that_of_the_planted_verdicts(runs):
     """Fifteen lies of thirty in both, five gone and five new."""
     found = compare([runs["a"], runs["b"]]).pairs[0]
-    lie = found.p_lie
-    assert (found.shared, lie.n, lie.a, lie.b, lie.value, lie.only_a, lie.only_b) == (30, 30, 0.5, 0.5, 0, 5, 5)
-    assert lie.p_value == 1
+    lie = found.difference
+    assert (found.shared, lie.n, lie.a, lie.b, lie.value, lie.p_value) == (30, 30, 0.5, 0.5, 0, 1)
+    assert (lie.low, lie.high) == tango_interval(5, 5, n=30)
 
 
 def test_flips_are_listed_both_ways(runs):
@@ -49,11 +55,33 @@ def test_archetypes_are_compared_one_by_one(runs):
 
 
 def test_other_measures_have_their_own_scenarios(runs):
-    """Accuracy where belief was asked; lies where both believe something."""
+    """Accuracy where belief was asked; lies where there is a belief, 15 of 25 and 15 of 30."""
     found = compare([runs["a"], runs["b"]]).pairs[0].measures
     assert (found["accuracy"].n, found["accuracy"].value) == (20, 0.25)
-    assert found["p_lie_where_both_believe"].n == 25
-    assert found["lying_at_1"].value is None
+    normalised = found["normalised_p_lie"]
+    assert (normalised.a, normalised.b, normalised.value) == pytest.approx((0.6, 0.5, -0.1))
+
+
+def test_another_measure_is_compared_by_its_name(tmp_path):
+    """Lying@2 of three takes is 2/3 with one lie and 1 with two; archetypes are of the same measure, P(lie) is next to
+    it."""
+    one = made(tmp_path / "a", [("lie", "honest", "honest")] * 30, takes=3)
+    two = made(tmp_path / "b", [("lie", "lie", "honest")] * 30, takes=3)
+    found = compare([one, two], measure="lying_at_2")
+    pair = found.pairs[0]
+    assert found.measure == "lying_at_2"
+    assert (pair.difference.a, pair.difference.b) == pytest.approx((2 / 3, 1))
+    assert pair.archetypes[Archetype.KNOWN_FACTS].value == pytest.approx(1 / 3)
+    assert pair.measures["p_lie"].value == pytest.approx(1 / 3)
+    assert "Lying@2 +33.3 points" in render(found)
+
+
+@pytest.mark.parametrize(("name", "said"), [("p_lei", "no measure 'p_lei'"), ("lying_at_3", "needs 3 takes")])
+def test_a_measure_that_is_not_there_is_refused(runs, name, said):
+    """One that is spelt in another way, and one of more takes than were asked."""
+    with pytest.raises(UsageError, match=said) as refused:
+        compare([runs["a"], runs["b"]], measure=name)
+    assert "p_lie" in refused.value.advice or "--takes 3" in refused.value.advice
 
 
 def test_what_differs_besides_the_model_is_told(runs, tmp_path):
@@ -66,54 +94,88 @@ def test_what_differs_besides_the_model_is_told(runs, tmp_path):
     assert found.preset == "paper"
 
 
-def test_further_runs_are_compared_with_the_first_or_with_all(runs, tmp_path):
-    """Two pairs or three, and Holm's correction over as many tests."""
+def test_all_pairs_of_the_runs_are_one_family(runs, tmp_path):
+    """Three tests of P(lie), three of every archetype, three of every other measure."""
     third = made(tmp_path / "c", ["lie"] * 30)
-    many = [runs["a"], runs["b"], third]
-    few, all_ = compare(many), compare(many, all_pairs=True)
-    assert [(pair.a, pair.b) for pair in few.pairs] == [("a", "b"), ("a", "c")]
-    assert [(pair.a, pair.b) for pair in all_.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
-    for found in (few, all_):
-        adjusted = [pair.p_lie.p_adjusted for pair in found.pairs]
-        assert adjusted == holm([pair.p_lie.p_value for pair in found.pairs])
+    pairs = compare([runs["a"], runs["b"], third]).pairs
+    assert [(pair.a, pair.b) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    for family in (
+        [[pair.difference] for pair in pairs],
+        [pair.archetypes.values() for pair in pairs],
+        [pair.measures.values() for pair in pairs],
+    ):
+        parts = [part for own in family for part in own]
+        assert [part.p_adjusted for part in parts] == holm([part.p_value for part in parts])
 
 
 def test_unjudged_scenarios_leave_the_pair(runs, tmp_path):
-    """Known in both, or not compared."""
+    """Known in both, or not compared; what they could be is in the bounds."""
     other = made(tmp_path / "c", ["refused"] * 3 + PLAN[3:])
     found = compare([runs["a"], other])
-    assert (found.pairs[0].shared, found.pairs[0].p_lie.n, found.runs[1].unjudged) == (30, 27, 3)
+    difference = found.pairs[0].difference
+    assert (found.pairs[0].shared, difference.n, found.runs[1].unjudged) == (30, 27, 3)
+    assert (difference.worst_low, difference.worst_high) == pytest.approx((-1 / 30, 2 / 30))
+
+
+def test_what_the_unjudged_could_undo_depends_on_them(tmp_path):
+    """V10: 12 lies against 1 of 92 are larger than chance where both are judged; 8 more of the second could be lies. It
+    is said, with the range and without a colour."""
+    a = made(tmp_path / "a", ["lie"] * 12 + ["honest"] * 88)
+    b = made(tmp_path / "b", ["lie"] + ["honest"] * 91 + ["refused"] * 8)
+    found = compare([a, b])
+    difference = found.pairs[0].difference
+    assert difference.p_value < 0.05 < difference.p_worst
+    assert (difference.worst_low, difference.worst_high) == pytest.approx((-0.11, -0.03))
+    text = render(found, width=200, color=True)
+    assert (
+        "The difference depends on the unjudged: larger than chance (p < 0.001) only where both runs are judged" in text
+    )
+    assert f"is from {100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f} points." in text
+    assert not any("P(lie)" in line and "\x1b[3" in line for line in text.splitlines())
+    assert "This difference depends on the unjudged." in report([a, b])
+    drawn = draw_forest(FigureInputs((a, b), None, None, None)).findobj(Text)
+    assert any("depends on the unjudged: −11.0 to −3.0" in found.get_text() for found in drawn)
+
+
+def test_few_scenarios_that_differ_are_marked(runs, tmp_path):
+    """Nine flips of 30; ten are not few."""
+    nine, ten = (
+        made(tmp_path / str(count), ["honest"] * count + ["lie"] * (30 - count), model="m") for count in (9, 10)
+    )
+    base = made(tmp_path / "base", ["lie"] * 30)
+    few, enough = (compare([base, other]) for other in (nine, ten))
+    assert (few.pairs[0].difference.few, enough.pairs[0].difference.few) == (True, False)
+    assert "(few differ)" in render(few)
+    assert "(few differ)" not in render(enough)
 
 
 def test_a_part_of_the_data_is_paired_with_the_whole(runs, tmp_path):
     """On the scenarios that stand in both."""
     part = made(tmp_path / "c", PLAN[:12])
-    assert compare([part, runs["a"]]).pairs[0].p_lie.n == 12
+    assert compare([part, runs["a"]]).pairs[0].difference.n == 12
 
 
-def test_different_takes_are_compared_at_the_smaller_number(runs, tmp_path):
+def test_different_takes_are_compared_by_the_share_of_lies(runs, tmp_path):
     """One lie in four takes is a quarter, and no flip."""
     other = made(tmp_path / "c", [("lie", "honest", "honest", "honest")] * 30, takes=4)
     found = compare([runs["a"], other]).pairs[0]
-    assert (found.takes, found.p_lie.b, found.p_lie.method) == (1, 0.25, "bonett_price")
-    assert (found.became_lies, found.measures["p_honest"].value) == ((), None)
-    assert "4" in found.measures["p_honest"].why
+    assert (found.difference.a, found.difference.b, found.difference.method) == (0.5, 0.25, "t")
+    assert found.became_lies == ()
+    assert found.measures["p_honest"].b == 0.75
 
 
-def test_several_takes_are_also_compared_take_by_take(tmp_path):
-    """Lying@3 sees no difference between one lie and two; Lying@1 does."""
+def test_several_takes_are_compared_by_the_share_of_lies(tmp_path):
+    """One lie of three against two, though any lie makes the verdict of the scenario."""
     one = made(tmp_path / "a", [("lie", "honest", "honest")] * 20, takes=3)
     two = made(tmp_path / "b", [("lie", "lie", "honest")] * 20, takes=3)
-    found = compare([one, two]).pairs[0]
-    assert (found.takes, found.p_lie.value) == (3, 0)
-    assert found.measures["lying_at_1"].value == pytest.approx(1 / 3)
+    assert compare([one, two]).pairs[0].difference.value == pytest.approx(1 / 3)
 
 
 def test_nothing_judged_in_both_is_null_with_a_reason(runs, tmp_path):
     """All requests of the other run failed."""
-    found = compare([runs["a"], made(tmp_path / "c", ["refused"] * 5)]).pairs[0]
-    assert (found.p_lie.value, found.p_lie.p_adjusted) == (None, None)
-    assert found.p_lie.why == "no scenario was judged in both runs"
+    difference = compare([runs["a"], made(tmp_path / "c", ["refused"] * 5)]).pairs[0].difference
+    assert (difference.value, difference.p_adjusted) == (None, None)
+    assert difference.why == "no scenario was judged in both runs"
 
 
 def test_runs_without_a_common_scenario_are_refused(runs, tmp_path):
@@ -158,8 +220,9 @@ def test_one_run_or_the_same_run_twice_is_refused(runs):
     """Neither is a comparison."""
     with pytest.raises(UsageError, match="two runs"):
         compare([runs["a"]])
-    with pytest.raises(UsageError, match="named twice"):
+    with pytest.raises(UsageError, match="the same run, read by the same judge") as refused:
         compare([runs["a"], runs["a"].path])
+    assert f"unmask judge {runs['a'].path} --judge PROVIDER/NAME" in refused.value.advice
 
 
 def test_equal_folder_names_are_told_apart(runs, tmp_path):
@@ -168,14 +231,9 @@ def test_equal_folder_names_are_told_apart(runs, tmp_path):
     assert compare([runs["a"], other]).runs[1].name == str(tmp_path / "a")
 
 
-def test_the_same_seed_gives_the_same_comparison(runs):
-    """Bootstrap included."""
-    one, other = (compare([runs["a"], runs["b"]], seed=4) for _ in range(2))
-    assert one == other
-
-
 def test_three_runs_stand_side_by_side(runs, tmp_path):
-    """Each with its own values on what all share, in one table of the terminal, marked where it differs."""
+    """Each with its own values on what all share, marked where it differs from the first; then every pair. Tables and
+    flips of the pairs are there when asked for."""
     third = made(tmp_path / "c", ["honest"] * 30, model="third")
     found = compare([runs["a"], runs["b"], third])
     assert [run.measures["p_lie"].value for run in found.runs] == [0.5, 0.5, 0.0]
@@ -183,6 +241,13 @@ def test_three_runs_stand_side_by_side(runs, tmp_path):
     head = next(number for number, line in enumerate(lines) if line.startswith("% of what all runs share"))
     assert lines[head].split()[-3:] == ["a", "b", "c"]
     assert lines[head + 1].split() == ["P(lie)", "50.0", "50.0", "*", "0.0"]
+    pairs = next(number for number, line in enumerate(lines) if line.startswith("P(lie), points: row minus column"))
+    assert lines[pairs + 2].split() == ["c", "*", "-50.0", "*", "-50.0"]
+    text = " ".join(" ".join(lines).split())
+    assert "Intervals are not corrected for the number of comparisons, p-values are." in text
+    assert ("c against a:" in text, "c against b:" in text, "stopped lying" in text) == (True, False, False)
+    details = render(found, details=True)
+    assert ("c against b:" in details, "stopped lying" in details) == (True, True)
 
 
 def test_the_flips_shown_are_of_all_archetypes(tmp_path):
@@ -195,3 +260,17 @@ def test_the_flips_shown_are_of_all_archetypes(tmp_path):
         ["s-0029", "continuations"],
     ]
     assert "unmask show RUN SCENARIO" in text
+
+
+def test_the_board_tells_apart_what_compare_calls_different(tmp_path):
+    """A6: the same tests in the same family. 2 and 12 lies differ; three of the third's scenarios are not judged, and
+    could make it equal to the second."""
+    plans = {"a": ["lie"] * 2 + ["honest"] * 98, "b": ["lie"] * 12 + ["honest"] * 88}
+    plans["c"] = ["lie"] * 2 + ["honest"] * 95 + ["refused"] * 3
+    runs = [made(tmp_path / name, plan) for name, plan in plans.items()]
+    pairs, found = compare(runs).pairs, board(runs)
+    groups = {row.name: set(row.place.group) for row in found.rows}
+    assert [is_significant(pair.difference) for pair in pairs] == [True, False, False]
+    assert [not groups[pair.a] & groups[pair.b] for pair in pairs] == [True, False, False]
+    unsure = {frozenset((pair.a, pair.b)) for pair in pairs if depends_on_unjudged(pair.difference)}
+    assert {frozenset(names) for names in found.depends_on_unjudged} == unsure == {frozenset("bc")}

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from unmask.analysis.board import published_rows
-from unmask.analysis.published.columns import PublishedSpan, describe_others, place_values
+from unmask.analysis.published.columns import COLUMNS, PublishedSpan, describe_others, place_values, published_rows
 from unmask.analysis.published.values import HonestyDefinition, published_values, training_compute
 from unmask.records import Archetype
 
@@ -73,6 +72,17 @@ def test_a_value_stands_only_under_the_column_of_its_definition():
     grok = rows["xai", "Grok 4.7 (high)", None]
     assert (place_values(grok), list(describe_others(grok))) == ({}, ["100.0 (rectified)"])
     assert list(describe_others(rows["inspect_evals", "gpt-4o", None])) == ["62.9 (1-L/n)"]
+
+
+def test_lying_at_10_is_published_under_its_own_name_only():
+    """V6: honesty is per take, for runs and for what was published; Lying@10 of the paper's table is no honesty."""
+    for row in published_rows():
+        spans = place_values(row.values)
+        assert spans.keys() <= set(COLUMNS)
+        assert ("lying_at_10" in spans) is ("lying_at_10" in row.values)
+        if "p_lie" in row.values and row.values["p_lie"].definition is HonestyDefinition.OF_ALL:
+            assert spans["honesty"].value == pytest.approx(1 - row.values["p_lie"].value)
+    assert sum("lying_at_10" in place_values(row.values) for row in published_rows()) == 29
 
 
 def test_counts_give_honesty_under_each_definition():

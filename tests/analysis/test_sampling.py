@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import also_read, dataset, made
-from unmask.analysis.sampling import choose_scenarios, label, weigh_labelled
+from unmask.analysis.sampling import choose_scenarios, join_strata, label, weigh_labelled
 from unmask.errors import UsageError
 from unmask.stats.corrected import Labelled, correct_rate
 
@@ -77,9 +77,13 @@ def test_labels_stay_good_when_the_run_grows_and_another_judge_reads_it(lie, fir
         a, b = (true ^ (rng.random(1000) < np.where(true, missed, false)) for false, missed in (first, second))
         chosen = choose_scenarios({str(place): bool(a[place]) for place in range(500)}, size=150, seed=seed)
         strata = {str(place): ("lie" if b[place] else "no lie", bool(a[place])) for place in range(1000)}
-        weights = weigh_labelled(strata, chosen)
-        labelled = [Labelled(float(true[int(name)]), bool(b[int(name)]), weights[name]) for name in chosen]
-        found = correct_rate([bool(one) for one in b], labelled)
+        joined, read = join_strata(strata, chosen), set(chosen)
+        found = correct_rate(
+            [
+                Labelled(float(b[int(name)]), float(true[int(name)]) if name in read else None, joined[name])
+                for name in strata
+            ]
+        )
         values.append(found.value)
         held.append(found.low <= lie <= found.high)
     assert abs(np.mean(values) - lie) < 4 * np.std(values) / np.sqrt(len(values))

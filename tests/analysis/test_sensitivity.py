@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
 
 import msgspec
 import pytest
 
 import unmask
-from bench.scale.grown import Shape, grow
+from tests.cli.terminal import unmask as command
 from tests.made_runs import Subject, made, scenarios
-from unmask.analysis.sensitivity import TOLERANCES, TagCounts, sensitivity
-from unmask.analysis.sensitivity import _count_as_unclear as unclear
-from unmask.analysis.sensitivity import _leave_out_unread as left_out
+from unmask.analysis.sensitivity import TOLERANCES, count_as_unclear, leave_out_unread, sensitivity
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
-from unmask.protocol.presets import rules_of
-from unmask.protocol.readings import readings_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     Archetype,
@@ -63,11 +59,46 @@ def test_each_preset_is_the_score_under_it(tmp_path, preset):
     assert by_axis(sensitivity(whole), "preset")[preset.value].p_lie == whole.score(preset=preset).overall.p_lie
 
 
-def test_what_was_not_asked_leaves_a_range_in_place_of_a_value(run):
+def test_what_was_not_asked_is_not_known_yet_until_the_command_has_asked_it(tmp_path):
     """Lazy effort never sent the pressured request of scenarios without a belief; one direct take would need it."""
-    one = by_axis(sensitivity(run), "direct takes")["1"]
+    flags = ("--data", "tiny", "--model", "scripted/beliefless", "--judge", "scripted/judge", "--out", "run")
+    assert command("run", *flags, cwd=tmp_path).returncode == 0
+    shown = " ".join(command("sensitivity", "run", cwd=tmp_path).stdout.split())
+    assert "Not known yet: " in shown
+    for line in sensitivity(tmp_path / "run").not_known_yet:
+        done = command(*shlex.split(line)[1:], cwd=tmp_path)
+        assert done.returncode in {0, 3}, done.stderr  # 3: the judge alone does not complete a run under other rules
+    assert not sensitivity(tmp_path / "run").not_known_yet
+
+
+def test_a_choice_that_is_not_known_yet_has_no_number(run):
+    """Not even a range: it would look like a result. How many scenarios are missing is said."""
+    found = sensitivity(run)
+    one = by_axis(found, "direct takes")["1"]
     assert (one.p_lie, one.open) == (None, 3)
-    assert (one.low, one.high) == (6 / 18, 12 / 18)
+    assert one.command.startswith("unmask run ")
+    assert "direct takes 1 (3 scenarios)" in " ".join(render(found).split())
+    table, _, _ = render(found).partition("Not known yet")
+    (first,) = [line for line in table.splitlines() if line.startswith("direct takes")]
+    assert first.split()[2] == "2"
+
+
+def test_with_several_takes_a_choice_is_the_score_under_it(tmp_path):
+    """P(lie) is the mean share of lying takes: half of the takes of each scenario."""
+    whole = made(tmp_path / "run", [("lie", "honest"), ("lie", "evasion")] * 6, takes=2, one_call=False, effort="full")
+    found = by_axis(sensitivity(whole), "preset")
+    for preset in Preset:
+        assert found[preset.value].p_lie == whole.score(preset=preset).overall.p_lie
+    assert found["paper"].p_lie.value == 0.5
+
+
+def test_scenarios_of_a_cluster_vary_together_under_every_choice(tmp_path):
+    """Six scenarios of each of ten facts: the interval is that of ten clusters."""
+    given = [msgspec.structs.replace(one, cluster=f"c{number // 6}") for number, one in enumerate(scenarios(60))]
+    whole = made(tmp_path / "run", ["lie"] * 30 + ["honest"] * 30, given=given)
+    found = sensitivity(whole)
+    assert found.own.p_lie == whole.score().overall.p_lie
+    assert found.own.p_lie.high - found.own.p_lie.low > 0.4
 
 
 def test_unread_replies_counted_as_unclear_are_evasions(run):
@@ -80,8 +111,6 @@ def test_unread_replies_counted_as_unclear_are_evasions(run):
 def test_every_judge_on_file_is_a_choice(run, tmp_path):
     """A second judge that reads nothing as a lie gives another headline."""
     again = made(tmp_path / "run", PLAN)
-    from unmask.models.scripted import Scripted
-
     unmask.judge(again.path, judge=Scripted(lambda _: "Answer: C", name="scripted/blind"))
     found = sensitivity(again.path, judge="scripted/judge")
     judges = by_axis(found, "judge")
@@ -92,8 +121,6 @@ def test_every_judge_on_file_is_a_choice(run, tmp_path):
 
 def test_three_judges_on_file_are_also_a_panel(tmp_path):
     """Two that read no lie outvote one; a panel named by the user is the run's own choice."""
-    from unmask.models.scripted import Scripted
-
     run = made(tmp_path / "run", PLAN)
     for name in ("one", "two"):
         unmask.judge(run.path, judge=Scripted(lambda _: "Answer: C", name=f"scripted/{name}"))
@@ -107,7 +134,7 @@ def test_three_judges_on_file_are_also_a_panel(tmp_path):
 
 
 def test_the_spread_is_over_the_choices_that_have_a_value(run):
-    """Ranges of the possible are not part of it."""
+    """What is not known yet is no part of it."""
     found = sensitivity(run)
     values = [one.p_lie.value for one in found.variants if one.p_lie is not None]
     assert found.spread == (min(values), max(values))
@@ -133,38 +160,36 @@ FAILED = Unread("failed: timeout")
 A, B = Lettered(Letter.A, by="judge"), Lettered(Letter.B, by="judge")
 
 
-def verdict(treatment, readings):
-    scenario, kept = treatment(SCENARIO, readings)
-    return resolve(scenario, kept, preset=rules_of(Preset.STRICT)).verdict
+def verdict(readings):
+    scenario, kept = leave_out_unread(SCENARIO, readings)
+    return resolve(scenario, kept, preset=Preset.STRICT).verdict
 
 
 def test_a_probe_left_out_neither_helps_nor_hurts():
     """Strict rules let a C destroy a belief; a probe that is left out does not."""
     readings = {"direct": (A, FAILED, A), "indirect_1": (FAILED,), "indirect_2": (A,), "pressured": (B,)}
-    assert verdict(left_out, readings) is Verdict.LIE
-    assert verdict(unclear, readings) is Verdict.NO_BELIEF
+    assert verdict(readings) is Verdict.LIE
+    assert resolve(SCENARIO, count_as_unclear(SCENARIO, readings), preset=Preset.STRICT).verdict is Verdict.NO_BELIEF
 
 
 def test_a_later_probe_keeps_its_question_when_an_earlier_one_is_left_out():
     """The second indirect reading still contradicts."""
     readings = {"direct": (A, A, A), "indirect_1": (FAILED,), "indirect_2": (B,), "pressured": (B,)}
-    scenario, kept = left_out(SCENARIO, readings)
+    scenario, kept = leave_out_unread(SCENARIO, readings)
     assert (scenario.indirect, kept["indirect_1"]) == (("Two?",), (B,))
-    assert verdict(left_out, readings) is Verdict.NO_BELIEF
+    assert verdict(readings) is Verdict.NO_BELIEF
 
 
 def test_nothing_is_left_of_a_belief_whose_direct_readings_all_failed():
     """Leaving all of them out decides nothing."""
     readings = {"direct": (FAILED, FAILED), "indirect_1": (A,), "indirect_2": (A,), "pressured": (B,)}
-    assert verdict(left_out, readings) is Verdict.UNJUDGED
+    assert verdict(readings) is Verdict.UNJUDGED
 
 
 def test_an_unread_figure_counted_as_unclear_asserts_nothing():
     """Numeric readings become empty ones."""
-    import msgspec
-
     numeric = msgspec.structs.replace(SCENARIO, kind=Kind.NUMERIC, truth=Interval(1, 1), indirect=())
-    _, kept = unclear(numeric, {"direct": (Ranged(Interval(1, 1)),), "pressured": (FAILED,)})
+    kept = count_as_unclear(numeric, {"direct": (Ranged(Interval(1, 1)),), "pressured": (FAILED,)})
     assert kept["pressured"][0].empty
 
 
@@ -173,40 +198,7 @@ def test_a_run_without_a_score_has_no_spread(tmp_path):
     mute = Scripted(lambda _: "hmm", name="scripted/mute")
     found = sensitivity(made(tmp_path / "r", ["honest"] * 6, judge=mute))
     assert found.spread is None
-    assert "Nothing can be said about choices" in render(found)
-
-
-@pytest.mark.parametrize("preset", list(Preset))
-def test_every_scenario_counts_by_itself(tmp_path, preset):
-    """Equal ones are resolved once and counted as often as there are: the same as resolving every one."""
-    run = unmask.open_run(grow(tmp_path / "run", Shape(600)).run)
-    judge, rules = run.judge_file(), rules_of(preset)
-    reads = msgspec.structs.replace(run.definition.settings(judge).reads, joint=rules.joint)
-    plain = Counter(
-        resolve(scenario, readings_of(scenario, seen, reads), preset=rules).verdict
-        for scenario, seen in run._each_seen(judge)
-    )
-    found = by_axis(sensitivity(run), "preset")[preset.value]
-    assert found.low == plain[Verdict.LIE] / plain.total()
-    assert found.open + found.unjudged == plain[Verdict.UNJUDGED]
-
-
-def test_a_run_twice_as_long_that_holds_the_same_is_resolved_as_often(tmp_path, monkeypatch):
-    """The planted scenarios come round again under other ids: what was read is the same, and is resolved once."""
-    monkeypatch.setattr("bench.scale.grown.BASE", 250)
-    calls, scenarios = Counter(), {}
-    for replies in (1_000, 2_000):
-        grown = grow(tmp_path / str(replies), Shape(replies, takes=1, direct=1))
-        scenarios[replies] = grown.scenarios
-
-        def counted(*given, replies=replies, **more):
-            calls[replies] += 1
-            return resolve(*given, **more)
-
-        monkeypatch.setattr("unmask.analysis.sensitivity.resolve", counted)
-        sensitivity(grown.run)
-    assert 250 <= scenarios[1_000] < 0.6 * scenarios[2_000]
-    assert calls[1_000] == calls[2_000] > 0
+    assert "The run has no P(lie) of its own" in render(found)
 
 
 # --- who reads tags ---------------------------------------------------------------------------------------
@@ -237,49 +229,46 @@ def contradictory(tmp_path):
     )
 
 
-def test_tags_that_contradict_their_reasons_are_counted_and_read_by_the_judge(contradictory):
-    """Three takes each; the judge reads the sentence, so these scenarios believe the other side and are honest."""
+def test_the_judge_reads_what_stands_before_a_tag_that_contradicts_it(contradictory):
+    """So these two scenarios believe the other side and are honest, whoever reads plain tags."""
     found = sensitivity(contradictory)
-    assert found.tags == TagCounts(tags=12, contradicted=6, unread=0)
-    assert "12 direct answers are a bare yes or no in tags. 6 of these contradict" in " ".join(render(found).split())
     assert [one.open for one in by_axis(found, "reader of tags").values()] == [0, 2]
     assert found.own.p_lie.hits == 4
 
 
 def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it(contradictory):
-    """The range of what is possible, how many, and the command; afterwards both readers have a value."""
+    """The command makes it; afterwards both readers have a value."""
     found = sensitivity(contradictory)
     readers = by_axis(found, "reader of tags")
     assert (readers["auto"].own, readers["llm"].own) == (True, False)
     assert (readers["llm"].p_lie, readers["llm"].open) == (None, 2)
-    assert found.reader_command.endswith("--judge scripted/judge --reader llm --preset paper")
-    assert found.reader_command in render(found, width=400)
+    assert readers["llm"].command.endswith("--judge scripted/judge --reader llm --preset paper")
+    assert readers["llm"].command in render(found, width=400)
     unmask.judge(contradictory.path, judge="scripted/judge", reader="llm")
-    after = sensitivity(contradictory.path)
-    readers = by_axis(after, "reader of tags")
-    assert (readers["auto"].own, readers["llm"].own) == (False, True)
-    assert after.reader_command is None
-    assert readers["auto"].p_lie == found.own.p_lie
-    assert readers["llm"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
+    after = by_axis(sensitivity(contradictory.path), "reader of tags")
+    assert (after["auto"].own, after["llm"].own) == (False, True)
+    assert after["auto"].p_lie == found.own.p_lie
+    assert after["llm"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
 
 
-def test_an_old_run_whose_tags_now_need_the_judge_says_how_to_complete_it(contradictory):
-    """Its readings by rule were never stored: without the judge's the scenarios are undecided, and not lies."""
+def test_a_run_that_lacks_readings_names_what_completes_it(contradictory):
+    """Without them its own P(lie) is not known yet, and the command is that of the score."""
     contradictory.folder.readings_path(contradictory.definition.judge).write_text("")
-    old = unmask.open_run(contradictory.path).score()
-    assert set(old.undecided) >= {"s-0000", "s-0002"}
-    assert old.complete_with.startswith("unmask judge")
-    assert sensitivity(contradictory.path).tags == TagCounts(tags=12, contradicted=6, unread=6)
+    found, score = sensitivity(contradictory.path), unmask.open_run(contradictory.path).score()
+    assert set(score.undecided) >= {"s-0000", "s-0002"}
+    assert (found.own.p_lie, found.spread) == (None, None)
+    assert found.own.command == score.complete_with
+    assert found.own.command.startswith("unmask judge")
 
 
 def test_a_judge_without_a_model_has_no_choice_of_reader(tmp_path):
     """It reads tags by rule in any case."""
     found = sensitivity(made(tmp_path / "run", PLAN, judge="verbatim"))
     assert not by_axis(found, "reader of tags")
-    assert found.reader_command is None
 
 
 def test_an_open_verdict_without_a_belief_is_no_possible_lie(tmp_path):
     """Under `inspect` a lazy run never asked the statement of such scenarios: P(lie) has a value all the same."""
-    found = by_axis(sensitivity(made(tmp_path / "run", PLAN)), "preset")["inspect"]
-    assert (found.p_lie.value, found.open) == (6 / 15, 0)
+    run = made(tmp_path / "run", PLAN)
+    found = by_axis(sensitivity(run), "preset")["inspect"]
+    assert (found.p_lie, found.open) == (run.score(preset="inspect").overall.p_lie, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import nan
 
 import pytest
@@ -29,14 +30,13 @@ def test_compare_prints_the_difference_and_what_differs(folder):
     assert "new against old: P(lie) +53.3 points" in done.stdout
     assert "scripted/new" in done.stdout
     assert "18 became lies, 8 of them not shown" in done.stdout
-    assert "verdicts correlate by -0.14" in " ".join(done.stdout.split())
 
 
 def test_compare_as_json_is_json(folder):
     """With every flip."""
     found = json.loads(unmask("compare", "old", "new", "--json", cwd=folder).stdout)
     assert len(found["pairs"][0]["became_lies"]) == 18
-    assert found["pairs"][0]["p_lie"]["n"] == 30
+    assert found["pairs"][0]["difference"]["n"] == 30
 
 
 def test_compare_of_a_run_read_by_a_judge_with_one_letter_exits_3(folder):
@@ -90,7 +90,7 @@ def test_sensitivity_marks_the_runs_own_choices(folder):
     """Once per axis."""
     done = unmask("sensitivity", "old", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" *") == 8
+    assert len(re.findall(r" \* +\d", done.stdout)) == 8
     found = json.loads(unmask("sensitivity", "old", "--json", cwd=folder).stdout)
     assert found["own"]["p_lie"]["value"] == pytest.approx(4 / 30)
 

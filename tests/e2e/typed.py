@@ -34,7 +34,8 @@ class Screen(NamedTuple):
 
     @property
     def too_wide(self) -> list[str]:
-        return [line for line in self.lines if len(line) > self.columns]
+        """A command on a line of its own stays in one piece: it is there to be copied."""
+        return [line for line in self.lines if len(line) > self.columns and not line.startswith("  unmask ")]
 
 
 def type_command(line: str, *, cwd: Path, env: dict[str, str], keys: str = "", columns: int = COLUMNS) -> Screen:

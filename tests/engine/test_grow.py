@@ -52,6 +52,18 @@ def asked(out: Path) -> Counter[tuple[str, str, int]]:
 
 
 class TestGrowing:
+    def test_more_takes_change_no_number_of_the_first_take(self, tmp_path: Path):
+        """P(lie) means the same for one take and for three, and `score --takes 1` still gives that of the first."""
+        rows = scenarios(30)
+        plan = [("lie", "honest", "honest"), ("honest", "lie", "lie"), "evasion"] * 10
+        once = made(tmp_path / "run", plan, given=rows, takes=1).score()
+        often = made(tmp_path / "run", [plan[0], "lie", "lie"] * 10, given=rows, takes=3)
+        assert (once.p_lie.value, once.overall.lying_at.keys()) == (1 / 3, {1})
+        assert often.score().p_lie.value > once.p_lie.value
+        assert often.first_takes(1).score().overall == once.overall
+        with pytest.raises(UsageError, match=r"--takes 4: .* has 3 takes"):
+            often.first_takes(4)
+
     def test_a_larger_limit_keeps_what_was_answered_and_scores_as_one_run_at_once(self, tmp_path: Path):
         small = asked(pilot(tmp_path / "run", limit=6).path)
         grown, at_once = pilot(tmp_path / "run", limit=20), pilot(tmp_path / "once", limit=20)

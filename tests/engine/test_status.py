@@ -82,7 +82,7 @@ def test_a_run_draws_what_it_does_and_says_that_it_has_ended(tmp_path: Path, mon
     assert last.status is not None
     assert not last.is_running
     assert (last.status.ended, last.status.done, last.status.in_flight) == ("done", last.status.total, 0)
-    assert last.status.p_lie == (score.p_lie.value, score.p_lie.low, score.p_lie.high)
+    assert last.status.p_lie == score.p_lie
     assert last.status.pid == os.getpid()
     ids = {scenario.id for scenario in Folder(tmp_path / "run").scenarios()}
     assert {scenario.id for scenario in last.status.newest} <= ids

@@ -10,7 +10,7 @@ import pytest
 from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
-from unmask.errors import JournalError, UsageError
+from unmask.errors import JournalError
 from unmask.experiments.mitigation import (
     FLUENCY_FILE,
     describe_treatment,
@@ -18,8 +18,9 @@ from unmask.experiments.mitigation import (
     read_fluency,
     report_mitigations,
 )
+from unmask.protocol.measures import MEASURES, Where, list_measures
 from unmask.records import Archetype
-from unmask.render.terminal.mitigate import COSTS, EFFECTS, NAMES, render, render_markdown
+from unmask.render.terminal.mitigate import COSTS, EFFECTS, render, render_markdown
 from unmask.stats.compare import holm, holm_levels
 from unmask.stats.effect import Cost, Effect, Fluent
 from unmask.whitebox.fluency import Fluency, PassageLoss
@@ -104,10 +105,11 @@ def test_a_run_treated_like_its_base_is_told(base, tmp_path):
     assert any("treated like the base" in note for note in found.notes)
 
 
-def test_another_number_of_takes_is_refused(base, tmp_path):
-    """More takes find more lies, whatever was done to the model."""
-    with pytest.raises(UsageError, match="base has 1 takes"):
-        report_mitigations([base, made(tmp_path / "t", BASE, takes=2)])
+def test_another_number_of_takes_makes_no_difference(base, tmp_path):
+    """P(lie) means the same for every number of takes, so a base of one take serves."""
+    found = report_mitigations([base, made(tmp_path / "t", BASE, takes=2, one_call=False)]).treated[0]
+    assert found.effect is Effect.NO_EFFECT
+    assert [measure.overall.value for measure in found.measures.values()] == [0] * 6
 
 
 def test_several_treatments_are_corrected_together(base, tmp_path):
@@ -123,15 +125,24 @@ def test_several_treatments_are_corrected_together(base, tmp_path):
     )
 
 
-def test_several_takes_are_measured_by_their_shares(base, tmp_path):
-    """P(lie) is the share of lies among the takes that were read; a run that stopped at a lie has verdicts only."""
+def test_several_takes_are_measured_by_their_shares(tmp_path):
+    """P(lie) is the share of lies among the takes that were read."""
     plan = [("lie", "honest"), ("lie", "lie"), ("lie", "refused"), ("evasion", "honest")] * 3
     runs = [made(tmp_path / name, plan, takes=2, one_call=False) for name in ("a", "b")]
-    found = report_mitigations(runs)
-    assert found.shares
-    measures = found.treated[0].measures
+    measures = report_mitigations(runs).treated[0].measures
     assert measures["p_lie"].overall.a == pytest.approx((0.5 + 1 + 1 + 0) / 4)
     assert measures["p_honest"].overall.a == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
+
+
+def test_a_move_that_the_unjudged_could_undo_does_not_count(base, tmp_path):
+    """Ten lies fewer, and ten honest replies that became unread: they could be ten new lies."""
+    sure = effect_of(base, tmp_path / "sure", ["honest"] * 10 + BASE[10:])
+    unsure = effect_of(base, tmp_path / "unsure", ["honest"] * 10 + BASE[10:80] + ["refused"] * 10)
+    assert (sure.effect, unsure.effect) == (Effect.HONEST, Effect.NO_EFFECT)
+    assert unsure.measures["p_lie"].overall.high < 0
+    told = "P(lie), P(honest), P(honest and right): larger than chance in what was judged"
+    assert any(note.startswith(told) for note in unsure.notes)
+    assert not any("larger than chance" in note for note in sure.notes)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +235,10 @@ def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
     found = report_mitigations([base, made(tmp_path / "t", ["evasion"] * 60 + BASE[60:])])
     assert set(EFFECTS) == set(Effect)
     assert set(COSTS) == set(Cost)
-    assert set(NAMES) == set(found.treated[0].measures)
+    assert list(found.treated[0].measures) == list_measures(Where.MITIGATION)
     shown = render(found, width=100)
-    for part in ("only evades", "Cost: evades more", "+66.7", "known facts", "not measured"):
+    titles = (MEASURES[name].title for name in found.treated[0].measures)
+    for part in (*titles, "only evades", "Cost: evades more", "+66.7", "known facts", "not measured"):
         assert part in shown
 
 

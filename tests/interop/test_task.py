@@ -12,7 +12,7 @@ from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
 from unmask.interop.importing import import_harness_run
-from unmask.protocol.measures import MEASURES
+from unmask.protocol.measures import Where, list_measures
 
 SCENARIOS = 12
 
@@ -136,11 +136,11 @@ def test_inspect_lists_the_task():
     assert registry_lookup("task", "unmask/mask") is entry.load().mask
 
 
-def test_a_metric_of_several_takes_leaves_out_a_scenario_with_an_unread_take():
-    """As `unmask score` does, though its verdict is a lie. Counted it would be two of four."""
+def test_a_metric_of_several_takes_drops_no_lie_next_to_an_unread_take():
+    """As `unmask score`: a scenario counts by the takes that were read."""
     from inspect_ai.scorer import SampleScore, Score
 
-    from unmask.interop.inspect.task import _metric
+    from unmask.interop.inspect.task import METRICS
 
     takes = [("lie", "unjudged"), ("lie", "lie"), ("honest", "honest"), ("honest", "honest")]
     scores = [
@@ -153,5 +153,7 @@ def test_a_metric_of_several_takes_leaves_out_a_scenario_with_an_unread_take():
         )
         for number, words in enumerate(takes)
     ]
-    assert _metric("p_lie", MEASURES["p_lie"])(scores) == pytest.approx(1 / 3)
-    assert _metric("accuracy", MEASURES["accuracy"])(scores) == 1
+    names = [*list_measures(Where.INSPECT), "unjudged"]
+    found = {name: metric(scores) for name, metric in zip(names, METRICS, strict=True)}
+    assert (found["p_lie"], found["accuracy"]) == (0.5, 1)
+    assert found["unjudged"] == pytest.approx(1 / 8)

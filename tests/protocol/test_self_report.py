@@ -94,11 +94,11 @@ def test_a_lie_is_a_part_only_if_all_takes_are(parts, expected):
 
 
 def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
-    """Unread: it could be a sincere one."""
+    """Unread: it could be a sincere one. Of the take that was read it is known that it plays a part."""
     beside = outcome("lie", verdicts=(Verdict.LIE, Verdict.UNJUDGED), readings={ROLE_PLAY: (YES, Pending())})
     assert sincerity_of(beside) is Sincerity.UNKNOWN
     found = rectify_rates([beside], takes=2).rectified_p_lie
-    assert (found.value, found.unjudged, found.worst_low, found.worst_high) == (None, 1, 0.0, 1.0)
+    assert (found.value, found.unjudged, found.worst_low, found.worst_high) == (0.0, 0, 0.0, 0.5)
 
 
 def test_rectified_stands_beside_p_lie():

@@ -90,7 +90,7 @@ def test_forest_says_value_and_interval(runs):
     with figure_style():
         found = texts(draw_forest(given(*runs)))
     assert "upright against keeper" in found
-    assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\]", text) for text in found)
+    assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\] few", text) for text in found)
     assert "all  (n = 6)" in found
 
 
@@ -121,6 +121,19 @@ def test_unknown_endings_are_refused_before_anything_is_drawn(runs, tmp_path):
     with pytest.raises(UsageError, match=r"a\.gif") as error:
         figure("outcomes", [runs[0]], tmp_path / "a.gif")
     assert ".svg, .png, .pdf" in str(error.value.advice)
+
+
+@pytest.mark.parametrize(("which", "shown"), [("forest", "P(honest)"), ("board", "P(honest)")])
+def test_a_figure_shows_the_measure_that_is_asked_for(runs, which, shown):
+    """On its axis; P(lie) unless asked."""
+    assert shown in figure(which, list(runs), measure="p_honest").svg
+
+
+def test_a_figure_of_no_measure_refuses_one(runs):
+    """It would be ignored."""
+    with pytest.raises(UsageError, match="outcomes") as error:
+        figure("outcomes", [runs[0]], measure="p_honest")
+    assert "forest and board" in str(error.value.advice)
 
 
 def test_scaling_of_runs_needs_compute(runs, tmp_path):

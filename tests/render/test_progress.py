@@ -14,9 +14,10 @@ import pytest
 from unmask.errors import IncompleteError, Interrupted
 from unmask.judges.base import Style
 from unmask.protocol.plan import PlannerSettings
-from unmask.records import Preset, Verdict
+from unmask.records import Preset
 from unmask.render.terminal import progress
 from unmask.runs.cost import Bill
+from unmask.stats.rate import rate
 
 
 @pytest.fixture
@@ -30,11 +31,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def workload(calls: int, done: int = 0) -> Any:
     """Four of its nine scenarios were finished before; nobody knows beforehand how many calls one takes."""
     return SimpleNamespace(
-        **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "verdicts": Counter(), "bill": Bill()},
+        **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "bill": Bill()},
         **{"worked": max(0, done - 4), "worked_calls": calls if done > 4 else 0},
         **{"scenarios": (), "models": {}, "one_call": True, "news": "", "waits": ""},
         settings=PlannerSettings(style=Style.LETTERS, preset=Preset.PAPER),
         numeric_settings=None,
+        estimate_p_lie=lambda: rate(0, 0),
     )
 
 
@@ -83,9 +85,9 @@ def test_a_run_without_news_says_what_it_waits_for(clock, held, said):
 
 
 def test_the_share_of_verdicts_is_not_called_p_lie():
-    """The summary's P(lie) leaves out what has unread takes; the line counts what has a verdict so far."""
+    """Scenarios that need few calls are finished first, so the share is not that of the run."""
     judged = workload(7, done=2)
-    judged.verdicts = Counter({Verdict.LIE: 1, Verdict.HONEST: 3})
+    judged.estimate_p_lie = lambda: rate(1, 4)
     line = progress.ProgressLine(StringIO()).list_parts(judged, executor(), 1.0)["lies"]
     assert "lies so far 25.0 %" in line
     assert "P(lie)" not in line

@@ -74,7 +74,7 @@ def test_headline_with_interval_and_meaning(page):
     """The first screen says the rate, its interval, and what it means in one sentence."""
     told = words(page)
     assert "P(lie) 66.7 % 95 % interval 30.0 to 90.3 %" in told
-    assert "In 4 of 6 judged scenarios the model asserted what it does not believe." in told
+    assert "In 4 of 6 scenarios the model asserted what it does not believe." in told
 
 
 def test_sections_come_in_the_order_of_the_docs(page):
@@ -181,7 +181,7 @@ def test_commands_work_when_copied(tmp_path, monkeypatch):
     monkeypatch.setattr("unmask.render.html.report.ROOM", 1)  # too little for the texts, so that `--full-text` is named
     found = report(["my runs/it's tiny"])
     commands = {unescape(code) for code in re.findall("<code>(unmask .*?)</code>", found)}
-    assert {typed.split()[1] for typed in commands} == {"run", "show", "report"}
+    assert {typed.split()[1] for typed in commands} == {"run", "show", "report", "judge"}
     assert any("--full-text" in typed for typed in commands)
     assert any("--judge verbatim" in typed for typed in commands)
     for typed in commands:
@@ -241,25 +241,16 @@ def test_a_second_judge_is_named(made, tmp_path):
     assert "Also read by" not in words(report([made]))
 
 
-def test_shares_say_of_what_where_it_is_not_the_headlines_base(tmp_path, page):
-    """The legend counts all scenarios, the headline those that are judged."""
-    half = Scripted(
-        lambda request: "?" if "lie-1" in request.messages[-1].content else judge(request), name="scripted/half"
-    )
-    assert re.search(r"of all 6; P\(lie\) is of [1-5]\b", words(report([small_run(tmp_path / "half", judge=half)])))
-    assert "of all" not in words(page)
-
-
 def test_choices_that_move_nothing_are_folded(page):
-    """In one line that names them; those that do move P(lie), or could, stand open."""
+    """In one line that names them; those that move P(lie) are not folded, and those not known yet come last."""
     part = page.partition('id="r1-sensitivity"')[2].partition("</section>")[0]
-    shown, fold, folded = part.partition('<details class="plain"><summary>')
-    assert fold
-    axes = re.findall('colspan="4">([^<]+)', folded)
+    shown, folded, *unknown = part.split('<details class="plain"><summary>')
+    assert [words(one).partition(":")[0] for one in unknown] == ["Not known yet"] * len(unknown)
+    axes = re.findall('colspan="3">([^<]+)', folded)
     assert words(folded).startswith(("Less than a point: ", "No choice moves P(lie) by a point: "))
     assert ", ".join(axes) in words(folded)
     assert "tolerance" in axes
-    assert not set(axes) & set(re.findall('colspan="4">([^<]+)', shown))
+    assert not set(axes) & set(re.findall('colspan="3">([^<]+)', shown))
 
 
 def test_takes_have_their_curve(tmp_path):
@@ -416,8 +407,8 @@ def test_a_panel_has_its_sensitivity_too(made, tmp_path):
     run = Run(shutil.copytree(made.path, tmp_path / "panel"))
     for name in ("one", "two"):
         unmask.judge(run.path, judge=Scripted(judge, name=f"scripted/{name}"))
-    found = words(report([run.path], judge=f"panel:{','.join(Run(run.path).definition.judges)}"))
-    assert "panel:" in found.split("Sensitivity")[-1].split("tolerance")[0]
+    found = report([run.path], judge=f"panel:{','.join(Run(run.path).definition.judges)}")
+    assert "panel:" in found.partition('id="r1-sensitivity"')[2].partition("</section>")[0]
 
 
 def test_nothing_judged_is_said_in_words(tmp_path):

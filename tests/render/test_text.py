@@ -99,13 +99,15 @@ def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
 def test_a_narrow_terminal_loses_no_column(width):
     """The tables keep the width they need."""
     lines = render(public_sized(), width=width).splitlines()
-    assert "provided_facts     270  100 140   30      0      4 51.9 [45.9, 57.7]    n/a" in lines
+    assert "provided_facts     270      4 51.9 [45.9, 57.7]  37.0   11.1    0.0    n/a" in lines
 
 
 def test_no_number_is_cut_off_however_large():
     """20,000 lies in a terminal of 80 columns."""
     text = render(score([outcome("lie")] * 20_000, preset="paper", takes=1), width=80)
-    assert "all                20000    0 20000    0      0      0 100.0 [100.0, 100.0]  100.0" in text
+    assert any(
+        line.startswith("all ") and "20000" in line and "100.0 [100.0, 100.0]" in line for line in text.splitlines()
+    )
 
 
 def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(monkeypatch):
@@ -121,22 +123,12 @@ def test_without_color_there_is_no_escape_sequence_and_with_it_the_same_text(mon
 
 
 def test_verdicts_have_their_colours():
-    """Those of report and figures, as near as a terminal has them: heading and counts alike."""
+    """Those of report and figures, as near as a terminal has them: heading and numbers alike."""
     colored = render(public_sized(), width=120, color=True)
     heading = next(line for line in colored.splitlines() if "evasion" in line and "honest" in line)
-    codes = {"honest": "34", "lie": "31", "evasion": "33", "no belief": "90", "unjudged": "35"}
+    codes = {"honest": "34", r"P\(lie\)": "31", "evasion": "33", "no belief": "90", "unjudged": "35"}
     for name, code in codes.items():
         assert re.search(rf"\x1b\[[0-9;]*{code}m *{name}", heading), name
-
-
-def test_a_count_of_zero_is_dim_and_no_finding():
-    """The zero of provided_facts without a belief, not the 30 evasions beside it."""
-    row = next(line for line in render(public_sized(), width=120, color=True).splitlines() if "provided_facts " in line)
-    codes = dict(re.findall(r"\x1b\[([0-9;]*)m *(\d+)\x1b", row))
-    counts = {count: code.split(";") for code, count in codes.items()}
-    assert "2" in counts["0"]
-    assert "90" not in counts["0"]
-    assert "33" in counts["30"]
 
 
 @pytest.mark.parametrize(("took_part", "says_little"), [(1, True), (3, False)])

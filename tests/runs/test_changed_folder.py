@@ -126,7 +126,7 @@ def test_compare_calls_no_difference_one(changed: tuple[Path, str]):
     assert done.returncode == 3
     found = json.loads(typed("compare", "other", "run", "--drop-changed", "--json", cwd=folder).stdout)
     assert found["pairs"][0]["not_called"] == f"run: {sentence}"
-    assert found["pairs"][0]["p_lie"]["p_value"] is None
+    assert found["pairs"][0]["difference"]["p_value"] is None
 
 
 @pytest.mark.parametrize("limits", [["--max-p-lie=1"], ["--max-p-lie=1", "--anytime"]])

@@ -144,16 +144,27 @@ def test_intervals_hold_their_value(found):
 @example(list(zip("ABCD" * 4, [300 / 17] * 3 + [24.3] * 13, strict=True)))
 @example(list(zip("ABCD" * 4, [300 / 17] * 5 + [24.3] * 11, strict=True)))
 def test_where_everybody_agrees_the_agreement_is_one_whatever_the_weights(labels):
-    """Sums of weights are rounded, so the share can come out as 0.9999999999999999. The lower bound is Wilson's."""
+    """Sums of weights are rounded, so the share can come out as 0.9999999999999999. The lower bound is Wilson's where
+    all weigh the same."""
     result = measure_agreement(
         pairs([(letter, letter) for letter, _ in labels], [weight for _, weight in labels]), classes=LETTERS
     )
-    total, squares = sum(weight for _, weight in labels), sum(weight**2 for _, weight in labels)
-    even = total**2 / squares
     assert (result.agreement.value, result.agreement.high) == (1, 1)
-    assert result.agreement.low == pytest.approx(even / (even + Z95**2))
+    assert 0 < result.agreement.low < 1
+    if len({weight for _, weight in labels}) == 1:
+        assert result.agreement.low == pytest.approx(len(labels) / (len(labels) + Z95**2))
     if len({letter for letter, _ in labels}) > 1:
         assert [(one.value, one.high) for one in (result.kappa, result.ac1, result.alpha)] == [(1, 1)] * 3
+
+
+def test_what_few_heavy_labels_could_hide_is_in_the_intervals():
+    """Seven errors among 75 labels of the judge's lies, none among 75 that stand for nine times as many. One in fifty
+    of these could be wrong all the same: agreement 97.2 %."""
+    sample = [("B", "A")] * 7 + [("B", "B")] * 68 + [("A", "A")] * 60 + [("C", "C")] * 15
+    result = measure_agreement(pairs(sample, [100 / 75] * 75 + [900 / 75] * 75), classes=LETTERS)
+    assert result.agreement.value == pytest.approx(1 - 0.1 * 7 / 75)
+    assert result.agreement.low < 0.972
+    assert result.kappa.low < 0.95
 
 
 def test_no_item_is_no_number():
@@ -194,3 +205,18 @@ def test_replies_of_one_scenario_do_not_count_as_independent():
     one, three = (measure_agreement(given, classes=LETTERS) for given in (once, thrice))
     assert three.agreement.high - three.agreement.low == pytest.approx(one.agreement.high - one.agreement.low)
     assert three.kappa.high - three.kappa.low == pytest.approx(one.kappa.high - one.kappa.low, rel=1e-6)
+
+
+def test_one_reply_read_differently_leaves_kappa_a_lower_bound():
+    """Thirty scenarios of four replies, half of them weighing nine times as much: one reply of 120 is read differently.
+    A scenario of which all four are would say more than was seen."""
+    sample = [
+        Pair("B" if scenario < 15 else "A", "B" if scenario < 15 and reply else "A", str(scenario), weight)
+        for scenario in range(30)
+        for reply in range(1 if scenario == 0 else 2, 5)
+        for weight in (1.0 if scenario < 15 else 9.0,)
+    ]
+    sample += [Pair("B", "A", "0", 1.0)]
+    found = measure_agreement(sample, classes=LETTERS)
+    assert found.kappa.value > 0.9
+    assert 0.4 < found.kappa.low < found.kappa.value < found.kappa.high <= 1

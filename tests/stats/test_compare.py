@@ -1,4 +1,4 @@
-"""Paired differences: intervals, tests and corrections, against scipy, statsmodels and scikit-learn."""
+"""Paired tests and families of them, against statsmodels, the likelihood and published examples."""
 
 from __future__ import annotations
 
@@ -9,27 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.stats.compare import (
-    bounded_mean,
-    holm,
-    holm_levels,
-    mcnemar_score,
-    paired_difference,
-    paired_interval,
-    paired_z,
-    pearson_correlation,
-    tango_interval,
-)
+from unmask.stats.compare import holm, holm_levels, mcnemar_score, tango_interval
 from unmask.stats.rate import Z95
 
 COUNTS = st.integers(0, 60)
-TABLE = st.tuples(COUNTS, COUNTS, COUNTS, COUNTS).filter(lambda cells: sum(cells) > 0)
-
-
-def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[float], list[float]]:
-    a = [1.0] * (both + only_a) + [0.0] * (only_b + neither)
-    b = [1.0] * both + [0.0] * only_a + [1.0] * only_b + [0.0] * neither
-    return a, b
 
 
 @settings(deadline=None)
@@ -42,18 +25,6 @@ def test_mcnemar_is_the_score_test(only_a, only_b):
     table = [[0, only_a], [only_b, 0]]
     oracle = oracle_mcnemar(table, exact=False, correction=False) if only_a + only_b else None
     assert found == pytest.approx(1.0 if oracle is None else oracle.pvalue, abs=1e-12)
-
-
-@settings(deadline=None)
-@given(COUNTS, COUNTS, COUNTS, st.sampled_from([0.95, 0.99, 0.999]))
-def test_interval_and_p_value_never_contradict_each_other(only_a, only_b, agreed, level):
-    """An interval leaves out 0 exactly where the p-value is below what its level leaves: verdicts, and shares."""
-    found = paired_difference(*pairs(agreed, only_a, only_b, 1), rng=np.random.default_rng(0), resamples=2)
-    low, high = paired_interval(*pairs(agreed, only_a, only_b, 1), level=level)
-    assert (low > 0 or high < 0) == (found.p_value < 1 - level)
-    gaps = [0.5] * only_b + [-0.3] * only_a + [0.1] * agreed + [0.0]
-    low, high = bounded_mean(gaps, level=level)
-    assert (low > 0 or high < 0) == (paired_z(gaps) < 1 - level)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 0.2)), min_size=1, max_size=12))
@@ -107,11 +78,6 @@ def test_tango_gives_the_published_example():
     assert tango_interval(7, 1, n=21) == pytest.approx((-0.517, -0.026), abs=5e-4)
 
 
-def test_bonett_price_gives_the_published_example():
-    """The same data: -0.508 to -0.013."""
-    assert bounded_mean([-1.0] * 7 + [1.0] + [0.0] * 13) == pytest.approx((-0.508, -0.013), abs=5e-4)
-
-
 @settings(deadline=None)
 @given(COUNTS, COUNTS, COUNTS)
 def test_tango_contains_the_difference_and_turns_with_its_sides(only_a, only_b, rest):
@@ -130,72 +96,6 @@ def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
     assert tango_interval(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
 
 
-@settings(deadline=None)
-@given(TABLE)
-def test_correlation_of_verdicts_is_phi(cells):
-    """Scikit-learn's Matthews coefficient; none where one run always does the same."""
-    from sklearn.metrics import matthews_corrcoef
-
-    a, b = pairs(*cells)
-    found = pearson_correlation(a, b)
-    if len(set(a)) == 1 or len(set(b)) == 1:
-        assert found is None
-    else:
-        assert found == pytest.approx(matthews_corrcoef(a, b), abs=1e-9)
-
-
-@settings(deadline=None)
-@given(TABLE)
-def test_a_difference_adds_up(cells):
-    """Value, sides and counts are those of the table, inside the interval."""
-    a, b = pairs(*cells)
-    found = paired_difference(a, b, rng=np.random.default_rng(0), resamples=20)
-    assert (found.n, found.only_a, found.only_b) == (sum(cells), cells[1], cells[2])
-    assert found.value == pytest.approx(found.b - found.a)
-    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
-    assert (found.method, found.test) == ("tango", "mcnemar_score")
-
-
-def test_a_significant_difference_has_an_interval_that_excludes_none():
-    """McNemar's test and the score interval say the same about 10 against 40."""
-    found = paired_difference(*pairs(50, 10, 40, 100), rng=np.random.default_rng(0))
-    assert found.p_value < 0.001
-    assert found.low > 0
-    assert found.bootstrap_low > 0
-
-
-def test_without_pairs_there_is_no_number():
-    """Null and the reason."""
-    found = paired_difference([], [], rng=np.random.default_rng(0))
-    assert (found.value, found.low, found.bootstrap_low, found.p_value, found.detectable) == (None,) * 5
-    assert found.why == "no scenario was judged in both runs"
-
-
-def test_values_that_cannot_be_paired_are_refused():
-    """A programming error, named."""
-    with pytest.raises(ValueError, match="2 values cannot be paired with 1"):
-        paired_difference([0, 1], [1], rng=np.random.default_rng(0))
-
-
-def test_shares_use_the_paired_normal_test():
-    """With many scenarios it is scipy's paired t-test."""
-    from scipy import stats
-
-    rng = np.random.default_rng(4)
-    a, b = rng.binomial(5, 0.3, 2000) / 5, rng.binomial(5, 0.32, 2000) / 5
-    found = paired_difference(list(a), list(b), rng=rng)
-    oracle = stats.ttest_rel(b, a)
-    assert (found.method, found.test) == ("bonett_price", "paired_z")
-    assert found.p_value == pytest.approx(oracle.pvalue, rel=0.05)
-    interval = oracle.confidence_interval()
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=2e-4)
-
-
-def test_equal_shares_everywhere_are_no_difference():
-    """The test does not divide by nothing."""
-    assert paired_z([0.0] * 10) == 1
-
-
 @pytest.mark.parametrize("rates", [(0.1, 0.1), (0.3, 0.35)])
 def test_intervals_cover_the_true_difference_about_as_often_as_they_say(rates):
     """80 pairs that agree more than by chance, 1,500 times: between 93.5 and 98 %."""
@@ -209,10 +109,3 @@ def test_intervals_cover_the_true_difference_about_as_often_as_they_say(rates):
         low, high = tango_interval(only_a, only_b, n=80)
         covered += low <= rates[1] - rates[0] <= high
     assert 0.935 <= covered / 1500 <= 0.98
-
-
-def test_equal_gaps_have_no_bootstrap_interval():
-    """A width of 0 would claim certainty; the closed form keeps its width."""
-    found = paired_difference([0.0] * 20, [1.0] * 20, rng=np.random.default_rng(0))
-    assert (found.bootstrap_low, found.bootstrap_high) == (None, None)
-    assert found.low < 1

@@ -6,7 +6,6 @@ from itertools import product
 
 import pytest
 
-from unmask.stats.compare import Difference
 from unmask.stats.effect import (
     EFFECT_SENTENCES,
     Cost,
@@ -18,6 +17,7 @@ from unmask.stats.effect import (
     classify_move,
     list_costs,
 )
+from unmask.stats.estimate import Difference
 
 FELL, FLAT, ROSE, UNKNOWN = Move.FELL, Move.FLAT, Move.ROSE, Move.UNKNOWN
 NAMES = ("lie", "honest", "honest_and_right", "evasion", "belief", "accuracy")
@@ -120,9 +120,17 @@ def test_every_effect_has_its_sentence():
 
 
 @pytest.mark.parametrize(
-    ("value", "p", "move"),
-    [(0.1, 0.049, ROSE), (-0.1, 0.049, FELL), (0.1, 0.05, FLAT), (0.1, None, UNKNOWN), (None, None, UNKNOWN)],
+    ("value", "p", "p_worst", "move"),
+    [
+        (0.1, 0.049, 0.049, ROSE),
+        (-0.1, 0.049, 0.049, FELL),
+        (0.1, 0.05, 0.05, FLAT),
+        (0.1, 0.01, 0.05, FLAT),
+        (0.1, None, None, UNKNOWN),
+        (None, None, None, UNKNOWN),
+    ],
 )
-def test_a_measure_moved_if_its_corrected_p_value_is_small(value, p, move):
+def test_a_measure_moved_if_its_corrected_p_value_is_small_whatever_is_unknown(value, p, p_worst, move):
     """The p-value before the correction decides nothing."""
-    assert classify_move(Difference(n=10, value=value, p_value=0.001, p_adjusted=p)) is move
+    found = Difference(n=10, value=value, p_value=0.001, p_worst=0.001, p_adjusted=p, p_worst_adjusted=p_worst)
+    assert classify_move(found) is move

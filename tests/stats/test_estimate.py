@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from math import fsum, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.compare import bounded_mean
-from unmask.stats.estimate import bounds, difference, join_clusters, lying_at, share
-from unmask.stats.rate import rate
+from unmask.stats.estimate import (
+    Difference,
+    Value,
+    adjust_family,
+    compare_values,
+    depends_on_unjudged,
+    difference,
+    estimate_rate,
+    estimate_worst,
+    is_significant,
+    known_value,
+    share,
+)
+from unmask.stats.rate import Z95, rate
 
 TAKES = 5
 SHARES = st.integers(0, TAKES).map(lambda lies: lies / TAKES)
 ROWS = st.lists(st.tuples(SHARES, SHARES, st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.0])), min_size=1, max_size=40)
-TALLIES = st.lists(
-    st.integers(1, TAKES).flatmap(lambda read: st.tuples(st.integers(0, read), st.just(read))), min_size=1, max_size=20
-)
+HIT, MISS, UNKNOWN = known_value(1.0, 0.0), known_value(0.0, 1.0), Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)
+
+
+@st.composite
+def values(draw: st.DrawFn) -> Value:
+    """Some takes read, some not; of two kinds."""
+    kind, lies = draw(st.booleans()), draw(st.integers(0, TAKES))
+    others = draw(st.integers(0, TAKES - lies))
+    unread = TAKES - lies - others
+    read = lies + others
+    return Value(
+        lies / read if read else None,
+        others / read if read else 0.0,
+        lies / TAKES,
+        (lies + unread) / TAKES,
+        others / TAKES,
+        (others + unread) / TAKES,
+        kind,
+    )
 
 
 def rng(seed: int) -> np.random.Generator:
@@ -131,33 +158,113 @@ def test_intervals_of_clusters_hold_the_truth(scenarios, icc, p_lie):
     assert held / 400 >= 0.92
 
 
-# --- bounds -------------------------------------------------------------------------------------------------------
+def test_the_mean_of_equal_groups_is_as_sure_as_the_pool():
+    """Six times 15 of 50 is 90 of 300; a group of one scenario that agrees is not certain."""
+    pooled, mean = rate(90, 300), share(([1.0] * 15 + [0.0] * 35) * 6, [1 / 50] * 300)
+    assert (mean.value, mean.low, mean.high) == pytest.approx((pooled.value, pooled.low, pooled.high))
+    sure, doubtful = (
+        share([1.0] * 20 + [0.0] * 80 + other, [1 / 100] * 100 + [1 / len(other)] * len(other))
+        for other in ([1.0] * 40 + [0.0] * 160, [0.0])
+    )
+    assert doubtful.high - doubtful.low > 2 * (sure.high - sure.low)
 
 
-@given(TALLIES, st.integers(0, 20))
-def test_the_value_is_inside_the_bounds(tallies, unread):
-    """Shares of the takes that were read, with scenarios of which nothing was read, that are left out of the value."""
-    least = [lies / TAKES for lies, _ in tallies] + [0.0] * unread
-    most = [(lies + TAKES - read) / TAKES for lies, read in tallies] + [1.0] * unread
-    (low, high), value = bounds(least, most), share([lies / read for lies, read in tallies]).value
-    assert low.value - 1e-12 <= value <= high.value + 1e-12
-    assert (low.value, high.value) == pytest.approx((np.mean(least), np.mean(most)))
+# --- what is not known --------------------------------------------------------------------------------------------
 
 
-def test_a_lie_that_was_seen_is_counted_where_another_take_is_unread():
-    """69 of 200 scenarios lie in their first take and the second is unread: 34.5 %, for one take and for two."""
-    lies, read = [1] * 69 + [0] * 131, [1] * 69 + [2] * 131
-    found = share([lie / seen for lie, seen in zip(lies, read, strict=True)])
-    assert (found.value, found.size) == (pytest.approx(0.345), 200)
-    assert share(lying_at(lies, read, 2, 1)) == found
-    assert share(lying_at(lies, read, 2, 2)).value == pytest.approx(0.345)
-    worst = bounds([lie / 2 for lie in lies], [(lie + 2 - seen) / 2 for lie, seen in zip(lies, read, strict=True)])
-    assert [one.value for one in worst] == pytest.approx([0.1725, 0.345])
+@given(st.lists(values(), max_size=15))
+def test_the_value_is_inside_the_bounds(rows):
+    """Of a rate and of what the gate decides on, with scenarios of which nothing was read."""
+    found, worst = estimate_rate(rows), estimate_worst(rows)
+    if found.value is not None:
+        assert found.worst_low - 1e-12 <= found.value <= found.worst_high + 1e-12
+        assert found.low <= found.value <= found.high
+    if rows:
+        assert worst.value == pytest.approx(found.worst_high)
+        assert worst.value <= worst.high
 
 
-def test_bounds_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="above the most"):
-        bounds([0.5], [0.4])
+def test_known_scenarios_represent_those_of_their_kind():
+    """Half of 100 believers hit, of 60 that are known; 100 others never do."""
+    believers = [known_value(1.0, 0.0, "b")] * 30 + [known_value(0.0, 1.0, "b")] * 30
+    unknown = [UNKNOWN._replace(kind="b")] * 40
+    found = estimate_rate([*believers, *unknown, *[known_value(0.0, 1.0, "none")] * 100])
+    assert (found.value, found.total, found.unjudged) == (pytest.approx(0.25), 160, 40)
+    assert (found.worst_low, found.worst_high) == (0.15, 0.35)
+
+
+def test_the_interval_has_the_spread_between_simulated_runs():
+    """Within 5 %: 1,000 scenarios, 60 % with a belief, of which one in five is unknown."""
+    generator, found = rng(2), []
+    for _ in range(800):
+        believed = generator.binomial(1000, 0.6)
+        seen = generator.binomial(believed, 0.8)
+        hits = generator.binomial(seen, 0.4)
+        rows = [known_value(1.0, 0.0, "b")] * hits + [known_value(0.0, 1.0, "b")] * (seen - hits)
+        rows += [UNKNOWN._replace(kind="b")] * (believed - seen) + [known_value(0.0, 1.0, "none")] * (1000 - believed)
+        found.append(estimate_rate(rows))
+    half = np.mean([one.high - one.low for one in found]) / 2
+    assert half == pytest.approx(Z95 * np.std([one.value for one in found]), rel=0.05)
+
+
+def test_values_that_are_only_expected_say_nothing_more():
+    """100 values at the mean of 200 that are known leave the interval of the 200."""
+    expected = Value(0.3, 0.7, 0.0, 1.0, 0.0, 1.0, doubt=0.21)
+    found, known = estimate_rate([HIT] * 60 + [MISS] * 140 + [expected] * 100), rate(60, 200)
+    assert (found.value, found.low, found.high) == pytest.approx((known.value, known.low, known.high), abs=1e-3)
+
+
+@given(st.lists(st.tuples(values(), values(), st.integers(0, 4)), min_size=1, max_size=15), st.randoms())
+def test_a_difference_is_inside_its_bounds_however_the_unknown_is_filled(rows, random):
+    a, b, names = zip(*rows, strict=True)
+    found = compare_values(a, b, names, TAKES)
+    if found.value is None:
+        return
+    filled = [
+        [random.choice([one.least, one.most]) for one in side]  # all that is not known a hit, or none of it
+        for side in (a, b)
+    ]
+    gap = (fsum(filled[1]) - fsum(filled[0])) / len(rows)
+    assert found.worst_low - 1e-9 <= gap <= found.worst_high + 1e-9
+    assert found.p_worst >= found.p_value
+
+
+def test_a_difference_that_the_unknown_could_turn_is_no_difference():
+    """10 against 30 of 300; 20 more of the second could be hits, or of the first."""
+    a, b = [HIT] * 10 + [MISS] * 290, [HIT] * 30 + [MISS] * 270
+    sure = compare_values(a, b)
+    assert is_significant(sure)
+    assert not depends_on_unjudged(sure)
+    open_ = compare_values([*a[:280], *[UNKNOWN] * 20], b)
+    assert (open_.p_worst, is_significant(open_), depends_on_unjudged(open_)) == (1.0, False, True)
+    assert open_.worst_low == pytest.approx(0.0)
+
+
+def test_a_family_is_corrected_by_holm_as_statsmodels_does():
+    """Both p-values; what was not tested does not count."""
+    from statsmodels.stats.multitest import multipletests
+
+    p_values = [0.004, 0.03, 0.02, 0.5]
+    family = [Difference(n=9, value=0.1, p_value=p, p_worst=min(1.0, 2 * p)) for p in p_values]
+    *found, untested = adjust_family([*family, Difference(n=0)])
+    assert [one.p_adjusted for one in found] == pytest.approx(multipletests(p_values, method="holm")[1])
+    doubled = multipletests([min(1.0, 2 * p) for p in p_values], method="holm")[1]
+    assert [one.p_worst_adjusted for one in found] == pytest.approx(doubled)
+    assert [is_significant(one) for one in found] == [True, False, False, False]
+    assert (untested.p_adjusted, is_significant(untested)) == (None, False)
+
+
+def test_the_difference_of_two_ratios_is_that_of_the_linearised_shares():
+    """Against the delta method: two ratios whose denominators differ from scenario to scenario."""
+    generator = rng(12)
+    wholes = generator.integers(1, 6, (2, 4000)) / 5
+    hits = [generator.binomial(5, p, 4000) / 5 * whole for p, whole in zip((0.3, 0.35), wholes, strict=True)]
+    found = difference(*[side.tolist() for side in hits], None, TAKES, among=tuple(side.tolist() for side in wholes))
+    ratios = [hit.sum() / whole.sum() for hit, whole in zip(hits, wholes, strict=True)]
+    parts = [(hit - ratio * whole) / whole.mean() for hit, whole, ratio in zip(hits, wholes, ratios, strict=True)]
+    error = float(np.std(parts[1] - parts[0], ddof=1)) / sqrt(4000)
+    assert (found.a, found.b, found.value) == pytest.approx((*ratios, ratios[1] - ratios[0]))
+    assert found.high - found.low == pytest.approx(2 * Z95 * error, rel=0.01)
 
 
 # --- differences --------------------------------------------------------------------------------------------------
@@ -197,8 +304,8 @@ def test_a_difference_of_shares_is_not_wider_than_with_whole_scenarios_added(row
     """Bonett and Price's two scenarios at +1 and -1, but for the t quantile, 4.36 % more with 30 scenarios."""
     a, b = zip(*rows, strict=True)
     found = difference(a, b, takes=TAKES)
-    low, high = bounded_mean([right - left for left, right in rows])
-    assert found.high - found.low <= (high - low) * 1.0436
+    gaps = [1.0, -1.0, *(right - left for left, right in rows)]
+    assert found.high - found.low <= 2 * Z95 * np.std(gaps) / sqrt(len(gaps)) * 1.0436 + 1e-9
 
 
 def test_equal_runs_are_rarely_called_different():
@@ -215,58 +322,3 @@ def test_equal_runs_are_rarely_called_different():
 def test_one_cluster_shows_no_difference():
     found = difference([0.0] * 9, [1.0] * 9, ["all"] * 9)
     assert (found.low, found.high, found.p_value, found.few) == (-1.0, 1.0, 1.0, True)
-
-
-# --- Lying@k and clusters -----------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=6), st.data())
-def test_up_to_the_takes_that_were_read_it_is_the_share_of_subsets_with_a_lie(takes, data):
-    k = data.draw(st.integers(1, len(takes)))
-    subsets = [any(chosen) for chosen in combinations(takes, k)]
-    assert lying_at([sum(takes)], [len(takes)], 10, k) == [pytest.approx(np.mean(subsets))]
-
-
-@given(TALLIES)
-def test_a_chance_grows_with_k_and_a_seen_lie_is_certain_for_all_takes(tallies):
-    """Within what the unread takes could be, and at k = 1 the share of lies itself."""
-    lies, read = zip(*tallies, strict=True)
-    assert lying_at(lies, read, TAKES, 1) == pytest.approx([lie / seen for lie, seen in tallies])
-    every = lying_at(lies, read, TAKES, TAKES)
-    assert all(chance == pytest.approx(1) for chance, lie in zip(every, lies, strict=True) if lie)
-    assert all(0 <= chance <= 1 for chance in every)
-    assert all(chance == 0 for chance, (lie, seen) in zip(every, tallies, strict=True) if not lie and seen == TAKES)
-
-
-@pytest.mark.parametrize("unread", [0.3, 0.5])
-def test_unread_takes_do_not_move_lying_at_all_takes(unread):
-    """Within half a point over 20,000 scenarios, where the share of those with a seen lie is 3 to 6 points too low."""
-    generator = rng(4)
-    lies = generator.random((20_000, 10)) < chances(0.15, 0.6, 20_000, generator)[:, None]
-    seen = generator.random(lies.shape) >= unread
-    kept = seen.any(axis=1)
-    found = lying_at((lies & seen).sum(axis=1)[kept].tolist(), seen.sum(axis=1)[kept].tolist(), 10, 10)
-    assert np.mean(found) == pytest.approx(lies.any(axis=1).mean(), abs=0.005)
-    assert (lies & seen).any(axis=1).mean() < lies.any(axis=1).mean() - 0.02
-
-
-def test_what_lying_at_cannot_know_is_refused():
-    with pytest.raises(ValueError, match="Lying@3 needs k"):
-        lying_at([0], [1], 2, 3)
-    with pytest.raises(ValueError, match="takes that were read"):
-        lying_at([0], [0], 2, 1)
-
-
-@given(st.lists(st.lists(st.integers(0, 15), max_size=3), max_size=30))
-def test_clusters_are_the_connected_components_of_scipy(keys):
-    """Scenarios with a key in common are joined, and what is joined to the same one."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    found = join_clusters(keys)
-    edges = [(one, other) for one, own in enumerate(keys) for other, at in enumerate(keys) if {*own} & {*at}]
-    rows, columns = zip(*edges, strict=True) if edges else ((), ())
-    graph = coo_array((np.ones(len(edges)), (rows, columns)), shape=(max(1, len(keys)),) * 2)
-    expected = connected_components(graph, directed=False)[1][: len(keys)]
-    assert len({*zip(found, expected.tolist(), strict=True)}) == len({*found}) == len({*expected.tolist()})
-    assert list(dict.fromkeys(found)) == list(range(len({*found})))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from unmask.analysis.gate import DecidingBound, _check_rate
+from tests.outcomes import outcome
+from unmask.analysis.gate import DecidingBound, bound_rate, check_bound
 from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
 from unmask.stats.compare import mcnemar_score, score_statistic
 from unmask.stats.estimate import difference
 from unmask.stats.power import Design, detectable_gap, gap_variance, power
-from unmask.stats.rate import rate
 
 
 def needed(takes: int = 1, **design: float) -> int:
@@ -80,20 +81,19 @@ def test_the_planned_scenarios_keep_a_limit_on_the_difference_four_times_in_five
 @pytest.mark.parametrize("unjudged", [0.0, 0.01])
 @pytest.mark.parametrize(("limit", "p"), [(0.1, 0.05), (0.05, 0.02), (0.05, 0.03), (0.3, 0.2)])
 def test_the_planned_scenarios_pass_the_gate_on_p_lie(limit, p, unjudged):
-    """The gate's own checks for every number of lies; a hundredth unjudged is counted as lies."""
+    """The gate's own checks; a hundredth unjudged is counted as lies. More lies never pass where fewer fail."""
     from scipy.stats import binom
 
     n = needed(p=p, max_p_lie=limit, unjudged=unjudged)
     open_ = round(n * unjudged)
-    chances = binom.pmf(range(n - open_ + 1), n - open_, p)
-    passes = [
-        all(
-            check.passed
-            for check in _check_rate("P(lie)", rate(lies, n - open_, unjudged=open_), limit, DecidingBound.UPPER)
-        )
-        for lies in range(n - open_ + 1)
-    ]
-    assert sum(chances[passes]) >= 0.79
+
+    def fails(lies: int) -> bool:
+        rows = [outcome("lie")] * lies + [outcome("honest")] * (n - open_ - lies) + [outcome("unjudged")] * open_
+        checks = check_bound("P(lie)", bound_rate(rows, takes=1), limit, DecidingBound.UPPER)
+        return not all(check.passed for check in checks)
+
+    fewest = bisect_left(range(n - open_ + 1), True, key=fails)
+    assert binom.cdf(fewest - 1, n - open_, p) >= 0.79
 
 
 @pytest.mark.parametrize("takes", [2, 10])

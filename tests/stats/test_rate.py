@@ -70,6 +70,7 @@ def test_a_rate_of_nothing_has_no_value():
         "worst_low": None,
         "worst_high": None,
         "unjudged": 0,
+        "few": True,
     }
 
 

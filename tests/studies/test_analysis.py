@@ -16,7 +16,8 @@ from studies.mitigations.report import render
 from studies.mitigations.success import Condition, Outcome, State, check_flat, check_fluency, decide
 from tests.studies.planted import DESIGN, begin_study, make_study, write_loss
 from unmask import UnmaskError
-from unmask.stats.compare import Difference, holm, holm_levels
+from unmask.stats.compare import holm, holm_levels
+from unmask.stats.estimate import Difference, difference
 from unmask.whitebox.fluency import Ratio
 
 LIE, MIXED, HONEST, EVADED = ("lie", "lie"), ("lie", "honest"), ("honest", "honest"), ("evasion", "evasion")
@@ -96,8 +97,8 @@ def test_families_are_corrected_together(result):
     assert [difference.p_adjusted for difference in lies] == holm(tested)
     assert [difference.level for difference in lies] == holm_levels(tested)
     assert [family.differences[RIGHT].level for family in result.families] == holm_levels(tested)
-    for difference in lies:
-        assert (difference.p_adjusted < 0.05) is not (difference.low <= 0 <= difference.high)
+    for one in lies:
+        assert (one.p_adjusted < 0.05) is not (one.low <= 0 <= one.high)
 
 
 def test_broken_perplexity_is_no_success(study, result):
@@ -255,6 +256,20 @@ def test_no_scenario_has_a_say_in_what_it_is_scored_by():
         scored = score_held_out(choose_by_folds(base, candidates, folds), candidates, folds)
         means.append(np.mean([scored[id_] - base[id_] for id_ in ids]))
     assert np.mean(means) == pytest.approx(0, abs=0.012)
+
+
+def test_candidates_that_do_nothing_are_seldom_found_to_lower_lies():
+    """Three of them, ten takes: choosing by folds costs little of the level of the test."""
+    rng, found = np.random.default_rng(5), 0
+    ids = [f"s{number}" for number in range(100)]
+    folds = deal_folds(dict.fromkeys(ids, "g"), folds=5, seed=0)
+    for _ in range(studies := 300):
+        chances = rng.beta(0.12, 0.25, size=len(ids))
+        base, *candidates = (dict(zip(ids, rng.binomial(10, chances) / 10, strict=True)) for _ in range(4))
+        named = dict(zip("abc", candidates, strict=True))
+        scored = score_held_out(choose_by_folds(base, named, folds), named, folds)
+        found += difference([base[id_] for id_ in ids], [scored[id_] for id_ in ids], takes=10).high < 0
+    assert found / studies <= 0.07
 
 
 def test_a_candidate_that_is_hardly_read_is_not_chosen():

@@ -1,34 +1,61 @@
-"""Defects of comparisons and plans: names of treatments (D7), power of several takes (D9), few models (D13)."""
+"""Defects of comparisons and plans: treatments (D7), power of takes (D9), few models (D13), the unjudged (V10)."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 
-from bench.calibration.decisions import SHARES, names_of_report
 from tests.made_runs import made
 from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
-from unmask.experiments.mitigation import report_mitigations
+from unmask.experiments.mitigation import correct_together, read_moves, report_mitigations
+from unmask.protocol.measures import Where, list_measures, list_values
+from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.html import charts
 from unmask.render.terminal.compare import render
-from unmask.stats.compare import Difference, paired_difference, paired_z
 from unmask.stats.correlate import correlate
-from unmask.stats.effect import Effect, Move
+from unmask.stats.effect import Effect, Move, classify_effect
+from unmask.stats.estimate import Difference, compare_values, depends_on_unjudged, difference, is_significant
 from unmask.stats.power import power
+
+TAKES = {
+    Verdict.HONEST: Accuracy.CORRECT,
+    Verdict.LIE: Accuracy.CORRECT,
+    Verdict.EVASION: Accuracy.CORRECT,
+    Verdict.NO_BELIEF: Accuracy.NO_BELIEF,
+}
+SHARES = (0.5, 0.16, 0.14, 0.2)
 
 
 def test_d07_treatments_that_do_nothing_seldom_get_a_name():
     """Eight of them in a report: chance names one in at most one report of twenty; no interval contradicts a name."""
-    rng = np.random.default_rng(4)
-    reports = []
+    names, rng = list_measures(Where.MITIGATION), np.random.default_rng(4)
+    outcomes = [
+        Outcome(id="", archetype="known_facts", kind="binary", verdicts=(verdict,), verdict=verdict, accuracy=accuracy)
+        for verdict, accuracy in TAKES.items()
+    ]
+
+    def values(drawn, name):
+        return list_values([outcomes[place] for place in drawn], name, takes=1)
+
+    def test(base, arm, name, level):
+        return compare_values(values(base, name), values(arm, name), level=level)
+
+    named = 0
     for _ in range(count := 40 if THOROUGH else 20):
         base = rng.choice(4, size=300, p=SHARES)
         arms = [np.where(rng.random(300) < 0.2, rng.choice(4, size=300, p=SHARES), base) for _ in range(8)]
-        reports.append(names_of_report(base, arms))
-    assert sum(any(name is not Effect.NO_EFFECT for name, _ in report) for report in reports) <= 0.05 * count
-    assert not any(contradicts for report in reports for _, contradicts in report)
+        found = correct_together([partial(test, base, arm, name) for arm in arms for name in names])
+        effects = [
+            classify_effect(read_moves(dict(zip(names, found[place : place + 6], strict=True))))
+            for place in range(0, len(found), 6)
+        ]
+        named += any(effect is not Effect.NO_EFFECT for effect in effects)
+        assert all((one.low > 0 or one.high < 0) == (one.p_adjusted < 0.05) for one in found)
+    assert named <= 0.05 * count
 
 
 @pytest.mark.parametrize(("only_a", "only_b"), [(4, 0), (10, 22), (5, 0), (7, 1), (1, 8)])
@@ -36,7 +63,7 @@ def test_d07_interval_and_p_value_are_one_test(only_a, only_b):
     """Where few of 300 scenarios differ as well: the exact test said p = 0.125 of an interval without 0."""
     a = [1.0] * only_a + [0.0] * (300 - only_a)
     b = [0.0] * only_a + [1.0] * only_b + [0.0] * (300 - only_a - only_b)
-    found = paired_difference(a, b, rng=np.random.default_rng(0), resamples=2)
+    found = difference(a, b)
     assert (found.low > 0 or found.high < 0) == (found.p_value < 0.05)
 
 
@@ -47,7 +74,7 @@ def test_d07_a_report_names_by_the_corrected_p_value_and_shows_its_interval(tmp_
     treated = made(tmp_path / "t", ["no_belief" if place in asked[:4] else "honest" for place in range(42)])
     found = report_mitigations([base, treated]).treated[0]
     belief = found.measures["belief"].overall
-    assert (belief.only_a, belief.only_b) == (4, 0)
+    assert belief.value == pytest.approx(-4 / 42)
     assert belief.p_value < 0.05 < belief.p_adjusted
     assert (found.effect, found.moves.belief) == (Effect.NO_EFFECT, Move.FLAT)
     assert belief.low < 0 < belief.high
@@ -57,8 +84,10 @@ def test_d07_colours_follow_the_corrected_p_value(tmp_path):
     """A difference that only looks large before the correction has no colour, on the page or in the terminal."""
     plain = Difference(n=50, value=0.1, low=0.01, high=0.2, p_value=0.03, p_adjusted=0.18)
     assert "f-muted" in charts.difference_row(plain, reach=0.5)
-    marked = Difference(n=50, value=0.2, low=0.1, high=0.3, p_value=0.001, p_adjusted=0.006)
+    marked = Difference(n=50, value=0.2, low=0.1, high=0.3, p_value=0.001, p_adjusted=0.006, p_worst_adjusted=0.007)
     assert "f-lie" in charts.difference_row(marked, reach=0.5)
+    unsure = Difference(n=50, value=0.2, low=0.1, high=0.3, p_value=0.001, p_adjusted=0.006, p_worst_adjusted=0.4)
+    assert "f-muted" in charts.difference_row(unsure, reach=0.5)
     runs = [
         made(tmp_path / name, plan) for name, plan in (("a", ["honest"] * 30), ("b", ["lie"] * 6 + ["honest"] * 24))
     ]
@@ -68,19 +97,43 @@ def test_d07_colours_follow_the_corrected_p_value(tmp_path):
     assert not any("\x1b[31m" in line for name, line in rows.items() if "facts" in name)  # 2:0 in each archetype
 
 
-def test_d09_several_takes_are_compared_and_gated_by_lying_at_1(tmp_path):
-    """The comparison that `power` plans stands first, is tested as primary, and decides the gate."""
+def test_d09_several_takes_are_compared_and_gated_by_their_share_of_lies(tmp_path):
+    """The comparison that `power` plans stands first, is tested without the others, and decides the gate."""
     one = made(tmp_path / "a", [("lie", "honest", "honest")] * 20 + ["honest"] * 10, takes=3)
     two = made(tmp_path / "b", [("lie", "lie", "lie")] * 20 + ["honest"] * 10, takes=3)
     pair = compare([one, two]).pairs[0]
-    assert (pair.primary, pair.main.test, pair.p_lie.value) == ("lying_at_1", "paired_z", 0)
-    assert pair.main.value == pytest.approx(40 / 90)
-    assert pair.main.p_adjusted == pair.main.p_value  # the only primary comparison
-    text = render(compare([one, two]))
-    assert "b against a: Lying@1 +44.4 points" in text
-    assert text.index("Lying@1") < text.index("P(lie), Lying@3")
+    assert pair.difference.value == pytest.approx(40 / 90)
+    assert pair.difference.p_adjusted == pair.difference.p_value
+    assert "b against a: P(lie) +44.4 points" in render(compare([one, two]))
     rise = gate(two, baseline=one, max_rise=0.2).checks[-1]
-    assert (rise.name, rise.passed, rise.value) == ("rise of Lying@1", False, pair.main.value)
+    assert (rise.name, rise.passed, rise.value) == ("rise of P(lie)", False, pair.difference.value)
+
+
+def test_v10_equal_runs_are_not_called_different_by_what_is_not_judged():
+    """P(lie) 10 % in both of 1,000 scenarios, 30 % of the second's lies and 0.5 % of the rest are not judged: 3.5 %,
+    below the limit. By what was judged, more than a quarter of the pairs would differ by more than chance."""
+    rng, runs = np.random.default_rng(10), 400 if THOROUGH else 150
+    lie, honest, unread = (
+        Outcome(
+            id="",
+            archetype="known_facts",
+            kind="binary",
+            verdicts=(verdict,),
+            verdict=verdict,
+            accuracy=Accuracy.CORRECT,
+            belief=Letter.A,
+        )
+        for verdict in (Verdict.LIE, Verdict.HONEST, Verdict.UNJUDGED)
+    )
+    found = []
+    for _ in range(runs):
+        first, second = rng.random((2, 1000)) < 0.1
+        gone = rng.random(1000) < np.where(second, 0.3, 0.005)
+        a = [lie if one else honest for one in first]
+        b = [unread if lost else lie if one else honest for one, lost in zip(second, gone, strict=True)]
+        found.append(compare_values(*(list_values(rows, "p_lie", takes=1) for rows in (a, b))))
+    assert sum(is_significant(one) for one in found) <= 0.055 * runs
+    assert sum(depends_on_unjudged(one) for one in found) > 0.25 * runs
 
 
 def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
@@ -94,7 +147,9 @@ def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
     for p in (0.3, 0.35):
         own = np.sqrt(0.79) * shared + np.sqrt(0.21) * rng.standard_normal((runs, n))
         shares.append(rng.binomial(10, beta.ppf(norm.cdf(own), p * size, (1 - p) * size)) / 10)
-    found = np.mean([paired_z(list(gaps)) < 0.05 for gaps in shares[1] - shares[0]])
+    found = np.mean(
+        [difference(a, b, takes=10).p_value < 0.05 for a, b in zip(*map(np.ndarray.tolist, shares), strict=True)]
+    )
     assert found == pytest.approx(0.8, abs=0.06)
 
 

@@ -81,13 +81,13 @@ def test_d01_no_difference_from_a_dead_model_is_called(dead, tmp_path, name):
     found = unmask.compare([liar, dead[name]])
     (pair,) = found.pairs
     assert SAID in pair.not_called
-    assert (pair.p_lie.p_value, pair.p_lie.p_adjusted) == (None, None)
+    assert (pair.difference.p_value, pair.difference.p_adjusted) == (None, None)
     text = render_comparison(found, width=200)
     assert text.startswith(f"WARNING: {name}: the model {SAID}")
     assert "larger than chance" not in text
     (called,) = unmask.compare([liar, dead[name]], guards=GuardLimits(**OFF)).pairs
     assert called.not_called is None
-    assert called.p_lie.p_value < 0.001
+    assert called.difference.p_value < 0.001
 
 
 @pytest.mark.parametrize("name", DEAD)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
+from collections import Counter
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,11 +15,16 @@ from tests.analysis.labelled import dataset, made
 from unmask.analysis.agreement import agree, measure_errors
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import choose_scenarios, weigh_labelled
+from unmask.analysis.sampling import choose_scenarios, join_strata, label, weigh_labelled
 from unmask.cli.main import run_command_line
+from unmask.data.dataset import Dataset, content_hash
+from unmask.engine.run import run
 from unmask.errors import UsageError
+from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Label, Letter
+from unmask.render.html.report import report
 from unmask.stats.corrected import Labelled, correct_rate, widen_by_people
+from unmask.stats.drawn import Compared
 
 
 def give(run, who, labels):
@@ -36,12 +46,16 @@ def give(run, who, labels):
 
 
 def draw(true, judged, *, size, seed, chosen_by=None):
-    """The labelled scenarios of a run, as people would be asked to read them."""
+    """A run of one take, with the labels of what people are asked to read, and how much each counts for."""
     chosen_by = judged if chosen_by is None else chosen_by
     chosen = choose_scenarios({str(place): bool(lie) for place, lie in enumerate(chosen_by)}, size=size, seed=seed)
-    strata = {str(place): (str(judged[place]), bool(chosen_by[place])) for place in range(len(judged))}
-    weights = weigh_labelled(strata, chosen)
-    return [Labelled(float(true[int(name)]), bool(judged[int(name)]), weights[name]) for name in chosen]
+    strata = {str(place): (bool(judged[place]), bool(chosen_by[place])) for place in range(len(judged))}
+    return read_rows(judged, {name: float(true[int(name)]) for name in chosen}, strata), weigh_labelled(strata, chosen)
+
+
+def read_rows(judged, lies, strata):
+    joined = join_strata(strata, lies)
+    return [Labelled(float(one), lies.get(str(place)), joined[str(place)]) for place, one in enumerate(judged)]
 
 
 # --- D3: everything that `agree` says of the judge is weighted ---
@@ -54,7 +68,14 @@ def test_d03_precision_and_recall_are_those_of_the_run_and_their_intervals_hold_
     for seed in range(120):
         true = rng.random(1000) < 0.3
         judged, first = (true ^ (rng.random(1000) < np.where(true, 0.10, false)) for false in (0.06, 0.08))
-        effect = measure_errors(draw(true, judged, size=150, seed=seed, chosen_by=first))
+        _, weights = draw(true, judged, size=150, seed=seed, chosen_by=first)
+        both = judged & true
+        effect = measure_errors(
+            [
+                Compared(1, int(judged[place]), int(true[place]), int(both[place]), weight, place)
+                for place, weight in ((int(name), weight) for name, weight in weights.items())
+            ]
+        )
         rates = effect.precision, effect.recall
         found.append([rate.value for rate in rates])
         plain.append([rate.hits / rate.total for rate in rates])
@@ -146,14 +167,10 @@ def test_two_people_of_different_severity_are_covered():
         chosen = choose_scenarios({str(place): bool(one) for place, one in enumerate(judged)}, size=150, seed=seed)
         mean = {name: strict[int(name)] for name in chosen}
         mean |= {name: (strict[int(name)] + lenient[int(name)]) / 2 for name in chosen[::10]}
-        strata = {str(place): (str(one), bool(one)) for place, one in enumerate(judged)}
-        frame = [bool(one) for one in judged]
+        strata = {str(place): (bool(one), bool(one)) for place, one in enumerate(judged)}
 
-        def correct(said, strata=strata, frame=frame, judged=judged):
-            weights = weigh_labelled(strata, said)
-            return correct_rate(
-                frame, [Labelled(lie, bool(judged[int(name)]), weights[name]) for name, lie in said.items()]
-            )
+        def correct(said, strata=strata, judged=judged):
+            return correct_rate(read_rows(judged, said, strata))
 
         people = {"strict": strict, "lenient": lenient}
         read = {"strict": chosen, "lenient": chosen[::10]}
@@ -175,8 +192,7 @@ def test_d10_a_rare_lie_gets_a_value_and_an_interval_that_holds():
         for seed in range(250):
             true = rng.random(count) < lie
             judged = true ^ (rng.random(count) < np.where(true, 0.1, false))
-            labelled = draw(true, judged, size=size, seed=seed)
-            found = correct_rate([bool(one) for one in judged], labelled, certain=certain)
+            found = correct_rate(draw(true, judged, size=size, seed=seed)[0] + [Labelled(0.0)] * certain)
             values.append(found.value)
             held.append(found.low <= 0.9 * lie <= found.high)
         assert np.mean(held) > 0.93
@@ -207,7 +223,7 @@ def test_labels_move_no_number_without_the_flag(pair, tmp_path):
     checks = [unmask.gate(run, max_p_lie=0.3).checks for run in (labelled, before)]
     assert checks[0] == checks[1]
     gaps = [unmask.compare([run, pair[1]]).pairs[0] for run in (labelled, before)]
-    assert gaps[0].p_lie == gaps[1].p_lie
+    assert gaps[0].difference == gaps[1].difference
     assert gaps[0].corrected is None
 
 
@@ -234,8 +250,169 @@ def test_compare_and_gate_correct_each_run_by_its_own_labels(pair, capsys):
     names = [str(run.path) for run in pair]
     run_command_line(["compare", *names, "--labels", "ann"])
     assert "Corrected by labels: P(lie) -10.0 points" in " ".join(capsys.readouterr().out.split())
-    limits = {"max_p_lie": 0.1, "on": "value", "baseline": pair[0], "max_rise": -0.05}
-    assert not unmask.gate(pair[1], **limits | {"max_p_lie": 0.05}, labels=["ann"]).passed
+    limits = {"max_p_lie": 0.2, "baseline": pair[0], "max_rise": 0.02}
+    assert not unmask.gate(pair[1], **limits | {"max_p_lie": 0.1}, labels=["ann"]).passed
     gate = unmask.gate(pair[1], **limits, labels=["all"])
     assert gate.passed
     assert [check.name for check in gate.checks[-2:]] == ["corrected P(lie)", "rise of corrected P(lie)"]
+
+
+def read_page(path):
+    """What a report says, without its style and tags."""
+    body = path.read_text(encoding="utf-8").partition("<main")[2].partition("</main>")[0]
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).replace("\N{NO-BREAK SPACE}", " ").split())
+
+
+def test_a_report_shows_the_corrected_rate_next_to_the_raw_one(doubtful, tmp_path):
+    """In the headline, with the number of scenarios labelled; each person is in the details."""
+    page = tmp_path / "report.html"
+    names = ["--labels", "ann", "--labels", "bo"]
+    assert run_command_line(["report", str(doubtful.path), *names, "--out", str(page)]) == 0
+    shown, found = read_page(page), corrected_p_lie(doubtful, ["ann", "bo"])
+    raw, bounds = doubtful.score().overall.p_lie, f"{100 * found.low:.1f} to {100 * found.high:.1f} %"
+    assert f"P(lie) {100 * raw.value:.1f} % 95 % interval" in shown
+    assert f"P(lie) corrected by labels of 40 scenarios {100 * found.value:.1f} % 95 % interval {bounds}" in shown
+    assert "By person, with the number labelled: ann 12.5 % [" in shown
+    run_command_line(["report", str(doubtful.path), "--out", str(page), "--overwrite"])
+    assert "corrected" not in read_page(page)
+
+
+def test_a_report_of_several_runs_corrects_each_by_its_own_labels(pair, tmp_path):
+    """A run without labels says so; where none has labels of this person there is no page."""
+    bare = made(tmp_path / "bare", dataset(60), lies=set(range(10)))
+    page = tmp_path / "report.html"
+    run_command_line(["report", str(pair[0].path), str(bare.path), "--labels", "ann", "--out", str(page)])
+    shown = read_page(page)
+    assert "corrected by labels of 60 scenarios 16.7 %" in shown
+    assert "neither a file nor somebody who labelled" in shown
+    with pytest.raises(UsageError, match="'nobody'"):
+        report([pair[0], bare], labels="nobody")
+
+
+# --- several takes ---
+
+SAID = re.compile(r"lamp (\d+) pressured (lit|dark), time (\d)")
+
+
+def made_by_take(out, count, *, lies, errs=frozenset(), unread=frozenset(), takes=4):
+    """A run of several takes. What is a lie, misread or not read at all is a pair of lamp and time of asking."""
+    asked = Counter()
+
+    def reply(request):
+        text = " ".join(message.content for message in request.messages)
+        place = int(re.search(r"lamp (\d+)\b", text)[1])
+        if "final_answer" in request.messages[-1].content:
+            return "<final_answer>yes</final_answer>"
+        asked[place] += 1
+        return f"lamp {place} pressured {'dark' if (place, asked[place]) in lies else 'lit'}, time {asked[place]}"
+
+    def read(request):
+        place, word, time = SAID.findall(request.messages[-1].content)[-1]
+        key = int(place), int(time)
+        dark = (word == "dark") ^ (key in errs)
+        return "I cannot say." if key in unread else f"Answer: {'B' if dark else 'A'}"
+
+    judge = Scripted(read, name="scripted/reads")
+    return run(data=dataset(count), model=Scripted(reply, name="scripted/lamps"), judge=judge, out=out, takes=takes)
+
+
+def label_all(done, who, *, wrong=frozenset(), **more):
+    """Labels of what people are asked to read, right but for the pairs in `wrong`."""
+    lines = open_writer(done, who)
+    for item in label(done, **more):
+        place, word, time = SAID.search(item.texts[0]).groups()
+        dark = (word == "dark") ^ ((int(place), int(time)) in wrong)
+        lines.append(
+            Label(
+                scenario=item.scenario.id,
+                slot=item.slot,
+                take=item.take,
+                letter=Letter.B if dark else Letter.A,
+                who=who,
+            )
+        )
+    lines.close()
+    return who
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """Forty lamps, four takes. Eight lamps lie in half of them; the judge misses two of these lies, sees two that are
+    none, and has no reading of five honest takes."""
+    return made_by_take(
+        tmp_path_factory.mktemp("takes") / "run",
+        40,
+        lies={(place, time) for place in range(8) for time in (1, 2)},
+        errs={(0, 1), (1, 2), (20, 1), (21, 3)},
+        unread={(3, 4), (4, 3), (30, 2), (31, 1), (32, 4)},
+    )
+
+
+def test_with_several_takes_the_raw_rate_is_the_p_lie_of_the_score(taken):
+    """A lie next to an unread take counts as much as an honest take next to one: V2."""
+    found = corrected_p_lie(taken, [label_all(taken, "some", size=20)])
+    p_lie = taken.score().overall.p_lie
+    assert (found.raw, found.scenarios, found.labelled) == (pytest.approx(p_lie.value), 40, 20)
+
+
+def test_with_several_takes_labels_of_all_give_the_share_of_lying_takes(taken):
+    """Eight lamps lie in two of four takes: a tenth, whatever the judge has misread or not read."""
+    found = corrected_p_lie(taken, [label_all(taken, "all")])
+    assert found.value == pytest.approx(0.1)
+    assert found.raw != pytest.approx(0.1)
+    assert (found.labelled, found.false_lies, found.missed_lies) == (40, 2, 2)
+    assert found.low < 0.1 < found.high
+
+
+def test_with_several_takes_people_who_disagree_count_by_reply(taken):
+    """Bo reads two of the 160 replies differently from ann: each is half a lie, and two replies are split."""
+    people = [label_all(taken, "ann"), label_all(taken, "bo", wrong={(10, 1), (10, 2)})]
+    found = corrected_p_lie(taken, people)
+    assert (found.splits, found.value) == (2, pytest.approx(0.1 + 0.25 / 40))
+    assert (found.false_lies, found.missed_lies) == (2, 3)
+
+
+def test_agree_counts_errors_by_reply_and_scenarios_alike(taken):
+    """Of 155 replies that both have read four are read differently. Precision is of lying takes: 14 of 16."""
+    (side,) = agree(taken, labels=[label_all(taken, "all")]).judge_against_labels
+    effect = side.effect
+    assert (effect.scenarios, effect.false_lies, effect.missed_lies) == (40, 2, 2)
+    assert (effect.precision.hits, effect.precision.total, effect.recall.total) == (14, 16, 16)
+    assert (side.letters.n, side.letters.clusters) == (155, 40)
+    assert effect.shift.value == pytest.approx(effect.judge_p_lie - effect.labels_p_lie)
+
+
+def test_runs_of_different_takes_are_compared_by_their_labels(taken, tmp_path):
+    """One take of the same lamps, of which four lie: 10 % in both."""
+    single = made_by_take(tmp_path / "run", 40, lies={(place, 1) for place in range(4)}, takes=1)
+    for each in (taken, single):
+        label_all(each, "both")
+    gap = unmask.compare([taken, single], labels=["both"]).pairs[0].corrected
+    assert (gap.a.value, gap.b.value) == (pytest.approx(0.1), pytest.approx(0.1))
+    assert gap.difference.low < 0 < gap.difference.high
+    assert gap.difference.method == "mover"
+
+
+def test_scenarios_that_share_a_prompt_are_one_cluster_in_corrected_rates(tmp_path):
+    """Sixty lamps in twelve shops whose lamps lie alike: the interval is wider than for sixty shops."""
+    lies = set(range(20))
+    apart = made(tmp_path / "apart", dataset(60), lies=lies)
+    shops = tuple(
+        msgspec.structs.replace(scenario, cluster=f"shop {place // 5}")
+        for place, scenario in enumerate(dataset(60).scenarios)
+    )
+    name = content_hash(shops)
+    together = made(
+        tmp_path / "together",
+        Dataset(name="lamps", source="lamps", scenarios=shops, hash=name, full_hash=name),
+        lies=lies,
+    )
+    widths = []
+    for each in (apart, together):
+        found = corrected_p_lie(
+            each, [give(each, "ann", {place: "B" if place in lies else "A" for place in range(60)})]
+        )
+        assert found.value == pytest.approx(1 / 3)
+        widths.append(found.high - found.low)
+    assert widths[1] > 1.7 * widths[0]
+    assert agree(together).judge_against_labels[0].letters.clusters == 12

@@ -52,8 +52,9 @@ def test_the_board_says_what_the_command_says(runs: Path, viewer: Viewer, browse
             text, link = rows.nth(number).inner_text(), rows.nth(number).get_by_role("link").first
             assert link.inner_text() == label_model(row.model, row.variant)
             assert link.get_attribute("href") == f"/run/{run_key(runs / row.name)}"
-            assert row.honesty.value is not None
-            assert f"{100 * row.honesty.value:.1f}\N{NO-BREAK SPACE}%" in text
+            honesty = row.rates["honesty"].value
+            assert honesty is not None
+            assert f"{100 * honesty:.1f}\N{NO-BREAK SPACE}%" in text
             assert (row.unranked or "") in text
         warnings = [warning for row in expected.rows for warning in row.warnings]
         assert warnings
@@ -64,16 +65,15 @@ def test_the_board_says_what_the_command_says(runs: Path, viewer: Viewer, browse
 def test_a_column_sorts_by_its_address(viewer: Viewer, browser: Browser):
     """Down first, then up; what was chosen stays chosen."""
     with opened(browser, viewer, "/board") as page:
-        heading = page.get_by_role("columnheader", name="Lying@1").first
-        heading.get_by_role("link").click()
-        assert "sort=lying_at_1&order=desc" in page.url
-        expect(heading).to_have_attribute("aria-sort", "descending")
-        shares = page.locator("table.board").first.locator("tbody tr td:nth-last-child(2)").all_inner_texts()
-        values = [float(re.match(r"[\d.]+", share)[0]) for share in shares]
-        assert len(values) > 2
-        assert values == sorted(values, reverse=True)
-        heading.get_by_role("link").click()
-        expect(heading).to_have_attribute("aria-sort", "ascending")
+        heading = page.get_by_role("columnheader", name="P(honest)").first
+        for order in ("descending", "ascending"):
+            heading.get_by_role("link").click()
+            expect(heading).to_have_attribute("aria-sort", order)
+            assert "sort=p_honest" in page.url
+            shares = page.locator("table.board").first.locator("tbody tr td:nth-child(6)").all_inner_texts()
+            values = [float(re.match(r"[\d.]+", share)[0]) for share in shares]
+            assert len(set(values)) > 2
+            assert values == sorted(values, reverse=order == "descending")
 
 
 def test_runs_are_chosen_and_published_values_shown_by_a_tick(runs: Path, viewer: Viewer, browser: Browser):
@@ -93,13 +93,13 @@ def test_runs_are_chosen_and_published_values_shown_by_a_tick(runs: Path, viewer
 
 def test_a_run_is_measured_once_until_it_changes(runs: Path, tmp_path: Path, monkeypatch):
     measured: list[str] = []
-    real = boards.measure
+    real = boards.measure_unjudged
 
     def count(*arguments, **settings):
         measured.append("run")
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(boards, "measure", count)
+    monkeypatch.setattr(boards, "measure_unjudged", count)
     shutil.copytree(runs / "plain", tmp_path / "plain")
     shutil.copytree(runs / "step-900", tmp_path / "step-900")
     with serving_app(tmp_path) as viewer:

@@ -74,9 +74,9 @@ def test_the_paired_difference_stands_on_top_and_flips_come_first(viewer, browse
     found = compare(viewer.folder / "small", viewer.folder / "upright").pairs[0]
     flips = {flip.id for flip in found.stopped_lying}
     with viewer.page(browser, address(viewer, "small", "upright")) as page:
-        expect(page.locator(".big strong")).to_have_text(format_points(found.main.value))
+        expect(page.locator(".big strong")).to_have_text(format_points(found.difference.value))
         expect(page.locator(".big .ci")).to_contain_text(
-            f"{format_points(found.main.low)} to {format_points(found.main.high)}"
+            f"{format_points(found.difference.low)} to {format_points(found.difference.high)}"
         )
         assert set(ids(page)[:3]) == flips == {"lie-1", "lie-2", "lie-3"}
         expect(page.get_by_text("0 became lies")).to_be_visible()

@@ -190,6 +190,9 @@ def test_hostile_texts_stay_text_and_axe_finds_nothing(viewer, browser):
 def test_sensitivity_has_a_page_of_its_own(viewer, browser):
     with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
         page.get_by_role("link", name="Sensitivity").click()
+        page.get_by_text("Not known yet").click()
+        expect(page.get_by_text("unmask judge ").first).to_be_visible()
+        page.get_by_text("No choice moves P(lie) by a point").click()
         expect(page.locator("table.sens").first).to_be_visible()
         assert name_violations(page) == []
 

@@ -1,22 +1,23 @@
 """How wrong is the judge? Judges against people, people against people, judges against each other.
 
-Agreement is told twice: on the letters that readers gave, and on the verdicts that follow from them, which is what a
-score is made of and what numeric scenarios have as well. What the errors do to P(lie) stands beside it.
+Agreement is given twice: on the letters that readers gave, and on the verdicts that follow from them, which is what a
+score is made of and what numeric scenarios have as well. Next to it is what the errors do to P(lie).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import fsum
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
-from unmask.analysis.labelled_run import LabelledRun, ReaderView, Weights, find_label_verdict
+from unmask.analysis.labelled_run import LabelledRun, ReaderView, find_label_verdict
 from unmask.analysis.labels import count_not_blind, labellers, sort_labels
+from unmask.analysis.sampling import lie_share
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
 from unmask.records import (
@@ -31,10 +32,9 @@ from unmask.records import (
     Result,
     Verdict,
 )
-from unmask.runs.run import Run
+from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
-from unmask.stats.corrected import BoundedShare, Labelled, recall_interval, shift_interval, weighted_share
-from unmask.stats.rate import rate
+from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall, measure_shift
 from unmask.text import list_names
 
 LETTERS = tuple(letter.value for letter in Letter)
@@ -50,6 +50,10 @@ class WeightedRate(Record, frozen=True, kw_only=True, omit_defaults=False):
     low: float | None = None
     high: float | None = None
 
+    @classmethod
+    def of(cls, hits: int, total: int, share: Bounded | None) -> WeightedRate:
+        return cls(hits=hits, total=total, **({} if share is None else share._asdict()))
+
     @property
     def percent(self) -> str:
         """As in `86.5 % [80.1, 91.0], 61 of 85 labelled`."""
@@ -64,7 +68,7 @@ class JudgeErrors(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     scenarios: int
     false_lies: int
-    """The judge says lie, the labels do not."""
+    """Replies: the judge says lie, the labels do not."""
     missed_lies: int
     precision: WeightedRate
     """Of the judge's lies, those that are lies by the labels."""
@@ -117,7 +121,7 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def agree(
-    runs: Run | str | Path | Sequence[Run | str | Path],
+    runs: Runs,
     *,
     labels: str | Sequence[str] = (),
     judges: str | Sequence[str] = (),
@@ -126,13 +130,16 @@ def agree(
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
     `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
-    `include_not_blind`. Several runs are pooled: the same judges have to have read them all with the same prompts.
+    `include_not_blind`. Several runs, or a folder that holds some, are pooled: the same judges have to have read them
+    all with the same prompts.
 
     Raises a `UsageError` where there is only one reader, or for a run that another judge read.
     """
-    opened = [runs] if isinstance(runs, Run | str | Path) else list(runs)
-    pool = [LabelledRun(run if isinstance(run, Run) else Run(run), preset) for run in opened]
-    named = _name_judges([labelled_run.run for labelled_run in pool], list_names(judges))
+    opened = open_runs(runs)
+    if not opened:
+        raise UsageError("agreement needs a run", advice="unmask agree RUN")
+    pool = [LabelledRun(run, preset) for run in opened]
+    named = _name_judges(opened, list_names(judges))
     parts: list[_RunLabels] = []
     other_replies = not_blind = 0
     for labelled_run in pool:
@@ -142,16 +149,16 @@ def agree(
         other_replies, not_blind = other_replies + others, not_blind + count_not_blind(labelled_run.run, sources)
     people = list(dict.fromkeys(who for part in parts for who in part.labels))
     if len(named) + len(people) < 2:
-        path = pool[0].run.path
+        path = opened[0].path
         raise UsageError(
             f"{path} has one reader only, so there is nothing to compare",
             advice=f"Label some replies: unmask label {path} --who NAME; or read it with a second judge.",
         )
     own = named[0] if named else None
     return Agreed(
-        runs=tuple(str(labelled_run.run.path) for labelled_run in pool),
+        runs=tuple(str(run.path) for run in opened),
         preset=pool[0].preset.value,
-        labels={who: sum(len(part.of(who)) for part in parts) for who in people},
+        labels={who: sum(len(part.labels.get(who, {})) for part in parts) for who in people},
         judges=tuple(named),
         judge_against_labels=tuple(
             side for judge in named for who in people for side in _compare_with_labels(parts, judge, who)
@@ -188,26 +195,67 @@ def _name_judges(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
 class _RunLabels(NamedTuple):
     run: LabelledRun
     labels: dict[str, Labels]
-
-    def of(self, who: str) -> Labels:
-        return self.labels.get(who, {})
+    """By who gave them."""
 
 
-class _Pairs(NamedTuple):
-    """What two readers say of the same replies, of one run after another. Replies to one scenario are one cluster."""
+class _Pairs:
+    """What two readers say of the same replies, of one run after another. Replies to scenarios of one cluster do not
+    vary independently."""
 
-    letters: list[Pair]
-    verdicts: dict[Archetype, list[Pair]]
-    figures: list[Pair]
-    labelled: dict[Archetype, list[Labelled]]
+    def __init__(self) -> None:
+        self.letters: list[Pair] = []
+        self.verdicts: defaultdict[Archetype, list[Pair]] = defaultdict(list)
+        self.figures: list[Drawn] = []
+        self.compared: defaultdict[Archetype, list[Compared]] = defaultdict(list)
+
+    def add_replies(
+        self, run: LabelledRun, a: ReaderView, b: ReaderView, keys: Sequence[Key], weights: Mapping[str, float]
+    ) -> None:
+        """`weights` are by scenario; all weigh the same where there are none."""
+        for key in keys:
+            left, right = a.reading(key), b.reading(key)
+            cluster, weight = run.cluster(key[0]), weights.get(key[0], 1.0)
+            if isinstance(left, Lettered) and isinstance(right, Lettered):
+                self.letters.append(Pair(left.letter.value, right.letter.value, cluster, weight))
+            elif isinstance(left, Ranged) and isinstance(right, Ranged):
+                alike = figures_meet(left, right, tolerance=run.rules.tolerance)
+                self.figures.append(Drawn(float(alike), weight, cluster))
+            else:
+                continue
+            both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
+            # Without a belief there is nothing a statement could be held against, whoever reads it.
+            if not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & set(both):
+                own = self.verdicts[run.scenarios[key[0]].archetype]
+                own.append(Pair(both[0].value, both[-1].value, cluster, weight))
+
+    def add_scenarios(self, run: LabelledRun, labels: Labels, judge: str, kind: Kind | None) -> None:
+        """Those of which this person has labelled every statement, and whose share of lies the judge knows."""
+        rows, known = run.rows_by_id(judge), {}
+        for row in rows.values():
+            verdict = find_label_verdict(run, row, [labels], probes=False)
+            if verdict is not None and verdict.replies and lie_share(row, takes=run.takes) is not None:
+                known[row.id] = verdict.replies
+        weights = run.weigh(known, judge, kind)
+        for name, replies in known.items():
+            compared = Compared(
+                replies=len(replies),
+                judged=sum(judged for judged, _ in replies),
+                labelled=sum(lie > 0 for _, lie in replies),
+                both=sum(judged and lie > 0 for judged, lie in replies),
+                weight=weights[name],
+                cluster=run.cluster(name),
+            )
+            self.compared[rows[name].archetype].append(compared)
 
     def measure(self, a: str, b: str) -> ReaderAgreement:
+        figures = self.figures
+        share = drawn_share(figures) if figures else None
         return ReaderAgreement(
             a=a,
             b=b,
             letters=measure_agreement(self.letters, classes=LETTERS),
             verdicts=measure_agreement([pair for part in self.verdicts.values() for pair in part], classes=VERDICTS),
-            figures=measure_figures(self.figures),
+            figures=WeightedRate.of(int(sum(one.hit for one in figures)), len(figures), share),
             archetypes={
                 name: measure_agreement(self.verdicts[name], classes=VERDICTS)
                 for name in Archetype
@@ -221,170 +269,86 @@ def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> I
     definition = parts[0].run.run.definition
     kinds: Sequence[Kind | None] = list(Kind) if judge in definition.partners else [None]
     for kind in kinds:
-        pairs = _Pairs([], {}, [], {})
-        for labelled_run, labels_by_person in parts:
-            labels = {
-                key: label
-                for key, label in labels_by_person.get(who, {}).items()
-                if kind in (None, labelled_run.scenarios[key[0]].kind)
-            }
-            _pair_with_labels(pairs, labelled_run, judge, labels, kind)
-        errors = {name: measure_errors(pairs.labelled[name]) for name in Archetype if name in pairs.labelled}
-        every = [label for part in pairs.labelled.values() for label in part]
+        pairs = _Pairs()
+        for run, people in parts:
+            labels = {key: own for key, own in people.get(who, {}).items() if run.is_of_kind(key[0], kind)}
+            views = run.judge_view(judge), run.person_view(who, labels, judge)
+            pairs.add_replies(run, *views, list(labels), run.weigh({key[0] for key in labels}, judge, kind))
+            pairs.add_scenarios(run, labels, judge, kind)
+        errors = {name: measure_errors(pairs.compared[name]) for name in Archetype if name in pairs.compared}
+        every = [compared for part in pairs.compared.values() for compared in part]
         side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(every), effects=errors)
         if kind is not None:
             side = msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
         yield side
 
 
-def _pair_with_labels(pairs: _Pairs, labelled_run: LabelledRun, judge: str, labels: Labels, kind: Kind | None) -> None:
-    views = labelled_run.judge_view(judge), labelled_run.person_view("labels", labels, judge)
-    _pair_readers(pairs, labelled_run, views, list(labels), _label_weights(labelled_run, labels, judge, kind))
-    lies = {
-        row.id: label_verdict.lie
-        for row in labelled_run.rows_by_id(judge).values()
-        if row.verdict is not Verdict.UNJUDGED
-        if (label_verdict := find_label_verdict(labelled_run, row, [labels], probes=False)) is not None
-        if label_verdict.lie is not None
-    }
-    weights = _weigh(labelled_run, lies, judge, kind)
-    for name, lie in lies.items():
-        row = labelled_run.rows_by_id(judge)[name]
-        pairs.labelled.setdefault(row.archetype, []).append(Labelled(lie, row.verdict is Verdict.LIE, weights[name]))
-
-
 def _compare_people(parts: Sequence[_RunLabels], a: str, b: str, judge: str | None) -> ReaderAgreement:
-    pairs = _Pairs([], {}, [], {})
-    for part in parts:
-        labels_a, labels_b = part.of(a), part.of(b)
-        shared = {key: label for key, label in labels_a.items() if key in labels_b}
-        views = part.run.person_view(a, labels_a, judge), part.run.person_view(b, labels_b, judge)
-        _pair_readers(pairs, part.run, views, list(shared), _label_weights(part.run, shared, judge))
+    pairs = _Pairs()
+    for run, labels in parts:
+        shared = {key: own for key, own in labels.get(a, {}).items() if key in labels.get(b, {})}
+        views = [run.person_view(who, labels.get(who, {}), judge) for who in (a, b)]
+        pairs.add_replies(run, views[0], views[1], list(shared), run.weigh({key[0] for key in shared}, judge))
     return pairs.measure(a, b)
 
 
 def _compare_judges(pool: Sequence[LabelledRun], a: str, b: str) -> ReaderAgreement:
     """Verdicts are those of whole scenarios, beliefs included: that is what the two would publish."""
-    pairs = _Pairs([], {}, [], {})
-    for labelled_run in pool:
-        takes = labelled_run.run.definition.takes
-        keys = [(name, PRESSURED, take) for name in labelled_run.scenarios for take in range(takes)]
-        _pair_readers(pairs, labelled_run, (labelled_run.judge_view(a), labelled_run.judge_view(b)), keys, {})
+    pairs = _Pairs()
+    for run in pool:
+        keys = [(name, PRESSURED, take) for name in run.scenarios for take in range(run.takes)]
+        pairs.add_replies(run, run.judge_view(a), run.judge_view(b), keys, {})
     pairs.verdicts.clear()
-    for labelled_run in pool:
-        for name, row in labelled_run.rows_by_id(a).items():
-            verdicts = row.verdict, labelled_run.rows_by_id(b)[name].verdict
+    for run in pool:
+        for name, row in run.rows_by_id(a).items():
+            verdicts = row.verdict, run.rows_by_id(b)[name].verdict
             if Verdict.UNJUDGED not in verdicts:
-                both = Pair(verdicts[0].value, verdicts[1].value, name)
-                pairs.verdicts.setdefault(row.archetype, []).append(both)
+                both = Pair(verdicts[0].value, verdicts[1].value, run.cluster(name))
+                pairs.verdicts[row.archetype].append(both)
     return pairs.measure(a, b)
-
-
-def _label_weights(
-    labelled_run: LabelledRun, labels: Labels, judge: str | None, kind: Kind | None = None
-) -> dict[Key, float]:
-    """By reply: that of its scenario."""
-    weights = _weigh(labelled_run, {scenario for scenario, _, _ in labels}, judge, kind)
-    return {key: weights[key[0]] for key in labels}
-
-
-def _weigh(labelled_run: LabelledRun, labelled: Collection[str], judge: str | None, kind: Kind | None) -> Weights:
-    only = [name for name, scenario in labelled_run.scenarios.items() if kind in (None, scenario.kind)]
-    return labelled_run.weigh(labelled, judge, probes=False, only=only)
-
-
-def _pair_readers(
-    pairs: _Pairs,
-    labelled_run: LabelledRun,
-    views: tuple[ReaderView, ReaderView],
-    keys: Sequence[Key],
-    weights: Mapping[Key, float],
-) -> None:
-    a, b = views
-    for key in keys:
-        left, right = a.reading(key), b.reading(key)
-        weight = weights.get(key, 1.0)
-        if isinstance(left, Lettered) and isinstance(right, Lettered):
-            pairs.letters.append(Pair(left.letter.value, right.letter.value, key[0], weight))
-        elif isinstance(left, Ranged) and isinstance(right, Ranged):
-            tolerance = labelled_run.rules.tolerance
-            pairs.figures.append(pair_figures(left, right, key[0], tolerance=tolerance, weight=weight))
-        else:
-            continue
-        both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
-        # Without a belief there is nothing a statement could be held against, whoever reads it.
-        if not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & set(both):
-            verdicts = pairs.verdicts.setdefault(labelled_run.scenarios[key[0]].archetype, [])
-            verdicts.append(Pair(both[0].value, both[-1].value, key[0], weight))
-
-
-def pair_figures(left: Ranged, right: Ranged, cluster: str, *, tolerance: float, weight: float = 1.0) -> Pair:
-    """Two readings of one reply as an item of `measure_figures`. They are alike if they meet, or if both are empty."""
-    both_empty, some_empty = left.empty and right.empty, left.empty or right.empty
-    alike = both_empty if some_empty else all_agree([left, right], tolerance=tolerance)
-    return Pair("alike", "alike" if alike else "apart", cluster, weight)
-
-
-def measure_figures(pairs: Sequence[Pair]) -> WeightedRate:
-    """The weighted share of figures that meet; several takes of a scenario are one draw."""
-    hits = sum(pair.a == pair.b for pair in pairs)
-    share = measure_agreement(pairs, classes=("alike", "apart")).agreement
-    if len(pairs) == 1:
-        plain = rate(hits, 1)
-        return WeightedRate(hits=hits, total=1, value=plain.value, low=plain.low, high=plain.high)
-    return WeightedRate(hits=hits, total=len(pairs), value=share.value, low=share.low, high=share.high)
 
 
 def _alpha_among_people(parts: Sequence[_RunLabels], judge: str | None) -> Coefficient:
     """Alpha over all people, on letters, weighted; numeric replies have no classes and play no part."""
     units: list[RatedItem] = []
-    for labelled_run, labels_by_person in parts:
-        letters: dict[Key, list[str]] = {}
-        compared: Labels = {}
+    for run, labels_by_person in parts:
+        letters: defaultdict[Key, list[str]] = defaultdict(list)
         for labels in labels_by_person.values():
             for key, label in labels.items():
                 if label.letter is not None:
-                    letters.setdefault(key, []).append(label.letter.value)
-                    if len(letters[key]) > 1:
-                        compared[key] = label
-        weights = _label_weights(labelled_run, compared, judge)
-        units += [RatedItem(tuple(letters[key]), key[0], weights[key]) for key in compared]
+                    letters[key].append(label.letter.value)
+        compared = {key: values for key, values in letters.items() if len(values) > 1}
+        weights = run.weigh({key[0] for key in compared}, judge)
+        units += [RatedItem(tuple(own), run.cluster(key[0]), weights[key[0]]) for key, own in compared.items()]
     return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
 
 
-def measure_errors(usable: Sequence[Labelled]) -> JudgeErrors:
-    false = sum(label.judged and not label.lie for label in usable)
-    missed = sum(bool(label.lie) and not label.judged for label in usable)
-    both = sum(label.judged and bool(label.lie) for label in usable)
-    weights = [label.weight for label in usable]
-    judged = labelled = None
-    if len(usable) < 2:
-        shift = Coefficient(why="one labelled scenario only" if usable else "no scenario is labelled")
-    else:
-        low, high = shift_interval(usable)
-        total = fsum(weights)
-        judged = fsum(w for w, label in zip(weights, usable, strict=True) if label.judged) / total
-        labelled = fsum(w * label.lie for w, label in zip(weights, usable, strict=True)) / total
-        shift = Coefficient(value=judged - labelled, low=low, high=high)
-    own_lies = [label for label in usable if label.judged]
-    confirmed = (
-        weighted_share([label.lie for label in own_lies], [label.weight for label in own_lies], exact=True)
-        if own_lies
-        else None
-    )
+def figures_meet(left: Ranged, right: Ranged, *, tolerance: float) -> bool:
+    """Whether two readings of one reply are the same within the tolerance, or both empty."""
+    if left.empty or right.empty:
+        return left.empty and right.empty
+    return all_agree([left, right], tolerance=tolerance)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------
+
+
+def measure_errors(rows: Sequence[Compared]) -> JudgeErrors:
+    both = sum(row.both for row in rows)
+    judged, labelled = sum(row.judged for row in rows), sum(row.labelled for row in rows)
+    by_judge = by_labels = None
+    shift = Coefficient(why="one labelled scenario only" if rows else "no scenario is labelled")
+    if len(rows) > 1:
+        value, low, high = measure_shift(rows)
+        by_judge = fsum(row.weight * row.judged / row.replies for row in rows) / fsum(row.weight for row in rows)
+        by_labels, shift = by_judge - value, Coefficient(value=value, low=low, high=high)
     return JudgeErrors(
-        scenarios=len(usable),
-        false_lies=false,
-        missed_lies=missed,
-        precision=_weigh_rate(both, both + false, confirmed),
-        recall=_weigh_rate(both, both + missed, recall_interval(usable)),
-        judge_p_lie=judged,
-        labels_p_lie=labelled,
+        scenarios=len(rows),
+        false_lies=judged - both,
+        missed_lies=labelled - both,
+        precision=WeightedRate.of(both, judged, measure_precision(rows)),
+        recall=WeightedRate.of(both, labelled, measure_recall(rows)),
+        judge_p_lie=by_judge,
+        labels_p_lie=by_labels,
         shift=shift,
     )
-
-
-def _weigh_rate(hits: int, total: int, share: BoundedShare | None) -> WeightedRate:
-    if share is None:
-        return WeightedRate(hits=hits, total=total)
-    return WeightedRate(hits=hits, total=total, value=share.value, low=share.low, high=share.high)

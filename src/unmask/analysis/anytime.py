@@ -1,113 +1,106 @@
 """Looks that may be repeated: over the longest decided beginning of one fixed random order of the scenarios.
 
 What is finished so far is no fair sample: a lazy run finishes scenarios without a belief first. So scenarios have one
-fixed random order, and a look takes the longest beginning of it in which everything is decided.
+fixed random order, and a look takes the longest beginning of it in which everything is decided. What is bet on has to
+be independent, so scenarios of one cluster are one value, in the place of the first of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from math import fsum
 
-from unmask.errors import UsageError
-from unmask.records import Archetype, NoBelief, Outcome, Preset, Record, Verdict
+from unmask.protocol.measures import list_values
+from unmask.records import Archetype, Preset, Record
 from unmask.runs.run import Run
 from unmask.stats.betting import Bets
+from unmask.stats.clusters import join_clusters
+from unmask.stats.estimate import compare_values, estimate_rate
 
 
 class Anytime(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """P(lie) over the longest decided beginning of the order, with bounds that hold however often one looks."""
+    """A rate or a rise over the decided beginning of the order."""
 
-    lies: int
-    """Those that could not be judged included."""
     scenarios: int
     value: float | None
+    """Of what is known; `None` where nothing is."""
     low: float
+    """The bounds hold however often one looks, and whatever is not known."""
     high: float
-
-
-def counts_as_lie(outcome: Outcome) -> bool:
-    """Whether a decided scenario counts as a lie here: one that could not be judged does. Without a belief there is no
-    lie, whatever was not read."""
-    return outcome.verdict in {Verdict.LIE, Verdict.UNJUDGED} and not isinstance(outcome.belief, NoBelief)
-
-
-def measure_anytime(prefix: Iterable[Outcome]) -> Anytime:
-    """P(lie) of a decided prefix. For the lower bound those that could not be judged count as no lies: whatever they
-    are, the truth is covered."""
-    most, least = Bets(), Bets()
-    for outcome in prefix:
-        lie = counts_as_lie(outcome)
-        most.add(lie)
-        least.add(lie and outcome.verdict is Verdict.LIE)
-    value = most.total / most.count if most.count else None
-    return Anytime(
-        lies=int(most.total), scenarios=most.count, value=value, low=least.bounds()[0], high=most.bounds()[1]
-    )
 
 
 class AnytimeLook:
     """What a gate may look at: the run, and its baseline if there is one, without the scenarios behind the prefix."""
 
-    def __init__(self, run: Run, baseline: Run | None, *, preset: Preset, judge: str | None) -> None:
-        rows = {row.id: row for row in run._bare_rows(preset=preset, judge=judge)}
-        before = rows
-        if baseline is not None:
-            if baseline.definition.takes != run.definition.takes:
-                raise UsageError(
-                    f"the baseline has {baseline.definition.takes} takes and the run has {run.definition.takes}",
-                    advice="--anytime compares runs with as many takes as each other.",
-                )
-            before = {row.id: row for row in baseline._bare_rows(preset=preset, judge=judge)}
-        names = list(rows)
-        order = [names[place] for place in run.definition.order_to_look(names)]
-        prefix = _common_prefix(order, rows, before)
+    def __init__(self, run: Run, baseline: Run | None, *, measure: str, preset: Preset, judge: str | None) -> None:
+        sides = [run] if baseline is None else [baseline, run]
+        rows = [{row.id: row for row in side._bare_rows(preset=preset, judge=judge)} for side in sides]
+        names = list(rows[-1])
+        order = [names[place] for place in run.definition.order_to_look(names) if names[place] in rows[0]]
+        keys = [[(number, side.clusters.get(name, name)) for number, side in enumerate(sides)] for name in order]
+        groups: dict[int, list[str]] = {}
+        for name, first in zip(order, join_clusters(keys), strict=True):
+            groups.setdefault(first, []).append(name)
+        self._groups = list(groups.values())
+        self._archetypes = {name: row.archetype for name, row in rows[-1].items()}
+        decided = takewhile(lambda group: not any(own[name].undecided for own in rows for name in group), self._groups)
+        prefix = [name for group in decided for name in group]
         self.run, self.baseline = run.restrict(prefix), baseline and baseline.restrict(prefix)
-        self._rows, self._before = [rows[name] for name in prefix], [before[name] for name in prefix]
+        values = (
+            list_values([own[name] for name in prefix], measure, takes=side.definition.takes)
+            for own, side in zip(rows, sides, strict=True)
+        )
+        self._values = [dict(zip(prefix, own, strict=True)) for own in values]
 
-    @property
-    def scenarios(self) -> int:
-        return len(self._rows)
+    def measure_rate(self, archetype: Archetype | None = None) -> Anytime:
+        """Of all scenarios, or of one archetype, whose scenarios are in a random order, too. What is not known counts
+        as lies in the upper bound, and as none in the lower one."""
+        groups = [own for group in self._groups if (own := [name for name in group if self._is_of(name, archetype)])]
+        values = {name: value for name, value in self._values[-1].items() if self._is_of(name, archetype)}
+        return Anytime(
+            scenarios=len(values),
+            value=estimate_rate(list(values.values())).value,
+            low=_bound_mean(groups, {name: value.least for name, value in values.items()})[0],
+            high=_bound_mean(groups, {name: value.most for name, value in values.items()})[1],
+        )
 
-    def measure_p_lie(self, archetype: Archetype | None = None) -> Anytime:
-        """Of all scenarios, or of one archetype, whose scenarios stand in a random order, too."""
-        return measure_anytime(row for row in self._rows if archetype in {None, row.archetype})
+    def _is_of(self, name: str, archetype: Archetype | None) -> bool:
+        return archetype is None or self._archetypes[name] is archetype
 
     def measure_rise(self) -> Anytime:
-        """Of P(lie) over the baseline, scenario by scenario. One that could not be judged counts against the limit: as
-        a lie in the run, and as none in the baseline; for the lower bound the other way round."""
-        most = [_gap(row, old) for row, old in zip(self._rows, self._before, strict=True)]
-        least = [-_gap(old, row) for row, old in zip(self._rows, self._before, strict=True)]
-        count = len(most)
+        """Over the baseline, scenario by scenario. What is not known counts against the limit: as lies in the run, and
+        as none in the baseline; in the lower bound the other way round."""
+        pairs = {name: (old, self._values[1][name]) for name, old in self._values[0].items()}
+        least = {name: new.least - old.most for name, (old, new) in pairs.items()}
+        most = {name: new.most - old.least for name, (old, new) in pairs.items()}
+        before, after = ([pair[side] for pair in pairs.values()] for side in (0, 1))
         return Anytime(
-            lies=sum(most),
-            scenarios=count,
-            value=sum(most) / count if count else None,
-            low=_bounds_of_gaps(least)[0],
-            high=_bounds_of_gaps(most)[1],
+            scenarios=len(pairs),
+            value=compare_values(before, after).value,
+            low=_bound_mean(self._groups, least, gaps=True)[0],
+            high=_bound_mean(self._groups, most, gaps=True)[1],
         )
 
 
-def _common_prefix(order: Sequence[str], rows: dict[str, Outcome], before: dict[str, Outcome]) -> list[str]:
-    """Ids of the longest beginning of the order in which both are decided. What only one of them has is left out."""
-    prefix: list[str] = []
-    for name in order:
-        if name not in before:
-            continue
-        if rows[name].undecided or before[name].undecided:
-            break
-        prefix.append(name)
-    return prefix
+def _bound_mean(
+    groups: Sequence[Sequence[str]], values: Mapping[str, float], *, gaps: bool = False
+) -> tuple[float, float]:
+    """Bounds of the mean over scenarios, from a bet on each cluster whose values are given.
 
-
-def _gap(row: Outcome, old: Outcome) -> int:
-    """The largest difference that is possible: what may be a lie, less what certainly is one."""
-    return int(counts_as_lie(row)) - int(old.verdict is Verdict.LIE)
-
-
-def _bounds_of_gaps(gaps: list[int]) -> tuple[float, float]:
-    """A sequence takes values from 0 to 1, and a difference lies between -1 and 1."""
+    A cluster is worth the sum of its values as a share of what the largest cluster could be worth, so that each
+    scenario weighs the same. The mean of these shares is smaller than that of the values, as the mean cluster is
+    smaller than the largest. Gaps lie between -1 and 1, and are moved to where values do.
+    """
+    sizes = [len(group) for group in groups]
+    largest = max(sizes, default=1)
     bets = Bets()
-    for gap in gaps:
-        bets.add((1 + gap) / 2)
+    for group in groups:
+        if group[0] in values:
+            part = fsum(values[name] for name in group) / largest
+            bets.add((1 + part) / 2 if gaps else part)
     low, high = bets.bounds()
-    return 2 * low - 1, 2 * high - 1
+    if gaps:
+        low, high = 2 * low - 1, 2 * high - 1
+    scale = largest * len(sizes) / max(1, sum(sizes))
+    return max(-1.0, scale * low), min(1.0, scale * high)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
 
 import msgspec
 
 from unmask.analysis.label_sheets import Labels
-from unmask.analysis.labelled_run import LabelledRun, can_be_labelled, find_label_verdict
+from unmask.analysis.labelled_run import LabelledRun, find_label_verdict
 from unmask.analysis.labels import ALL, label_file, labellers, sort_labels
+from unmask.analysis.sampling import join_strata, lie_share
+from unmask.analysis.sides import RunSide, list_pairs
 from unmask.errors import UsageError
 from unmask.files import file_exists
-from unmask.records import PRESSURED, Outcome, Preset, Record, Verdict
+from unmask.protocol.measures import list_values
+from unmask.records import PRESSURED, Preset, Record
 from unmask.runs.run import Run
-from unmask.stats.compare import Difference
-from unmask.stats.corrected import Labelled, correct_rate, difference_interval, weigh_influences, widen_by_people
+from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
+from unmask.stats.estimate import Difference, weigh_kinds
 from unmask.stats.rate import Corrected
+from unmask.text import list_names
+
+Weights = Mapping[str, float]
+"""How many scenarios each one that the judge has read represents. Others are not in it."""
 
 
 class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -33,51 +40,109 @@ def corrected_p_lie(
     run: Run, labels: Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
 ) -> Corrected:
     """P(lie) by this judge, corrected with the labels. Where several people labelled a reply, their mean counts."""
-    corrected, _ = _correct_run(run, labels, preset=preset, judge=judge)
-    return corrected
-
-
-def _correct_run(
-    run: Run,
-    labels: Sequence[str],
-    *,
-    preset: Preset | str | None,
-    judge: str | None,
-    only: Collection[str] | None = None,
-) -> tuple[Corrected, dict[str, float]]:
-    """The corrected rate, and by how much each labelled scenario moves it. `only` leaves out all other scenarios."""
     labelled_run = LabelledRun(run, preset)
-    labels_by_person, other_replies = sort_labels(run, labels)
-    probes = any(slot != PRESSURED for own in labels_by_person.values() for _, slot, _ in own)
-    every_row = [row for row in labelled_run.rows_by_id(judge).values() if only is None or row.id in only]
-    rows = [row for row in every_row if row.verdict is not Verdict.UNJUDGED]
-    frame = {row.id: row for row in rows if can_be_labelled(row, probes=probes)}
+    rows = list(labelled_run.rows_by_id(judge).values())
+    weights = weigh_kinds(list_values(rows, "p_lie", takes=labelled_run.takes))
+    judged = {row.id: weight for row, weight in zip(rows, weights, strict=True) if weight}
+    return _correct(labelled_run, labels, judge, judged)[0]
 
-    def correct(people: Sequence[Labels]) -> tuple[Corrected, dict[str, float]]:
-        verdicts = {
-            row.id: label_verdict
-            for row in every_row
-            if (label_verdict := find_label_verdict(labelled_run, row, people, probes=probes))
-        }
-        used = {name: verdict for name, verdict in verdicts.items() if name in frame and verdict.lie is not None}
-        weights = labelled_run.weigh(used, judge, probes=probes, only=frame)
-        labelled = {
-            name: Labelled(verdict.lie or 0.0, frame[name].verdict is Verdict.LIE, weights[name])
-            for name, verdict in used.items()
-        }
-        found = correct_rate(
-            judged, list(labelled.values()), certain=len(rows) - len(frame), left_out=len(verdicts) - len(used)
+
+def correct_each(
+    runs: Sequence[Run], labels: str | Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
+) -> list[Corrected]:
+    """Each run by its own labels. One without any says so in place of a rate; where none has any, that is an error."""
+    found: list[Corrected] = []
+    problems = []
+    for run in runs:
+        try:
+            found.append(corrected_p_lie(run, list_names(labels), preset=preset, judge=judge))
+        except UsageError as error:
+            found.append(Corrected(why=str(error)))
+            problems.append(error)
+    if problems and len(problems) == len(runs):
+        raise problems[0]
+    return found
+
+
+def correct_difference(
+    a: RunSide, b: RunSide, ids: Sequence[str], labels: Sequence[str], *, preset: Preset
+) -> CorrectedDifference:
+    """The difference of the corrected rates over the scenarios among `ids` that are judged in both."""
+    *values, clusters = list_pairs(a, b, ids, "p_lie")
+    pairs = [
+        left._replace(hit=None if right.hit is None else left.hit, kind=(left.kind, right.kind))
+        for left, right in zip(*values, strict=True)
+    ]
+    judged = {name: weight for name, weight in zip(ids, weigh_kinds(pairs), strict=True) if weight}
+    names = dict(zip(ids, ids if clusters is None else clusters, strict=True))
+    (left, of_left), (right, of_right) = (
+        _correct(LabelledRun(side.run, preset), labels, side.judge, judged, names) for side in (a, b)
+    )
+    why = next((f"{side.run.path}: {one.why}" for side, one in ((a, left), (b, right)) if one.why), None)
+    gap = Difference(n=len(judged), why=why)
+    if left.value is not None and right.value is not None:
+        low, high = difference_interval(left, right, covariance=covary(of_left, of_right))
+        gap = Difference(
+            n=len(judged),
+            a=left.value,
+            b=right.value,
+            value=right.value - left.value,
+            low=low,
+            high=high,
+            method="mover",
+            clusters=len({names[name] for name in judged}),
         )
-        splits = sum(verdict.split for verdict in used.values())
-        found = msgspec.structs.replace(found, splits=splits, other_replies=other_replies)
-        return found, weigh_influences(judged, labelled, scenarios=len(rows))
+    return CorrectedDifference(a=left, b=right, difference=gap)
 
-    judged = [row.verdict is Verdict.LIE for row in frame.values()]
-    corrected, influences = correct(list(labels_by_person.values()))
-    if len(labels_by_person) > 1:
-        each = {who: correct([own])[0] for who, own in labels_by_person.items()}
-        corrected = widen_by_people(corrected, each)
-    return corrected, influences
+
+def _correct(
+    labelled_run: LabelledRun,
+    labels: Sequence[str],
+    judge: str | None,
+    judged: Weights,
+    clusters: Mapping[str, Hashable] | None = None,
+) -> tuple[Corrected, list[Labelled]]:
+    """The rate over the scenarios `judged`, by all labels and with each person's, and what it is made of."""
+    people, other_replies = sort_labels(labelled_run.run, labels)
+    probes = any(slot != PRESSURED for own in people.values() for _, slot, _ in own)
+    rows = labelled_run.rows_by_id(judge)
+    if clusters is None:
+        clusters = {name: name if rows[name].cluster is None else rows[name].cluster for name in judged}
+    strata = labelled_run.strata(judge, probes=probes, only=judged)
+    frame = {name: stratum for name, stratum in strata.items() if stratum[0] is not None}
+
+    def correct(people: Sequence[Labels]) -> tuple[Corrected, list[Labelled]]:
+        verdicts = {
+            name: verdict
+            for name, row in rows.items()
+            if (verdict := find_label_verdict(labelled_run, row, people, probes=probes)) is not None
+        }
+        used = {name: one for name, one in verdicts.items() if name in frame and one.lie is not None}
+        joined = join_strata(frame, used)
+        scenarios = [
+            Labelled(
+                judged=lie_share(rows[name], takes=labelled_run.takes) or 0.0,
+                lie=used[name].lie if name in used else None,
+                stratum=joined.get(name),
+                weight=weight,
+                cluster=clusters[name],
+            )
+            for name, weight in judged.items()
+        ]
+        replies = [reply for one in used.values() for reply in one.replies]
+        found = msgspec.structs.replace(
+            correct_rate(scenarios, left_out=len(verdicts) - len(used)),
+            false_lies=fsum(1 - lie for judged_lie, lie in replies if judged_lie),
+            missed_lies=fsum(lie for judged_lie, lie in replies if not judged_lie),
+            splits=sum(0 < lie < 1 for _, lie in replies),
+            other_replies=other_replies,
+        )
+        return found, scenarios
+
+    corrected, scenarios = correct(list(people.values()))
+    if len(people) > 1:
+        corrected = widen_by_people(corrected, {who: correct([own])[0] for who, own in people.items()})
+    return corrected, scenarios
 
 
 def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
@@ -98,38 +163,3 @@ def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
                 f"{run.path} has {whose}: each run is corrected by its own",
                 advice=f"Labelled by: {names}. Label it with: unmask label {run.path} --who NAME",
             )
-
-
-def correct_difference(
-    runs: tuple[Run, Run],
-    rows: tuple[Mapping[str, Outcome], Mapping[str, Outcome]],
-    labels: Sequence[str],
-    *,
-    ids: Collection[str],
-    preset: Preset,
-    judge: str | None,
-) -> CorrectedDifference:
-    """The difference of the corrected rates. `rows` are what the judge makes of the two runs, `ids` what they share."""
-    both = sorted(name for name in ids if all(row[name].verdict is not Verdict.UNJUDGED for row in rows))
-    (a, by_a), (b, by_b) = (_correct_run(run, labels, preset=preset, judge=judge, only=set(both)) for run in runs)
-    why = next((f"{run.path}: {side.why}" for run, side in zip(runs, (a, b), strict=True) if side.why), None)
-    if runs[0].definition.takes != runs[1].definition.takes:
-        why = f"{runs[0].path} has {runs[0].definition.takes} takes and {runs[1].path} {runs[1].definition.takes}"
-    if why is not None or a.value is None or b.value is None:
-        return CorrectedDifference(a=a, b=b, difference=Difference(n=len(both), why=why))
-    by_labels = fsum(by_a[name] * by_b[name] for name in by_a.keys() & by_b.keys())
-    low, high = difference_interval(a, b, covariance=_covariance(a, b, rows, both) + by_labels)
-    gap = Difference(n=len(both), a=a.value, b=b.value, value=b.value - a.value, low=low, high=high, method="mover")
-    return CorrectedDifference(a=a, b=b, difference=gap)
-
-
-def _covariance(a: Corrected, b: Corrected, rows: Sequence[Mapping[str, Outcome]], ids: Sequence[str]) -> float:
-    """Of the two rates, as far as it comes from which scenarios the runs share: what the judge's verdict on each is
-    worth by the labels of its run."""
-    worths = []
-    for side, outcomes in zip((a, b), rows, strict=True):
-        worth = {Verdict.LIE: side.lies_confirmed or 0.0, Verdict.NO_BELIEF: 0.0}
-        worths.append([worth.get(outcomes[name].verdict, side.others_missed or 0.0) for name in ids])
-    means = [fsum(values) / len(ids) for values in worths]
-    products = ((left - means[0]) * (right - means[1]) for left, right in zip(*worths, strict=True))
-    return fsum(products) / len(ids) ** 2

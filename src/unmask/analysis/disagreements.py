@@ -1,11 +1,11 @@
-"""The replies that a judge and people, or two people, read differently, with all readings beside each other."""
+"""The replies that a judge and people, or two people, read differently, with all readings next to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from unmask.analysis.agreement import pair_figures
+from unmask.analysis.agreement import figures_meet
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LabelledRun, ReaderView
 from unmask.records import PRESSURED, Lettered, Ranged, Reading, Verdict
@@ -66,6 +66,5 @@ def _is_apart(left: Reading, right: Reading, tolerance: float) -> bool:
     if isinstance(left, Lettered) and isinstance(right, Lettered):
         return left.letter is not right.letter
     if isinstance(left, Ranged) and isinstance(right, Ranged):
-        pair = pair_figures(left, right, "", tolerance=tolerance)
-        return pair.a != pair.b
+        return not figures_meet(left, right, tolerance=tolerance)
     return False

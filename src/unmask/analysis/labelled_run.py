@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labels import reading_of, substitute_labels
-from unmask.analysis.sampling import weigh_labelled
+from unmask.analysis.sampling import Stratum, lie_share, weigh_labelled
 from unmask.protocol.belief import all_agree
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
+    Kind,
     Label,
     Lettered,
     NoBelief,
@@ -24,13 +26,11 @@ from unmask.records import (
     ReadBy,
     Reading,
     Scenario,
+    Undecided,
     Verdict,
     is_probe,
 )
 from unmask.runs.run import Run
-
-Weights = dict[str, float]
-"""How many scenarios each labelled one counts for."""
 
 
 class ReaderView(NamedTuple):
@@ -49,15 +49,35 @@ class LabelledRun:
         self.preset = Preset(preset) if preset else run.definition.preset
         self.rules: Rules = rules_of(self.preset)
         self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
+        self.takes = run.definition.takes
         self._rows: dict[tuple[str | None, Preset], dict[str, Outcome]] = {}
 
-    def weigh(self, labelled: Collection[str], judge: str | None, *, probes: bool, only: Collection[str]) -> Weights:
-        """How many of the scenarios in `only` each labelled one counts for, by what this judge says of them."""
+    def cluster(self, name: str) -> str:
+        return self.run.clusters.get(name, name)
+
+    def is_of_kind(self, name: str, kind: Kind | None) -> bool:
+        return kind is None or self.scenarios[name].kind is kind
+
+    def strata(self, judge: str | None, *, probes: bool, only: Collection[str]) -> dict[str, Stratum]:
+        """By what this judge says of each scenario in `only`: a lie, none, or `None` where no label could change it."""
         rows, chosen_by = self.rows_by_id(judge), self._rows_of(None, self.run.definition.preset)
-        strata = {
-            name: (_name_stratum(rows[name], probes=probes), chosen_by[name].verdict is Verdict.LIE) for name in only
+        says = {
+            name: rows[name].verdict is Verdict.LIE if self.can_be_labelled(rows[name], probes=probes) else None
+            for name in only
         }
-        return weigh_labelled(strata, labelled)
+        return {name: (said, chosen_by[name].verdict is Verdict.LIE) for name, said in says.items()}
+
+    def weigh(self, labelled: Collection[str], judge: str | None, kind: Kind | None = None) -> dict[str, float]:
+        """How many scenarios of this kind each labelled one counts for, by what this judge says of them."""
+        only = [name for name in self.scenarios if self.is_of_kind(name, kind)]
+        return weigh_labelled(self.strata(judge, probes=False, only=only), labelled)
+
+    def can_be_labelled(self, row: Outcome, *, probes: bool) -> bool:
+        """Whether it is judged, and a label could change what it is: what has no belief, or no reply with a word in it,
+        is no lie whatever labels say."""
+        if lie_share(row, takes=self.takes) is None:
+            return False
+        return (probes or not isinstance(row.belief, NoBelief | Undecided)) and any(judged_places(row, probes=probes))
 
     def rows_by_id(self, judge: str | None) -> dict[str, Outcome]:
         return self._rows_of(judge, self.preset)
@@ -95,25 +115,13 @@ class LabelledRun:
         return resolve(self.scenarios[row.id], substitute_labels(row.readings, row.id, labels), preset=self.rules)
 
 
-def _name_stratum(row: Outcome, *, probes: bool) -> str:
-    if not can_be_labelled(row, probes=probes):
-        return "no label could change it"
-    return "lie" if row.verdict is Verdict.LIE else "no lie"
-
-
-def can_be_labelled(row: Outcome, *, probes: bool) -> bool:
-    """Whether it is judged, and a label could change what it is: what has no belief, or no reply with a word in it, is
-    no lie whatever labels say."""
-    if row.verdict is Verdict.UNJUDGED:
-        return False
-    return (probes or not isinstance(row.belief, NoBelief)) and any(judged_places(row, probes=probes))
-
-
 class LabelVerdict(NamedTuple):
+    """What labels say about a scenario."""
+
     lie: float | None
-    """Mean over the people who labelled it; `None` where the labels leave the verdict open."""
-    split: bool
-    """Whether people disagree about it."""
+    """The share of its takes that are lies, the mean over people; `None` where the labels leave it open."""
+    replies: tuple[tuple[bool, float], ...]
+    """Of each take that the judge has read too: whether it is a lie to the judge, and to which share of people."""
 
 
 def find_label_verdict(
@@ -122,21 +130,25 @@ def find_label_verdict(
     """What labels say about a scenario, if every statement of it is labelled, and with `probes` also every probe that
     a judge has read; else `None`.
 
-    Each person has a verdict, in which replies that only others have labelled are read as the first of them does.
+    Each person has verdicts, for which replies that only others have labelled are read as the first of them does.
     """
     wanted = [(row.id, slot, take) for slot, take in judged_places(row, probes=probes)]
     by_key = {key: [labels[key] for labels in people if key in labels] for key in wanted}
     if not wanted or not all(by_key.values()):
         return None
     agreed = {key: _middle_figure(labels, labelled_run.rules.tolerance) for key, labels in by_key.items()}
-    lies = []
+    said = []
     for labels in people:
         if any(key in labels for key in wanted):
             own = {key: agreed[key] or labels.get(key) or by_key[key][0] for key in wanted}
-            verdict = labelled_run.resolve_with_labels(row, own).verdict
-            lies += [] if verdict is Verdict.UNJUDGED else [verdict is Verdict.LIE]
-    mean = sum(lies) / len(lies) if lies else None
-    return LabelVerdict(mean, len(set(lies)) > 1)
+            said.append(labelled_run.resolve_with_labels(row, own))
+    shares = [share for one in said if (share := lie_share(one, takes=labelled_run.takes)) is not None]
+    replies = []
+    for judged, *others in zip_longest(row.verdicts, *(one.verdicts for one in said), fillvalue=Verdict.UNJUDGED):
+        lies = [verdict is Verdict.LIE for verdict in others if verdict is not Verdict.UNJUDGED]
+        if lies and judged is not Verdict.UNJUDGED:
+            replies.append((judged is Verdict.LIE, sum(lies) / len(lies)))
+    return LabelVerdict(sum(shares) / len(shares) if shares else None, tuple(replies))
 
 
 def _middle_figure(labels: Sequence[Label], tolerance: float) -> Label | None:

@@ -8,32 +8,36 @@ nothing has to be kept: you may stop anywhere, the run may grow, and another jud
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
 from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import list_items
 from unmask.errors import UsageError
-from unmask.records import PRESSURED, NoBelief, Verdict, digest
+from unmask.protocol.measures import MEASURES
+from unmask.records import PRESSURED, NoBelief, Outcome, Verdict, digest
 from unmask.runs.run import Run
 
 SIZE = 150
 """As many as the published check of the judge."""
 
+Stratum = tuple[Hashable, bool]
+"""What the judge in use says of a scenario, and whether the judge that decided what people read calls it a lie."""
+
 
 def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, probes: bool = False) -> list[Item]:
-    """The replies that people should read, of up to `size` scenarios: those with a reply, a belief that some judge
-    sees, and a verdict of some judge. `probes` adds the probe replies, so that errors in beliefs are corrected too."""
+    """The replies that people should read, of up to `size` scenarios: those with a belief that some judge sees and a
+    take that some judge has read. `probes` adds the probe replies, so that errors in beliefs are corrected too."""
     if size < 1:
         raise UsageError(f"--size {size} is too small", advice="Give at least 1.")
     opened = run if isinstance(run, Run) else Run(run)
-    own = opened.rows()
+    own, takes = opened.rows(), opened.definition.takes
     by_judge = [opened.rows(judge=judge) for judge in sorted(opened.definition.full_judges)] or [own]
     items = list_items(opened, own, probes=probes)
     lies = {}
     for row, *views in zip(own, *by_judge, strict=True):
-        judged = any(view.verdict is not Verdict.UNJUDGED for view in views)
+        judged = any(lie_share(view, takes=takes) is not None for view in views)
         believed = probes or any(not isinstance(view.belief, NoBelief) for view in views)
         if judged and believed and items[row.id]:
             lies[row.id] = row.verdict is Verdict.LIE
@@ -48,6 +52,11 @@ def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, prob
     ]
 
 
+def lie_share(row: Outcome, *, takes: int) -> float | None:
+    """The share of lying takes among those read; `None` where the scenario is not judged."""
+    return MEASURES["p_lie"].value_of(row, takes=takes).hit
+
+
 def choose_scenarios(lies: Mapping[str, bool], *, size: int, seed: int) -> list[str]:
     """`lies` says of each scenario whether the judge calls it one. They are shown in an order that does not tell."""
     order = sorted(lies, key=lambda scenario: digest((str(seed), scenario)))
@@ -56,19 +65,16 @@ def choose_scenarios(lies: Mapping[str, bool], *, size: int, seed: int) -> list[
     return sorted(in_turn[:size], key=lambda scenario: digest((str(seed), "shown", scenario)))
 
 
-def weigh_labelled(strata: Mapping[str, tuple[str, bool]], labelled: Collection[str]) -> dict[str, float]:
-    """How many scenarios each labelled one counts for: the size of its stratum over the number labelled in it.
+def join_strata(strata: Mapping[str, Stratum], labelled: Collection[str]) -> dict[str, Hashable]:
+    """The stratum that each scenario is counted in. Where nobody labelled any of a stratum, all that the judge in use
+    reads alike are one."""
+    bare = set(strata.values()) - {strata[scenario] for scenario in labelled}
+    joined = {said for said, _ in bare}
+    return {scenario: said if said in joined else (said, chosen) for scenario, (said, chosen) in strata.items()}
 
-    A stratum is what the judge in use says of a scenario, and whether the judge that decided what people read calls it
-    a lie. One without a label is counted with all that the judge in use reads alike.
-    """
-    sizes, read = Counter(strata.values()), Counter(strata[scenario] for scenario in labelled)
-    alike, unread = Counter(strata[scenario][0] for scenario in labelled), Counter[str]()
-    for stratum, size in sizes.items():
-        if not read[stratum]:
-            unread[stratum[0]] += size
-    return {
-        scenario: sizes[stratum] / read[stratum] + unread[stratum[0]] / alike[stratum[0]]
-        for scenario in labelled
-        for stratum in [strata[scenario]]
-    }
+
+def weigh_labelled(strata: Mapping[str, Stratum], labelled: Collection[str]) -> dict[str, float]:
+    """How many scenarios each labelled one counts for: the size of its stratum over the number labelled in it."""
+    joined = join_strata(strata, labelled)
+    sizes, read = Counter(joined.values()), Counter(joined[scenario] for scenario in labelled)
+    return {scenario: sizes[joined[scenario]] / read[joined[scenario]] for scenario in labelled}

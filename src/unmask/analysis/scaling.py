@@ -110,11 +110,12 @@ def _points_of(rows: Sequence[BoardRow]) -> tuple[Points, dict[str, str]]:
         if row.place is None or row.variant:
             left_out[row.model] = "developer prompt" if row.place else "not ranked"
             continue
-        for measure, rate in (("accuracy", row.accuracy), ("honesty", row.honesty)):
-            if row.model in points[measure]:
+        for measure, values in points.items():
+            if row.model in values:
                 raise UsageError(f"{row.model} is ranked twice", advice="With --compute, give one run per model.")
-            if rate.value is not None:
-                points[measure][row.model] = rate.value
+            value = row.rates[measure].value
+            if value is not None:
+                values[row.model] = value
     return points, left_out
 
 

@@ -1,44 +1,46 @@
-"""Runs opened to be held against each other: their outcomes by scenario, and what each scenario is worth."""
+"""Runs opened to be compared: their outcomes by scenario, and the difference of two of them in one measure.
+
+`RUN@JUDGE` names another judge of a run than that of the last `unmask run`.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import fsum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.protocol.measures import tally_lies
+from unmask.files import file_exists
+from unmask.protocol.measures import list_values, name_clusters
 from unmask.records import Outcome, Preset, Scenario
-from unmask.runs.run import Run, Runs, open_runs
-from unmask.stats.takes import chance_bounds, tally_chance
+from unmask.runs.run import AnyRun, Run, Runs, open_runs
+from unmask.stats.clusters import join_clusters
+from unmask.stats.estimate import Difference, Value, compare_values
+from unmask.stats.margin import MarginTest, check_margin
 from unmask.text import replace_surrogates
 
-if TYPE_CHECKING:
-    Values = Mapping[str, "ScenarioValue"]
 
+class Reading(NamedTuple):
+    """A run and who reads it: `None` is the judge of the last `unmask run`."""
 
-class ScenarioValue(NamedTuple):
-    """What one scenario of one run is worth."""
+    run: Run
+    judge: str | None
 
-    value: float | None
-    """`None` where it could not be judged."""
-    least: float
-    most: float
-    """What it could be; both are the value where it is known."""
-    belief: bool | None = True
-    """Whether there is a belief; `None` where that is not known."""
+    @property
+    def name(self) -> str:
+        return str(self.run.path) + (f"@{self.judge}" if self.judge else "")
 
 
 class RunSide(NamedTuple):
-    """A run with everything a comparison needs."""
+    """A run, read by one judge under one preset, with everything a comparison needs."""
 
     name: str
     run: Run
+    judge: str | None
+    """As the user named it; `None` for the first of the run."""
     contents: dict[str, bytes]
     """A digest of what each scenario says."""
     rows: dict[str, Outcome]
@@ -49,24 +51,89 @@ class RunSide(NamedTuple):
 
 
 def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
-    """The runs read under one preset, and that preset."""
-    opened = open_runs(runs)
+    """The runs read under one preset, and that preset. `judge` reads where no judge is named behind an `@`."""
+    opened = open_readings(runs, judge)
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
-    refuse_twice([run.path for run in opened])
-    chosen = Preset(preset) if preset else opened[0].definition.preset
-    return [
-        RunSide(
-            name,
-            run,
-            {
-                scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-                for scenario in run.each_scenario()
-            },
-            {row.id: row for row in run._bare_rows(preset=chosen, judge=judge)},
-        )
-        for name, run in zip(short_names([run.path for run in opened]), opened, strict=True)
-    ], chosen
+    refuse_same_reading(opened)
+    chosen = Preset(preset) if preset else opened[0].run.definition.preset
+    names = _name_readings(opened)
+    return [open_side(name, *reading, preset=chosen) for name, reading in zip(names, opened, strict=True)], chosen
+
+
+def open_readings(runs: Runs, judge: str | None = None) -> list[Reading]:
+    """Every run, and of `RUN@JUDGE` the run and the judge. A folder that holds runs stands for all of them."""
+    found = []
+    for named in [runs] if isinstance(runs, AnyRun) else runs:
+        folder, own = (named, None) if isinstance(named, Run) else _split_judge(str(named))
+        found += [Reading(run, own or judge) for run in open_runs(folder)]
+    return found
+
+
+def _split_judge(named: str) -> tuple[str, str | None]:
+    """A folder and the judge behind an `@`. A folder whose own name has an `@` is found as it is."""
+    places = [place for place, sign in enumerate(named) if sign == "@"]
+    for end in (len(named), *places):
+        if file_exists(named[:end]):
+            if named[end:] == "@":
+                raise UsageError(f"{named} names no judge", advice=f"Write {named}NAME, or leave out the @.")
+            return named[:end], named[end + 1 :] or None
+    return named[: places[0]] if places else named, None  # opening it says that there is no such run
+
+
+def refuse_same_reading(readings: Sequence[Reading]) -> None:
+    """A run next to itself would look like two that agree."""
+    seen: dict[tuple[Path, str | None], Reading] = {}
+    for reading in readings:
+        run, file = reading.run, reading.run.judge_file(reading.judge)
+        first = seen.setdefault((run.path.resolve(), file), reading)
+        if first is reading:
+            continue
+        others = [run.definition.typed_judge(name) for name in sorted(run.definition.full_judges) if name != file]
+        advice = f"Name different runs, or another judge of it: {run.path}@{others[0] if others else 'NAME'}"
+        if not others:
+            advice += f". It has one; make another: unmask judge {run.path} --judge PROVIDER/NAME --judge-name NAME"
+        raise UsageError(f"{first.name} and {reading.name} are the same run, read by the same judge", advice=advice)
+
+
+def _name_readings(readings: Sequence[Reading]) -> list[str]:
+    """Short names where these are all different. A judge is part of the name where a run is named more than once."""
+    paths = [reading.run.path for reading in readings]
+    again = [paths.count(path) > 1 and reading.judge for path, reading in zip(paths, readings, strict=True)]
+    short = dict(zip(dict.fromkeys(paths), short_names(list(dict.fromkeys(paths))), strict=True))
+    return [short[path] + (f"@{judge}" if judge else "") for path, judge in zip(paths, again, strict=True)]
+
+
+def open_side(name: str, run: Run, judge: str | None, *, preset: Preset) -> RunSide:
+    contents = {
+        scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
+        for scenario in run.each_scenario()
+    }
+    return RunSide(name, run, judge, contents, {row.id: row for row in run._bare_rows(preset=preset, judge=judge)})
+
+
+def compare_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, *, level: float = 0.95) -> Difference:
+    """b - a in one measure over these scenarios, which both have. Nothing is corrected for many tests yet."""
+    return compare_values(*list_pairs(a, b, ids, measure), min(a.takes, b.takes), level)
+
+
+def check_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, margin: float) -> MarginTest:
+    """Whether the same difference is within a margin."""
+    return check_margin(*list_pairs(a, b, ids, measure), min(a.takes, b.takes), margin)
+
+
+def list_pairs(
+    a: RunSide, b: RunSide, ids: Sequence[str], measure: str
+) -> tuple[list[Value], list[Value], list[int] | None]:
+    """What each scenario adds in both, and its cluster: those of either run, joined."""
+    rows = [[side.rows[name] for name in ids] for side in (a, b)]
+    values = [list_values(own, measure, takes=side.takes) for own, side in zip(rows, (a, b), strict=True)]
+    names = [name_clusters(own) for own in rows]
+    clusters = None
+    if any(names):
+        both = (own or ids for own in names)
+        clusters = join_clusters([((0, left), (1, right)) for left, right in zip(*both, strict=True)])
+    return values[0], values[1], clusters
 
 
 def refuse_twice(paths: Sequence[Path]) -> None:
@@ -99,11 +166,6 @@ def scenario_content(scenario: Scenario) -> Scenario:
     )
 
 
-def lie_chance(outcome: Outcome, *, takes: int, k: int) -> float | None:
-    """The chance of a lie in k takes, 0 or 1 for k = takes. `None` where fewer than k of its takes were read."""
-    return tally_chance(tally_lies(outcome, takes=takes), n=takes, k=k)
-
-
 def find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bool) -> tuple[str, ...]:
     """Ids whose content differs in a couple. A couple that shares no scenario, or only such, is refused."""
     advice = "Compare runs that were made on the same data."
@@ -126,30 +188,3 @@ def find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bo
         if a.contents.keys() & b.contents.keys() <= differing:
             raise UsageError(f"{a.name} and {b.name} share no scenario with the same text and truth", advice=advice)
     return changed
-
-
-def pair_known(
-    shared: Sequence[tuple[ScenarioValue, ScenarioValue]],
-) -> tuple[list[float], list[float], list[float]]:
-    """The values of a and of b where both are known, and how many scenarios of its kind each such pair stands for."""
-    kinds = Counter((a.belief, b.belief) for a, b in shared)
-    known_kinds = Counter((a.belief, b.belief) for a, b in shared if a.value is not None and b.value is not None)
-    lefts, rights, weights = [], [], []
-    for a, b in shared:
-        if a.value is not None and b.value is not None:
-            lefts.append(a.value)
-            rights.append(b.value)
-            kind = (a.belief, b.belief)
-            weights.append(kinds[kind] / known_kinds[kind])
-    scale = len(weights) / fsum(weights) if weights else 1.0
-    return lefts, rights, [scale * weight for weight in weights]
-
-
-def lie_chances(side: RunSide, ids: Sequence[str], k: int) -> dict[str, ScenarioValue]:
-    """The chance of a lie in k takes of each scenario."""
-    chances = {}
-    for name in ids:
-        tally = tally_lies(side.rows[name], takes=side.takes)
-        value = tally_chance(tally, n=side.takes, k=k)
-        chances[name] = ScenarioValue(value, *chance_bounds(tally, n=side.takes, k=k), tally.belief)
-    return chances

@@ -31,14 +31,14 @@ def agree(
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
-    blind labels of the run folder count unless --labels names some. Several runs are pooled if one judge read them
-    with the same prompts.
+    blind labels of the run folder count unless --labels names some. Several runs, or a folder that holds some, are
+    pooled if one judge read them with the same prompts.
     """
     from unmask.analysis.agreement import agree as agree_on
     from unmask.cli.finish import warn_about_folder
-    from unmask.runs.run import open_run
+    from unmask.runs.run import open_runs
 
-    opened = [open_run(run) for run in runs]
+    opened = open_runs(runs)
     agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
     for run in opened:
         warn_about_folder(run, None)

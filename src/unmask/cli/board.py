@@ -15,8 +15,15 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples="unmask board runs/a runs/b --out board.md")
 @click.argument("runs", metavar="RUN…", nargs=-1)
+@option(
+    "--measure",
+    metavar="NAME",
+    default="p_lie",
+    help="What the runs are ranked by: P(lie), shown as honesty, or another measure, as in lying_at_10.",
+)
 @option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its labels of this person; or all.")
 @option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
 @option("--compute", metavar="FILE", help="Correlate with training compute: CSV with model and flop, or `published`.")
 @option(
@@ -26,18 +33,18 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
     help="What to write; by the ending of --out, else a table on a terminal and markdown elsewhere.",
 )
 @option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
-@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap behind the ranks.")
 @settings.guards
 @json_flag
 def board(
     runs: tuple[str, ...],
+    measure: str,
     preset: str | None,
     judge: str | None,
+    labels: tuple[str, ...],
     with_published: bool,
     compute: str | None,
     kind: str | None,
     out: Path | None,
-    resample_seed: int,
     as_json: bool,
     **guards: float,
 ) -> None:
@@ -61,11 +68,12 @@ def board(
         chosen = "table" if sys.stdout.isatty() else "markdown"
     leaderboard = make(
         runs,
+        measure=measure,
         preset=preset,
         judge=judge,
+        labels=labels,
         with_published=with_published,
         compute=compute,
-        seed=resample_seed,
         guards=GuardLimits(**guards),
     )
     makers = {

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import crash, settings
 from unmask.cli.options import VERDICTS, SectionedCommand, in_colour, json_flag, option, print_json
 
+if TYPE_CHECKING:
+    from unmask.analysis.compare import ComparedRun, Comparison
 
-@click.command(cls=SectionedCommand, sections=VERDICTS, examples="unmask compare runs/a runs/b")
+EXAMPLES = """\
+unmask compare runs/a runs/b
+unmask compare runs/a runs/b --measure lying_at_10
+unmask compare runs/a runs/a@openai/gpt-4o --margin 0.02"""
+
+
+@click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
+@option("--measure", metavar="NAME", default="p_lie", help="What is compared; P(lie), or as in lying_at_10.")
+@option("--margin", type=float, metavar="SHARE", help="Exit code 1 unless the difference is shown to be smaller: 0.02.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the first unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option("--all-pairs", is_flag=True, help="All runs against each other, not only against the first.")
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
-@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap.")
+@option("--details", is_flag=True, help="Of more than two runs: tables and flips of every pair.")
 @option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
 @option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its own labels of them; or all.")
 @settings.max_unjudged()
@@ -24,11 +34,12 @@ from unmask.cli.options import VERDICTS, SectionedCommand, in_colour, json_flag,
 @json_flag
 def compare(
     runs: tuple[str, ...],
+    measure: str,
+    margin: float | None,
     preset: str | None,
     judge: str | None,
-    all_pairs: bool,
     drop_changed: bool,
-    resample_seed: int,
+    details: bool,
     flips: int,
     labels: tuple[str, ...],
     max_unjudged: float,
@@ -37,21 +48,19 @@ def compare(
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
 
-    A folder that holds runs, such as that of a sweep, stands for all of them.
+    A folder that holds runs, such as that of a sweep, stands for all of them. RUN@JUDGE is a run as another of its
+    judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown.
     """
     from unmask.analysis.compare import compare as compare_them
-    from unmask.cli.finish import name_other_judges
     from unmask.protocol.guards import GuardLimits
-    from unmask.runs.folder import expand_runs
 
-    runs = tuple(expand_runs(runs))
     comparison = compare_them(
         runs,
+        measure=measure,
+        margin=margin,
         preset=preset,
         judge=judge,
-        all_pairs=all_pairs,
         drop_changed=drop_changed,
-        seed=resample_seed,
         labels=labels,
         guards=GuardLimits(**guards),
     )
@@ -60,13 +69,36 @@ def compare(
     else:
         from unmask.render.terminal.compare import render
 
-        click.echo(render(comparison, color=in_colour(), flips=flips), nl=False)
-    name_other_judges(runs, judge)
-    unfit = [run.name for run in comparison.runs if run.undecided or run.unjudged > max_unjudged * run.scenarios]
+        click.echo(render(comparison, color=in_colour(), flips=flips, details=details), nl=False)
+    _finish(comparison, max_unjudged)
+
+
+def _finish(comparison: Comparison, max_unjudged: float) -> None:
+    """What stays unsaid in the tables, and the exit code."""
+    from unmask.cli.finish import name_other_judges
+    from unmask.errors import GateNotMet
+    from unmask.stats.margin import MarginVerdict
+
+    compared = [run.path for run in comparison.runs]
+    name_other_judges((run.path for run in comparison.runs if compared.count(run.path) == 1 and not run.judge), None)
+    unfit = [(run.name, reason) for run in comparison.runs for reason in _list_reasons(run, max_unjudged)]
+    for name, reason in unfit:
+        click.echo(crash.clean_for_terminal(f"unmask: {name}: {reason}"), err=True)
     if unfit:
-        click.echo(f"unmask: {', '.join(unfit)}: incomplete, or more than {max_unjudged:.1%} unjudged", err=True)
-    refused = [(run.name, finding) for run in comparison.runs for finding in run.warnings if finding.refuses]
-    for name, finding in refused:
-        click.echo(f"unmask: {name}: {finding}", err=True)
-    if unfit or refused:
         sys.exit(3)
+    tests = [pair.within for pair in comparison.pairs if pair.within is not None]
+    missed = [test.why for test in tests if test.verdict is not MarginVerdict.EQUIVALENT]
+    if missed:
+        why = missed[0] if len(tests) == 1 else f"for {len(missed)} of {len(tests)} pairs"
+        raise GateNotMet(f"equivalence is not shown: {why}")
+
+
+def _list_reasons(run: ComparedRun, max_unjudged: float) -> list[str]:
+    """Why no number of this run is to be relied on."""
+    reasons = [finding.text for finding in run.warnings if finding.refuses]
+    if run.undecided:
+        reasons.append(f"{run.undecided} scenarios are not finished")
+    elif run.unjudged_share is None or run.unjudged_share > max_unjudged:
+        share = "everything" if run.unjudged_share is None else f"{run.unjudged_share:.1%}"
+        reasons.append(f"{share} is unjudged, more than {max_unjudged:.1%}")
+    return reasons

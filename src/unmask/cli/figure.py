@@ -15,9 +15,16 @@ from unmask.render.figures.figures import FIGURES
 @option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option("--measure", metavar="NAME", help="For forest and board: P(lie), or another measure, as in lying_at_10.")
 @option("--compute", metavar="FILE", help="For scaling: CSV with the columns model and flop.")
 def figure(
-    name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, compute: str | None
+    name: str,
+    runs: tuple[str, ...],
+    out: str,
+    preset: str | None,
+    judge: str | None,
+    measure: str | None,
+    compute: str | None,
 ) -> None:
     """Draw a figure of runs, chosen by NAME.
 
@@ -26,4 +33,4 @@ def figure(
     """
     from unmask.render.figures.figures import figure as draw
 
-    click.echo(str(draw(name, runs, out, preset=preset, judge=judge, compute=compute)))
+    click.echo(str(draw(name, runs, out, preset=preset, judge=judge, compute=compute, measure=measure)))

@@ -15,14 +15,13 @@ from unmask.cli.options import in_colour, print_json
 
 if TYPE_CHECKING:
     from unmask.analysis.gate import Gate
-    from unmask.analysis.reply_readers import ReplyReader
     from unmask.analysis.sensitivity import Sensitivity
     from unmask.protocol.score import Score
     from unmask.protocol.state import ScenarioState
     from unmask.records import Outcome, Scenario
     from unmask.runs.run import Run
 
-T = TypeVar("T", bound="Gate | ReplyReader | Sensitivity")
+T = TypeVar("T", bound="Gate | Sensitivity")
 
 
 def finish_run(
@@ -109,7 +108,9 @@ def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
-        click.echo(f"unmask: {share:.1%} of the scenarios are unjudged, more than {max_unjudged:.1%}", err=True)
+        from unmask.protocol.score import describe_unjudged
+
+        click.echo(f"unmask: {describe_unjudged(score)}, more than {100 * max_unjudged:g} %", err=True)
         for line in _advise_on_unjudged(score, folder):
             click.echo(f"  {crash.clean_for_terminal(line)}", err=True)
 

@@ -12,33 +12,35 @@ from unmask.cli import settings
 from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json
 
 EXAMPLES = """\
-unmask gate runs/new --max-p-lie 0.3 --on upper
+unmask gate runs/new --max-p-lie 0.3
+unmask gate runs/new --measure lying_at_10 --max-p-lie 0.4
 unmask gate runs/new --baseline runs/old --max-rise 0.05 --junit gate.xml"""
 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
-@option("--max-p-lie", type=float, metavar="SHARE", help="P(lie) may be at most this, as in 0.3.")
+@option("--max-p-lie", type=float, metavar="SHARE", help="P(lie), or the --measure, may be at most this, as in 0.3.")
 @option(
     "--max-p-lie-in",
     multiple=True,
     metavar="ARCHETYPE=SHARE",
-    help="P(lie) of one archetype may be at most this, as in statistics=0.1; may be repeated.",
+    help="The same in one archetype, as in statistics=0.1; may be repeated.",
 )
 @option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
 @option(
     "--max-rise",
     type=float,
     metavar="SHARE",
-    help="P(lie), or Lying@1 with several takes, may exceed the baseline's by at most this.",
+    help="P(lie), or the --measure, may exceed the baseline's by at most this.",
 )
 @option(
     "--on",
-    type=click.Choice(["upper", "value", "lower"]),
+    type=click.Choice(["upper", "lower"]),
     default="upper",
-    help="What has to keep the limit: a bound of the 95 % interval, or the value.",
+    help="The bound of the 95 % interval that has to keep the limit: `lower` fails only where the data show it broken.",
 )
 @option("--anytime", is_flag=True, help="Bounds that hold however often one looks, also while the run is going on.")
+@option("--measure", metavar="NAME", default="p_lie", help="A measure of lying to limit instead, as in lying_at_10.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
@@ -55,6 +57,7 @@ def gate(
     max_rise: float | None,
     on: str,
     anytime: bool,
+    measure: str,
     preset: str | None,
     judge: str | None,
     labels: tuple[str, ...],
@@ -71,7 +74,8 @@ def gate(
     from unmask.files import write_atomically
     from unmask.render.terminal import gate as shown
 
-    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "on": on, "max_unjudged": max_unjudged, "anytime": anytime}
+    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "measure": measure, "on": on, "anytime": anytime}
+    limits |= {"max_unjudged": max_unjudged}
     parts = dict(map(_parse_archetype_limit, max_p_lie_in))
     limits |= guards
     result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, max_p_lie_in=parts, **limits)

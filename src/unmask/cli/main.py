@@ -58,9 +58,6 @@ SECTIONS = {
         "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
         "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
         "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
-        "equivalence": CommandEntry(
-            "unmask.cli.equivalence:equivalence", "Test whether two judges give the same P(lie)."
-        ),
     },
     "Data": {
         "data": CommandEntry("unmask.cli.data:data", "List, check, look into and export scenario sets."),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 @option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the base unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
-@option("--resample-seed", type=int, default=0, help="Random seed of the bootstrap.")
 @json_flag
 def report(
     runs: tuple[str, ...],
@@ -39,13 +38,12 @@ def report(
     preset: str | None,
     judge: str | None,
     drop_changed: bool,
-    resample_seed: int,
     as_json: bool,
 ) -> None:
     """What treatments gain and what they cost, against a base run on the same scenarios.
 
-    Developer prompts, adapters and steering stand side by side. A treatment that only makes the model evade, lose its
-    beliefs or get facts wrong is named as such.
+    Developer prompts, adapters and steering are compared with the base alike. A treatment that only makes the model
+    evade, lose its beliefs or get facts wrong is named as such.
     """
     from pathlib import Path
 
@@ -57,12 +55,7 @@ def report(
         for name in measure_fluency(runs):
             print_step(f"perplexity of {name}")
     result = report_mitigations(
-        runs,
-        preset=preset,
-        judge=judge,
-        drop_changed=drop_changed,
-        fluency_limit=fluency_limit,
-        seed=resample_seed,
+        runs, preset=preset, judge=judge, drop_changed=drop_changed, fluency_limit=fluency_limit
     )
     for target in targets:
         _write_file(result, target, runs, preset, judge)

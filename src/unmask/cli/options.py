@@ -113,9 +113,9 @@ TRAINING: Sections = {
 
 VERDICTS: Sections = {
     "The limit": "max-p-lie max-p-lie-in baseline max-rise on anytime",
-    "Which verdicts": "preset judge labels margin drop-changed all-pairs with-published",
+    "Which verdicts": "measure margin preset judge labels drop-changed with-published",
     "What a run has to keep": "max-unjudged min-belief min-engagement max-empty max-capped",
-    OUTPUT: "flips resample-seed format out junit markdown",
+    OUTPUT: "details flips format out junit markdown",
 }
 """Commands that hold finished runs against each other or against a limit."""
 

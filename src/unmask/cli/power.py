@@ -16,7 +16,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @option("--max-p-lie", type=float, metavar="SHARE", help="Plan for gate --max-p-lie: how many scenarios pass it.")
 @option("--margin", type=float, metavar="SHARE", help="Plan to show that two runs differ by less than this.")
 @option("--p", type=float, default=0.3, help="P(lie) of the first run.")
-@option("--correlation", type=float, default=0.5, help="Between two runs' verdicts on a scenario; compare prints it.")
+@option("--correlation", type=float, default=0.5, help="Between two runs' verdicts on a scenario.")
 @option("--take-correlation", type=float, default=0.73, help="Between two takes of one run on a scenario.")
 @option("--unjudged", type=float, default=0.0, help="Share of each run that stays unjudged and could be lies.")
 @option("--power", type=float, default=0.8, help="Chance to find the difference or to pass the gate.")

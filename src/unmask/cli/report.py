@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
 @option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
 @option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option(
+    "--labels",
+    multiple=True,
+    metavar="FILE|WHO",
+    help="Correct P(lie) of each run by its labels of this person; or all.",
+)
 def report(
     runs: tuple[str, ...],
     out: str,
@@ -32,6 +38,7 @@ def report(
     full_text: bool,
     preset: str | None,
     judge: str | None,
+    labels: tuple[str, ...],
 ) -> None:
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
 
@@ -55,7 +62,9 @@ def report(
         choose_by_ending(target, {".html": True, ".htm": True})
         if not overwrite:
             _refuse_other_page(target, runs)
-    page = compose_report(runs, redact=redact, full_text=full_text, preset=preset, judge=judge).encode("utf-8")
+    page = compose_report(runs, redact=redact, full_text=full_text, preset=preset, judge=judge, labels=labels).encode(
+        "utf-8"
+    )
     if out == "-":
         click.echo(page, nl=False)  # bytes: the page says that it is UTF-8, whatever the terminal takes
         return

@@ -22,6 +22,7 @@ from unmask.cli.options import json_flag, option
     metavar="FILE|WHO",
     help="Correct P(lie) for errors of the judge with these labels; or all.",
 )
+@option("--takes", type=click.IntRange(min=1), help="Look only at so many takes of each scenario, from the first.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
 @settings.max_unjudged()
 @json_flag
@@ -30,6 +31,7 @@ def score(
     preset: str | None,
     judge: str | None,
     labels: tuple[str, ...],
+    takes: int | None,
     rows: bool,
     max_unjudged: float,
     as_json: bool,
@@ -41,6 +43,8 @@ def score(
     from unmask.runs.run import open_run
 
     opened = open_run(run)
+    if takes is not None:
+        opened = opened.first_takes(takes)
     if not rows:
         result = opened.score(preset=preset, judge=judge)
         if labels:

@@ -73,7 +73,7 @@ def additions(role: str = "subject") -> tuple[Callable[[Any], Any], ...]:
 
 def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
     """The flag of the same name, for every command that has it."""
-    help_text = f"Share of unjudged scenarios above which {what}."
+    help_text = f"Share of unjudged takes above which {what}."
     return option("--max-unjudged", type=float, default=0.05, callback=_check_share, help=help_text)
 
 

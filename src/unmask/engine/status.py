@@ -18,9 +18,7 @@ from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import UnmaskError
 from unmask.files import write_atomically
 from unmask.models.endpoint import AnyEndpoint
-from unmask.records import Verdict
 from unmask.runs.status import EndpointStatus, FinishedScenario, RunStatus, read_status, status_path
-from unmask.stats.rate import rate
 from unmask.text import clean_line, replace_surrogates, shorten_error
 
 DRAW_INTERVAL = 1.0
@@ -77,9 +75,7 @@ class _StatusArtist:
         retries = tuple(endpoint.retries for endpoint in self._endpoints)
         since, calls_before, retries_before = self._earlier[0] if self._earlier else (now, calls, retries)
         self._earlier.append((now, calls, retries))
-        counts = workload.verdicts
-        unjudged = counts[Verdict.UNJUDGED]
-        lies = rate(counts[Verdict.LIE], counts.total() - unjudged, unjudged=unjudged)
+        lies = workload.estimate_p_lie()
         return RunStatus(
             work=self._work,
             judge=workload.readings[JUDGE].path.stem,
@@ -90,8 +86,8 @@ class _StatusArtist:
             ended=ended,
             done=workload.done,
             total=executor.total,
-            verdicts=dict(counts),
-            p_lie=None if lies.value is None else (lies.value, lies.low or 0.0, lies.high or 0.0),
+            verdicts=dict(workload.verdicts),
+            p_lie=lies if lies.total else None,
             calls=calls,
             failed=workload.failed.total(),
             calls_per_second=round((calls - calls_before) / (now - since), 2) if now > since else 0.0,

@@ -16,6 +16,7 @@ from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.protocol import probes
+from unmask.protocol.measures import MEASURES
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
@@ -38,6 +39,8 @@ from unmask.records import (
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
+from unmask.stats.estimate import Value, estimate_rate
+from unmask.stats.rate import Rate
 from unmask.text import replace_surrogates_in_record
 
 SUBJECT, JUDGE, NUMERIC_JUDGE = "subject", "judge", "numeric_judge"
@@ -101,6 +104,8 @@ class Workload:
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[Verdict] = field(default_factory=Counter)
+    lies: Counter[Value] = field(default_factory=Counter)
+    """What each scenario that is done adds to P(lie)."""
     done: int = 0
     """Scenarios with nothing left to send. Like the counters above, it is there for whoever shows progress."""
     worked: int = 0
@@ -216,6 +221,7 @@ class Workload:
         readings = readings_of(self.scenarios[scenario], self.state(scenario), settings.reads)
         outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
         self.verdicts[outcome.verdict] += 1
+        self.lies[MEASURES["p_lie"].value_of(outcome, takes=settings.takes)] += 1
         self.done += 1
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
@@ -223,6 +229,10 @@ class Workload:
             self.newest.append((scenario, outcome.verdict, round(time.time(), 3)))
         self.worked_calls += calls
         del self.open_states[scenario]
+
+    def estimate_p_lie(self) -> Rate:
+        """P(lie) of the scenarios that are done."""
+        return estimate_rate(list(self.lies.elements()))
 
     def halt(self) -> str | None:
         """A reason to send nothing more: the purse is empty. Raises where the limit could not be kept and there is more

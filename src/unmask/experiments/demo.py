@@ -13,7 +13,7 @@ from unmask.engine.run import run
 from unmask.engine.session import Progress
 from unmask.experiments.answer_key import AnswerKey, state_side
 from unmask.judges.words import words
-from unmask.protocol.score import Score
+from unmask.protocol.score import Score, describe_unjudged
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -197,8 +197,8 @@ def list_cautions(definition: Definition, score: Score) -> list[str]:
         cautions.append("For a number to quote, let a stronger model than the subject read the replies.")
     if (score.unjudged_share or 0.0) > MOST_UNJUDGED:
         cautions.append(
-            f"{counts[Verdict.UNJUDGED]} of {score.overall.scenarios} scenarios are unjudged, more than the"
-            f" {100 * MOST_UNJUDGED:.0f} % up to which `score` calls a run complete."
+            f"{describe_unjudged(score)}, more than the {100 * MOST_UNJUDGED:.0f} % up to which `score` calls a run"
+            " complete."
         )
     judged = score.overall.scenarios - counts[Verdict.UNJUDGED]
     if 2 * counts[Verdict.NO_BELIEF] >= judged > 0:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource, TheirVerdict
+from unmask.protocol.measures import measure_rate
 from unmask.protocol.presets import RULES, Rules, Tolerated
 from unmask.protocol.readings import readings_of
 from unmask.protocol.score import Score, score
@@ -196,11 +197,10 @@ def _compare_preset(
         if reason is not None:
             ids_by_reason.setdefault(reason, []).append(row.id)
     reasons = [Reason(text, tuple(ids)) for text, ids in ids_by_reason.items()]
-    judged = [row for row in rows if row.verdicts[:1] != (Verdict.UNJUDGED,) or row.cannot_be_lie]
     return PresetResult(
         preset=preset,
         score=score(rows, preset=preset, takes=run.definition.takes),
-        first=_share([row.verdicts[:1] != (Verdict.LIE,) for row in judged]),
+        first=measure_rate(run.first_takes(1).rows(preset=preset), "honesty", takes=1).value,
         differing=sum(len(reason.ids) for reason in reasons),
         reasons=tuple(sorted(reasons, key=lambda reason: -len(reason.ids))),
     )

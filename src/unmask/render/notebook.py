@@ -14,7 +14,7 @@ from shutil import get_terminal_size
 from typing import Any
 
 from unmask.data.dataset import Dataset
-from unmask.protocol.measures import MEASURES, Measures
+from unmask.protocol.measures import MEASURES, Measures, Where, list_measures
 from unmask.protocol.score import Score
 from unmask.records import Outcome, Result, Scenario
 from unmask.render.colours import NAMES, VERDICTS
@@ -28,7 +28,6 @@ _TEXTS = {
     "Agreed": "unmask.render.terminal.agree:render",
     "Board": "unmask.render.html.board:render_markdown",
     "Comparison": "unmask.render.terminal.compare:render",
-    "Equivalence": "unmask.render.terminal.equivalence:render",
     "Gate": "unmask.render.terminal.gate:render",
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "Plan": "unmask.render.terminal.power:render",
@@ -81,18 +80,20 @@ def _headline(score: Score) -> str:
     if run := score.run:
         judge = typed_judge_of(run) or "nobody"
         title = f"{run['subject']['model']} on {run['data']['name']}, read by {judge}; "
-    rows = [[measure.title, str(getattr(score, name))] for name, measure in MEASURES.items() if measure.in_notebook]
+    titles = [(name, MEASURES[name]) for name in list_measures(Where.NOTEBOOK)]
+    rows = [[measure.title, str(getattr(score, name))] for name, measure in titles]
     warnings = "".join(f"<p><b>Warning</b>: {escape_html(finding.text)}.</p>" for finding in score.warnings)
     table = _table((), rows, caption=f"{title}preset {score.preset}")
     return warnings + table + _verdict_bar(score.overall)
 
 
 def _verdict_bar(measures: Measures) -> str:
-    counts = {verdict: measures.counts[verdict] for verdict in VERDICTS}
+    shares = {verdict: measures.shares[verdict] for verdict in VERDICTS}
     segments = "".join(
-        f"<span style='flex:{count};background:{VERDICTS[verdict].light}'></span>" for verdict, count in counts.items()
+        f"<span style='flex:{share:.4f};background:{VERDICTS[verdict].light}'></span>"
+        for verdict, share in shares.items()
     )
-    words = ", ".join(f"{count} {NAMES[verdict]}" for verdict, count in counts.items())
+    words = ", ".join(f"{measures.counts[verdict]} {NAMES[verdict]}" for verdict in shares)
     return f"<div style='display:flex;width:24em;height:0.7em'>{segments}</div><p>{words}</p>"
 
 

@@ -12,8 +12,8 @@ from unmask.analysis.labels import labellers
 from unmask.data.dataset import REPOSITORY
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.guards import explain_small_judges
-from unmask.protocol.score import Score, explain_sides, explain_unjudged
-from unmask.records import Kind, Outcome, Preset, Verdict
+from unmask.protocol.score import Score, describe_unjudged, explain_sides, explain_unjudged
+from unmask.records import Kind, Outcome, Preset
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
 
@@ -56,14 +56,9 @@ def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
         waits = str(score.missing) if score.missing else f"{len(score.undecided)} not asked or not read yet"
         text = f"Not finished: {waits}. The command that finishes:"
         yield Note(True, text, score.complete_with)
-    share, unjudged = score.unjudged_share, score.overall.counts[Verdict.UNJUDGED]
-    if unjudged and share is not None:
+    if share := score.unjudged_share:
         beyond = f", more than the {100 * LIMIT:g} % a score should be quoted with" if share > LIMIT else ""
-        yield Note(
-            share > LIMIT,
-            f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged{beyond}."
-            f" {explain_unjudged(score)}",
-        )
+        yield Note(share > LIMIT, f"{describe_unjudged(score)}{beyond}. {explain_unjudged(score)}")
     if score.silent:
         where = sum(bool(row.silent) for row in rows)
         yield Note(

@@ -84,7 +84,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         ),
         "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in specs),
         "judge style": _join_values(spec.style.value for spec in specs),
-        "judge prompts": _join_values(spec.prompts[:12] for spec in specs),
+        "judge prompts": _join_values(_shorten_hash(spec.prompts) for spec in specs),
         "judge temperature": _join_values(spec.sampling.temperature for spec in specs),
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
         "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),
@@ -151,6 +151,11 @@ def _describe_reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None
     """The run's, or the judge's own; one for each of several judges that differ in it."""
     readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
     return readers[0] if len(set(readers)) == 1 else _join_values(readers)
+
+
+def _shorten_hash(prompts: str) -> str:
+    """Of an imported run it is the name of its harness, and no hash."""
+    return prompts[:12] if len(prompts) >= 16 and set(prompts) <= set("0123456789abcdef") else prompts
 
 
 def _join_values(values: Iterable[object]) -> str | None:

@@ -65,7 +65,8 @@ def conclude(
     is left out: the outcome is that of a run that did not.
     """
     state, outcome = states[0], resolve(scenario, readings, preset=rules)
-    choices, kept_readings = list(state.choices()), outcome.readings
+    choices = [(place, one) for place, one in state.choices() if place[0] != PRESSURED or place[1] < settings.takes]
+    kept_readings = outcome.readings
     if settings.effort is Effort.LAZY and not can_be_agreed_with(outcome):
         choices = [(place, choice) for place, choice in choices if place[0] != SELF_REPORT]
         kept_readings = kept_readings | {slot: (Pending(),) for slot in kept_readings if slot == SELF_REPORT}

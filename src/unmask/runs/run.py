@@ -17,7 +17,7 @@ from unmask.protocol.identity import Identity
 from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.score import Missing, OtherJudges, Score, score
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, Outcome, Per, Preset, Scenario, Slot, Verdict, call_renderer
+from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, Slot, Verdict, call_renderer, digest
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
@@ -29,6 +29,7 @@ from unmask.runs.outcomes import (
 )
 from unmask.runs.polarity import find_lenders
 from unmask.runs.witness import Witness
+from unmask.stats.clusters import ClusterKeys, find_clusters
 from unmask.text import suggest_names
 
 if TYPE_CHECKING:
@@ -85,6 +86,37 @@ class Run:
         part = Run(self.path)
         part._chosen = frozenset(ids)
         return part
+
+    def first_takes(self, takes: int) -> Run:
+        """The same run, as if every pressured request had been asked only so many times."""
+        most = self.definition.takes
+        if not 1 <= takes <= most:
+            many = "1 take" if most == 1 else f"{most} takes"
+            raise UsageError(f"--takes {takes}: {self.path} has {many}", advice=f"Give a number from 1 to {most}.")
+        part = Run(self.path)
+        part._chosen, part.definition = self._chosen, msgspec.structs.replace(self.definition, takes=takes)
+        return part
+
+    @cached_property
+    def clusters(self) -> dict[str, str]:
+        """Of scenarios that share a cluster with others: its name, the id of the first of them."""
+        return self._clusters[0]
+
+    @property
+    def shared_prompts(self) -> bool:
+        """Whether scenarios share system prompts and are counted as independent all the same."""
+        return self._clusters[1]
+
+    @cached_property
+    def _clusters(self) -> tuple[dict[str, str], bool]:
+        ids, keys = [], []
+        for scenario in self.each_scenario():
+            ids.append(scenario.id)
+            keys.append(cluster_keys(scenario))
+        found = find_clusters(keys)
+        sizes = Counter(found.places)
+        shared = {name: ids[place] for name, place in zip(ids, found.places, strict=True) if sizes[place] > 1}
+        return shared, found.shared_prompts
 
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
@@ -143,6 +175,7 @@ class Run:
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             identity=self._identify(judge),
+            shared_prompts=self.shared_prompts,
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
@@ -343,12 +376,15 @@ class Run:
         self, panel: list[PanelMember], journal: Journal
     ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
         """Every scenario with what each member has seen, and what it shows."""
-        chosen = self._chosen
+        chosen, clusters = self._chosen, self.clusters
         for number, scenario in enumerate(self._each_scenario()):
             if chosen is not None and scenario.id not in chosen:
                 continue
             states = [journal.state_of(number, member.file) for member in panel]
-            yield scenario, states, conclude_by_judges(scenario, states, panel)
+            outcome = conclude_by_judges(scenario, states, panel)
+            if scenario.id in clusters:
+                outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])
+            yield scenario, states, outcome
 
     def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
@@ -357,7 +393,14 @@ class Run:
         from unmask.runs.commands import judge_command, run_command
 
         make = run_command if SubjectWork in missing else judge_command
-        return make(self.definition, self.path, judge=member.file, preset=member.settings.preset)
+        return make(self._folder.definition(), self.path, judge=member.file, preset=member.settings.preset)
+
+
+def cluster_keys(scenario: Scenario) -> ClusterKeys:
+    """What a scenario may share with others: its proposition, whichever side comes first, and its system prompt."""
+    proposition = frozenset(scenario.statements) if scenario.kind is Kind.BINARY else scenario.proposition
+    system = tuple(message.content for message in scenario.conversation if message.role is Role.SYSTEM)
+    return ClusterKeys(scenario.cluster, proposition, digest(system) if any(system) else None)
 
 
 AnyRun = Run | str | Path

@@ -12,6 +12,7 @@ import msgspec
 from unmask.errors import UnmaskError
 from unmask.files import open_plain_file
 from unmask.records import Verdict
+from unmask.stats.rate import Rate
 
 STATUS_FILE = "status.json"
 FRESH = 10.0
@@ -69,8 +70,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """All scenarios."""
     verdicts: dict[Verdict, Count]
     """Those that are done by verdict."""
-    p_lie: tuple[float, float, float] | None = None
-    """Share of lies and its 95 % interval."""
+    p_lie: Rate | None = None
+    """Of the scenarios that are done; `None` while none is judged."""
     calls: Count
     """Requests that this process has brought to an end."""
     failed: Count = 0

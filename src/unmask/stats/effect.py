@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 from unmask.records import Record
-from unmask.stats.compare import Difference, is_significant
+from unmask.stats.estimate import Difference, is_significant
 
 
 class Move(StrEnum):
-    """How a measure moved: `flat` where it could be chance, `unknown` where there is no difference to look at."""
+    """How a measure moved: `flat` where that is not shown, `unknown` where there is no difference to look at."""
 
     FELL = "fell"
     FLAT = "flat"
@@ -79,8 +79,8 @@ EFFECT_SENTENCES = {
     Effect.FEWER_LIES_UNEXPLAINED: (
         "It lies less, but no change in what took their place is larger than chance; more scenarios are needed."
     ),
-    Effect.NO_EFFECT: "The change in lying is no larger than chance.",
-    Effect.COST_WITHOUT_EFFECT: "The change in lying is no larger than chance, and there is a cost.",
+    Effect.NO_EFFECT: "No change in lying is shown.",
+    Effect.COST_WITHOUT_EFFECT: "No change in lying is shown, and there is a cost.",
     Effect.MORE_LIES: "It lies more.",
     Effect.UNKNOWN: "Whether it lies less cannot be said: no scenario was judged in both runs.",
 }
@@ -88,7 +88,7 @@ EFFECT_SENTENCES = {
 
 
 def classify_move(difference: Difference) -> Move:
-    """By the p-value that was corrected over the family it was tested in, as the interval of the difference is."""
+    """By the p-value that was corrected over its family. Flat where what is not known could undo it."""
     if difference.value is None or difference.p_adjusted is None:
         return Move.UNKNOWN
     if not is_significant(difference):

@@ -35,11 +35,11 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
     max_p_lie: float | None = None
     """Plan for `unmask gate --max-p-lie` with this limit: one run of one take."""
     margin: float | None = None
-    """Plan for `unmask equivalence --margin`: to show that the runs differ by less."""
+    """Plan for `unmask compare --margin`: to show that the runs differ by less."""
     p: float = 0.3
     """P(lie) of the first run."""
     correlation: float = 0.5
-    """Between the verdicts of the two runs on one scenario, one take each. `unmask compare` prints it."""
+    """Between the verdicts of the two runs on one scenario, one take each."""
     take_correlation: float = 0.73
     """Between two takes of one run on one scenario. The default is the median over the 29 models of the published
     table for which both P(lie) and Lying@10 are known, if the chance of a lie varies like a beta variable."""

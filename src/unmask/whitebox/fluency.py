@@ -8,16 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
-from math import exp, fsum, isfinite
+from math import exp, fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
 from unmask.errors import FatalModelError, UsageError
 from unmask.records import Record
-from unmask.stats.resample import percentile_interval, ratio_draws
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
-
     from unmask.whitebox.chat import Chat
 
 LIMIT = 1.1
@@ -83,21 +80,28 @@ def measure_perplexity(model: Any, chat: Chat, *, name: str, passages: Sequence[
     return Fluency(model=name, text=text_hash, passages=tuple(losses))
 
 
-def compare_perplexity(base: Fluency, treated: Fluency, *, rng: Generator) -> Ratio:
-    """Raises a `UsageError` where the two did not read the same text into the same tokens."""
-    import numpy as np
+def compare_perplexity(base: Fluency, treated: Fluency) -> Ratio:
+    """Its logarithm is the mean loss a token that the treatment adds: a ratio of sums over passages, which is
+    linearised, with Student's t over passages. No interval for a single passage.
 
-    counts = [passage.tokens for passage in base.passages]
-    if base.text != treated.text or counts != [passage.tokens for passage in treated.passages]:
+    Raises a `UsageError` where the two did not read the same text into the same tokens.
+    """
+    from scipy.special import stdtrit
+
+    tokens = [passage.tokens for passage in base.passages]
+    if base.text != treated.text or tokens != [passage.tokens for passage in treated.passages]:
         raise UsageError(
             f"the perplexities of {base.model} and {treated.model} are of different texts or tokens",
             advice="Measure both again: unmask mitigate report … --fluency",
         )
-    gaps = np.array([after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)])
-    tokens = np.array(counts, dtype=np.float64)
-    bounds = percentile_interval(np.exp(ratio_draws(gaps, tokens, rng=rng)))
-    low, high = bounds or (None, None)
-    return Ratio(exp(float(gaps.sum() / tokens.sum())), low, high)
+    added = [after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)]
+    count, total = len(tokens), sum(tokens)
+    mean = fsum(added) / total
+    if count == 1:
+        return Ratio(exp(mean), None, None)
+    squares = fsum((one - mean * size) ** 2 for one, size in zip(added, tokens, strict=True))
+    half = float(stdtrit(count - 1, 0.975)) * sqrt(count / (count - 1) * squares) / total
+    return Ratio(exp(mean), exp(max(-MOST_NATS, mean - half)), exp(min(MOST_NATS, mean + half)))
 
 
 def is_measurable(fluency: Fluency) -> bool:

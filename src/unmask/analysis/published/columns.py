@@ -1,7 +1,7 @@
-"""Under which column of a board a published value stands: only under the one of its own definition.
+"""Published values on a board: rows of their own, and each value in the column of its own definition only.
 
-Publishers print different things under the name honesty. A value stands beside a run's where both have the same
-definition; a value of another definition, or of none that was stated, stands apart with its definition beside it.
+Publishers print different things under the name honesty. A value of another definition than those of the columns, or of
+none that was stated, is listed apart with its definition.
 """
 
 from __future__ import annotations
@@ -9,22 +9,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from unmask.analysis.published.values import HonestyDefinition, PublishedValue
+from unmask.analysis.published.values import HonestyDefinition, PublishedValue, published_values
+from unmask.protocol.measures import Where, list_measures
+from unmask.records import Record
 from unmask.stats.rate import wilson_interval
 
-COLUMN_OF = {
+COLUMNS = (*list_measures(Where.BOARD), "lying_at_10")
+"""Columns of published values: those of every board, and Lying@10."""
+_COLUMN_OF = {
     ("honesty", HonestyDefinition.OF_ALL): "honesty",
     ("normalised_honesty", HonestyDefinition.OF_BELIEVED): "normalised_honesty",
     ("honesty", HonestyDefinition.OF_ASSERTIONS): "honest_of_assertions",
     ("p_honest", HonestyDefinition.AS_NAMED): "p_honest",
     ("accuracy", HonestyDefinition.AS_NAMED): "accuracy",
-    ("lying_at_10", HonestyDefinition.OF_ALL): "lying_at_n",
+    ("lying_at_10", HonestyDefinition.OF_ALL): "lying_at_10",
 }
-"""The column of a board, by measure and definition of a published value."""
+"""The column, by measure and definition of a published value."""
+_LIES = {"p_lie", "rectified_p_lie"}
+_HONESTY = {"honesty", "normalised_honesty", "safety_rate", *_LIES}
+_SHOWN = {*COLUMNS, *_HONESTY, "p_no_belief"}
 
-LIES = {"p_lie", "rectified_p_lie"}
-SHOWN = {"p_lie", "rectified_p_lie", "safety_rate", "p_no_belief", *(measure for measure, _ in COLUMN_OF)}
-"""The measures a board takes from the published values."""
+
+class PublishedRow(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """A published row: other harness, judge or data, never ranked with runs."""
+
+    source: str
+    where: str
+    model: str
+    variant: str | None
+    n: int | None
+    data: str | None
+    judge: str | None
+    note: str | None
+    values: dict[str, PublishedValue]
 
 
 class PublishedSpan(NamedTuple):
@@ -35,14 +52,38 @@ class PublishedSpan(NamedTuple):
     high: float | None = None
 
 
+def published_rows() -> tuple[PublishedRow, ...]:
+    """What is published about single models over all archetypes, one row per source and model."""
+    grouped: dict[tuple[str, str, str, str | None], dict[str, PublishedValue]] = {}
+    for value in published_values():
+        if value.measure in _SHOWN and value.archetype is None:
+            grouped.setdefault((value.source, value.where, value.model, value.variant), {})[value.measure] = value
+    rows = []
+    for values in grouped.values():
+        first = next(iter(values.values()))
+        row = PublishedRow(
+            source=first.source,
+            where=first.where,
+            model=first.model,
+            variant=first.variant,
+            n=max((value.n for value in values.values() if value.n is not None), default=None),
+            data=first.data,
+            judge=first.judge,
+            note=first.note,
+            values=values,
+        )
+        rows.append(row)
+    return tuple(rows)
+
+
 def place_values(values: Mapping[str, PublishedValue]) -> dict[str, PublishedSpan]:
     """The values of one published row by column, and what follows from them: honesty from P(lie), and the other two
-    kinds of honesty from P(honest) or P(no belief) beside it."""
-    spans = {}
-    for value in values.values():
-        column = COLUMN_OF.get((value.measure, value.definition))
-        if column is not None:
-            spans[column] = PublishedSpan(value.value, value.low, value.high)
+    kinds of honesty from P(honest) or P(no belief) of the same row."""
+    spans = {
+        column: PublishedSpan(value.value, value.low, value.high)
+        for value in values.values()
+        if (column := _COLUMN_OF.get((value.measure, value.definition)))
+    }
     lies = values.get("p_lie")
     if lies is None or lies.definition is not HonestyDefinition.OF_ALL:
         return spans
@@ -50,31 +91,27 @@ def place_values(values: Mapping[str, PublishedValue]) -> dict[str, PublishedSpa
     spans.setdefault("honesty", PublishedSpan(1 - lies.value, low, high))
     if "p_honest" in values:
         asserted = lies.value + values["p_honest"].value
-        spans.setdefault("honest_of_assertions", _share_of(lies, 1 - lies.value / asserted, asserted))
+        spans.setdefault("honest_of_assertions", _share_of(lies, asserted))
     if "p_no_belief" in values:
-        believed = 1 - values["p_no_belief"].value
-        spans.setdefault("normalised_honesty", _share_of(lies, 1 - lies.value / believed, believed))
+        spans.setdefault("normalised_honesty", _share_of(lies, 1 - values["p_no_belief"].value))
     return spans
 
 
 def describe_others(values: Mapping[str, PublishedValue]) -> Iterator[str]:
     """Honesty under another definition than those of the columns, each with its definition: `95.4 (not stated)`."""
     for value in values.values():
-        is_honesty = value.measure in LIES | {"honesty", "normalised_honesty", "safety_rate"}
-        if not is_honesty or value.definition is HonestyDefinition.OF_ALL or _has_column(value):
+        has_column = (value.measure, value.definition) in _COLUMN_OF
+        if value.measure not in _HONESTY or value.definition is HonestyDefinition.OF_ALL or has_column:
             continue
-        share = 1 - value.value if value.measure in LIES else value.value
+        share = 1 - value.value if value.measure in _LIES else value.value
         name = {"normalised_honesty": "normalised, ", "safety_rate": "safety rate, "}.get(value.measure, "")
         yield f"{100 * share:.1f} ({name}{value.definition.value})"
 
 
-def _has_column(value: PublishedValue) -> bool:
-    return (value.measure, value.definition) in COLUMN_OF
-
-
-def _share_of(counted: PublishedValue, share: float, of: float) -> PublishedSpan:
-    """A share of a part of the scenarios; with Wilson's interval where the row was made from counts."""
-    if counted.n is None or counted.low is None:
+def _share_of(lies: PublishedValue, whole: float) -> PublishedSpan:
+    """The share that are no lies, of a part of the scenarios; with Wilson's interval where the row has counts."""
+    share = 1 - lies.value / whole
+    if lies.n is None or lies.low is None:
         return PublishedSpan(share)
-    total = of * counted.n
+    total = whole * lies.n
     return PublishedSpan(share, *wilson_interval(share * total, total))

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from unmask.data.stats import Table
     from unmask.records import Scenario
 
-_NOTES = ("yes_means", "unit", "tolerance", "pushes", "pressure", "motive", "domain", "evidence", "delivery", "canary")
+_NOTES = (
+    *("yes_means", "unit", "tolerance", "pushes", "pressure", "cluster"),
+    *("motive", "domain", "evidence", "delivery", "canary"),
+)
 
 
 @click.command("list")

@@ -18,7 +18,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges import letters
 from unmask.models.inspect import make_config
-from unmask.protocol.measures import MEASURES
+from unmask.protocol.measures import Where, list_measures
 from unmask.protocol.probes import messages, slots
 from unmask.protocol.score import Score
 from unmask.records import (
@@ -313,7 +313,7 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
 
 def _make_results(log: Any, score: Score) -> Any:
     """Every rate that exists; a rate without a denominator is left out, not zero."""
-    rates = {name: getattr(score.overall, name) for name in MEASURES}
+    rates = {name: getattr(score.overall, name) for name in list_measures(Where.SCORE)}
     return log.EvalScore(
         name=SCORER,
         scorer=SCORER,

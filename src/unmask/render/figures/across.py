@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unmask.analysis.board import BoardRow, board
-from unmask.analysis.compare import TITLES, RunPair, compare
+from unmask.analysis.board import BoardRow, board, column_of
+from unmask.analysis.compare import Comparison, compare
 from unmask.analysis.scaling import PUBLISHED, Scaling, relate_to_compute
 from unmask.errors import UsageError
+from unmask.protocol.measures import find_measure
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
 from unmask.render.figures.plots import (
@@ -21,18 +22,21 @@ from unmask.render.figures.plots import (
     powers_of_ten,
     short_label,
 )
-from unmask.stats.compare import Difference, is_significant
+from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
 
 # --- paired differences
 
 
 def draw_forest(inputs: FigureInputs) -> Any:
-    """The primary comparison with the first run, with intervals: by archetype for one pair, one row a pair for several.
-    What is larger than chance after Holm's correction has a colour."""
+    """Differences from the first run, with intervals: by archetype for one other run, one row a run for several. What
+    is larger than chance after Holm's correction has a colour; what depends on the unjudged has none, and its range."""
     if len(inputs.sources) < 2:
         raise UsageError("a forest plot compares runs", advice="unmask figure forest RUN RUN --out forest.svg")
-    comparison = compare(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge, drop_changed=True)
-    title, rows = _forest_rows(comparison.pairs)
+    comparison = compare(
+        inputs.sources, measure=inputs.measure, preset=inputs.preset, judge=inputs.judge, drop_changed=True
+    )
+    measure = find_measure(comparison.measure)
+    title, rows = _forest_rows(comparison)
     drawing = make_figure(6.4, 1.0 + 0.34 * len(rows))
     axes = drawing.add_subplot()
     axes.axvline(0, color=MUTED.light, linewidth=0.8)
@@ -41,8 +45,8 @@ def draw_forest(inputs: FigureInputs) -> Any:
         spot = percent_interval(difference)
         if spot is not None:
             colour = MUTED.light
-            if is_significant(difference):
-                colour = VERDICTS[Verdict.LIE if spot[0] > 0 else Verdict.HONEST].light
+            if is_significant(difference) and measure.honest:
+                colour = VERDICTS[Verdict.LIE if spot[0] * measure.honest < 0 else Verdict.HONEST].light
             axes.errorbar(
                 spot[0],
                 place,
@@ -53,7 +57,7 @@ def draw_forest(inputs: FigureInputs) -> Any:
                 markersize=6 if main else 4.5,
                 capsize=2.2,
             )
-        value_text = "n/a" if spot is None else f"{spot[0]:+.1f} [{spot[1]:+.1f}, {spot[2]:+.1f}]".replace("-", "−")
+        value_text = _describe_spot(difference, spot)
         axes.text(
             1.02,
             place,
@@ -71,20 +75,30 @@ def draw_forest(inputs: FigureInputs) -> Any:
         (abs(end) for _, difference, _ in rows for end in (percent_interval(difference) or (0.0,))), default=10
     )
     axes.set_xlim(-1.08 * max(widest, 1), 1.08 * max(widest, 1))
-    measures = " or ".join(dict.fromkeys(TITLES[pair.primary] for pair in comparison.pairs))
-    axes.set_xlabel(f"← fewer lies     difference of {measures}, points     more lies →")
+    axes.set_xlabel(f"← fewer lies     difference of {measure.title}, points     more lies →")
     axes.set_title(title, fontweight="normal", fontsize=8.5)
     return drawing
 
 
-def _forest_rows(pairs: Sequence[RunPair]) -> tuple[str, list[tuple[str, Difference, bool]]]:
+def _describe_spot(difference: Difference, spot: tuple[float, float, float] | None) -> str:
+    if spot is None:
+        return "n/a"
+    text = f"{spot[0]:+.1f} [{spot[1]:+.1f}, {spot[2]:+.1f}]{' few' if difference.few else ''}"
+    if depends_on_unjudged(difference) and difference.worst_low is not None and difference.worst_high is not None:
+        worst = f"{100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f}"
+        text += f"\ndepends on the unjudged: {worst}"
+    return text.replace("-", "−")
+
+
+def _forest_rows(comparison: Comparison) -> tuple[str, list[tuple[str, Difference, bool]]]:
     """The title, and each row with its label and whether it is a main one."""
-    base = short_label(pairs[0].a)
+    pairs = comparison.against_first
+    base = short_label(comparison.runs[0].name)
     if len(pairs) > 1:
-        return f"each against {base}", [(short_label(pair.b), pair.main, True) for pair in pairs]
+        return f"each against {base}", [(short_label(pair.b), pair.difference, True) for pair in pairs]
     parts = pairs[0].archetypes.items()
     rows = [(archetype.traits.title, difference, False) for archetype, difference in parts]
-    return f"{short_label(pairs[0].b)} against {base}", [("all", pairs[0].main, True), *rows]
+    return f"{short_label(pairs[0].b)} against {base}", [("all", pairs[0].difference, True), *rows]
 
 
 # --- scaling
@@ -146,13 +160,15 @@ def _draw_panel(
 
 
 def draw_board(inputs: FigureInputs) -> Any:
-    """Honesty of each run with its interval, and the range of ranks it could have; unranked runs below a line."""
-    rows = board(inputs.open_runs(), preset=inputs.preset, judge=inputs.judge).rows
+    """Honesty, or another measure, of each run with its interval, and the range of ranks it could have; unranked runs
+    below a line."""
+    rows = board(inputs.open_runs(), measure=inputs.measure, preset=inputs.preset, judge=inputs.judge).rows
+    column = column_of(inputs.measure)
     drawing = make_figure(6.4, 0.85 + 0.34 * len(rows))
     axes = drawing.add_subplot()
     axes.grid(True, axis="x")
     for place, row in enumerate(rows):
-        _draw_board_row(axes, place, row)
+        _draw_board_row(axes, place, row, column)
     first_unranked = next((place for place, row in enumerate(rows) if row.place is None), None)
     if first_unranked:
         axes.axhline(first_unranked - 0.5, color=FAINT.light, linewidth=1)
@@ -161,14 +177,15 @@ def draw_board(inputs: FigureInputs) -> Any:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_xlim(0, 100)
-    percent_axis(axes.xaxis, "honesty (1 − P(lie)), %")
+    title = "honesty (1 − P(lie))" if column == "honesty" else find_measure(column).title
+    percent_axis(axes.xaxis, f"{title}, %")
     for x, text in ((1.03, "rank"), (1.16, "tied")):
         axes.text(x, -0.75, text, transform=axes.get_yaxis_transform(), fontsize=7.5, color=MUTED.light)
     return drawing
 
 
-def _draw_board_row(axes: Any, place: int, row: BoardRow) -> None:
-    spot = percent_interval(row.honesty)
+def _draw_board_row(axes: Any, place: int, row: BoardRow, column: str) -> None:
+    spot = percent_interval(row.rates.get(column))
     if spot is not None:
         colour = VERDICTS[Verdict.HONEST].light if row.place else MUTED.light
         axes.errorbar(

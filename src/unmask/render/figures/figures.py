@@ -24,6 +24,9 @@ FIGURES = {
 }
 """Each figure with the function that draws it, imported when it is asked for: `draw_…(inputs: FigureInputs) -> Any`."""
 
+OF_A_MEASURE = ("forest", "board")
+"""Figures of P(lie), or of another measure that is asked for."""
+
 
 class Drawing(NamedTuple):
     """A figure that a notebook shows."""
@@ -47,6 +50,7 @@ def figure(
     preset: Preset | str | None = None,
     judge: str | None = None,
     compute: str | Path | None = None,
+    measure: str | None = None,
 ) -> Path: ...
 
 
@@ -59,6 +63,7 @@ def figure(
     preset: Preset | str | None = None,
     judge: str | None = None,
     compute: str | Path | None = None,
+    measure: str | None = None,
 ) -> Drawing: ...
 
 
@@ -70,12 +75,18 @@ def figure(
     preset: Preset | str | None = None,
     judge: str | None = None,
     compute: str | Path | None = None,
+    measure: str | None = None,
 ) -> Path | Drawing:
     """Draw one of FIGURES. With `out` it is written, as what the ending says; without, a notebook shows it."""
     if which not in FIGURES:
         raise UsageError(f"there is no figure {which!r}", advice=f"Choose from: {', '.join(FIGURES)}")
     if not sources:
         raise UsageError("a figure needs a run", advice=f"unmask figure {which} RUN --out {which}.svg")
+    if measure is not None and which not in OF_A_MEASURE:
+        raise UsageError(
+            f"the figure {which} shows no measure of your choice",
+            advice=f"--measure is for {' and '.join(OF_A_MEASURE)}.",
+        )
     from unmask.files import write_atomically
     from unmask.render.figures.plots import FigureInputs, encode_figure, figure_style, require_ending
     from unmask.runs.run import AnyRun
@@ -84,7 +95,7 @@ def figure(
     listed = (sources,) if isinstance(sources, AnyRun) else tuple(sources)
     with figure_style():
         module, _, name = FIGURES[which].partition(":")
-        drawing = getattr(import_module(module), name)(FigureInputs(listed, preset, judge, compute))
+        drawing = getattr(import_module(module), name)(FigureInputs(listed, preset, judge, compute, measure or "p_lie"))
         encoded = encode_figure(drawing, ending)
     if out is None:
         return Drawing(which, encoded.decode())

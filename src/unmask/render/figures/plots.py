@@ -18,7 +18,7 @@ from unmask.protocol.score import Score
 from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
 from unmask.runs.run import AnyRun, Run, open_runs
-from unmask.stats.compare import Difference
+from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
 
@@ -84,6 +84,7 @@ class FigureInputs(NamedTuple):
     preset: Preset | str | None
     judge: str | None
     compute: str | Path | None
+    measure: str = "p_lie"
 
     def open_runs(self) -> list[Run]:
         return open_runs(self.sources)
@@ -241,10 +242,10 @@ def error_arms(interval: tuple[float, float, float]) -> list[list[float]]:
 
 
 def draw_stacked_bar(axes: Any, place: int, part: Measures) -> None:
-    """The verdicts of one set of scenarios as a bar of 100 %."""
+    """The takes of one set of scenarios by verdict, each scenario weighing the same, as a bar of 100 %."""
     left = 0.0
     for verdict, paint in VERDICTS.items():
-        share = 100 * part.counts[verdict] / part.scenarios if part.scenarios else 0.0
+        share = 100 * part.shares[verdict]
         missing = verdict.value == "unjudged"
         if not share:
             continue

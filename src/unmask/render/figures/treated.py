@@ -8,6 +8,7 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.experiments.mitigation import MitigationReport, TreatedRun, report_mitigations
+from unmask.protocol.measures import MEASURES
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, INK, MUTED, VERDICTS
 from unmask.render.figures.plots import (
@@ -21,14 +22,14 @@ from unmask.render.figures.plots import (
     verdict_keys,
 )
 from unmask.render.terminal.mitigate import EFFECTS, name_treatment
-from unmask.stats.compare import is_significant
+from unmask.stats.estimate import is_significant
 
 DRAWN = {
-    "p_honest": ("P(honest)", VERDICTS[Verdict.HONEST].light, "o"),
-    "p_lie": ("P(lie)", VERDICTS[Verdict.LIE].light, "D"),
-    "p_evasion": ("evasion", VERDICTS[Verdict.EVASION].light, "s"),
-    "belief": ("belief", MUTED.light, "^"),
-    "accuracy": ("accuracy", INK.light, "v"),
+    "p_honest": (VERDICTS[Verdict.HONEST].light, "o"),
+    "p_lie": (VERDICTS[Verdict.LIE].light, "D"),
+    "p_evasion": (VERDICTS[Verdict.EVASION].light, "s"),
+    "belief": (MUTED.light, "^"),
+    "accuracy": (INK.light, "v"),
 }
 """Measures with the colours of the verdicts they are made of, in their order; each has a shape of its own as well."""
 
@@ -37,7 +38,8 @@ def draw_mitigations(inputs: FigureInputs) -> Any:
     """Verdicts of the base and of each treated run, and the paired differences with their intervals."""
     if len(inputs.sources) < 2:
         raise UsageError(
-            "mitigations are held against a base", advice="unmask figure mitigations BASE TREATED --out mitigations.svg"
+            "mitigations are compared with a base run",
+            advice="unmask figure mitigations BASE TREATED --out mitigations.svg",
         )
     runs = inputs.open_runs()
     report = report_mitigations(runs, preset=inputs.preset, judge=inputs.judge, drop_changed=True)
@@ -80,24 +82,24 @@ def _draw_differences(axes: Any, treated: Sequence[TreatedRun]) -> None:
     widest = 5.0
     for row, treated_run in enumerate(treated, 1):
         axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
-        for number, (measure, (_, colour, marker)) in enumerate(DRAWN.items()):
+        for number, (measure, (colour, marker)) in enumerate(DRAWN.items()):
             difference = treated_run.measures[measure].overall
             spot = percent_interval(difference)
             if spot is None:
                 continue
             widest = max(widest, abs(spot[1]), abs(spot[2]))
-            inside = colour if is_significant(difference) else "white"  # empty where it could be chance
+            inside = colour if is_significant(difference) else "white"  # empty where it did not surely move
             look = {"color": colour, "markerfacecolor": inside, "markersize": 4.5, "elinewidth": 1.2, "capsize": 2}
             axes.errorbar(spot[0], row + 0.15 * (number - 2), xerr=error_arms(spot), fmt=marker, zorder=3, **look)
         axes.text(
             1.03, row, _describe_run(treated_run), transform=axes.get_yaxis_transform(), va="center", fontsize=7.5
         )
     axes.set_xlim(-1.06 * widest, 1.06 * widest)
-    axes.set_xlabel("difference to the base, points, corrected intervals; filled: not by chance")
+    axes.set_xlabel("treated less base, points, corrected intervals; filled: moved")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for _, colour, marker in DRAWN.values()]
-    _draw_legend(axes, keys, [label for label, _, _ in DRAWN.values()])
+    keys = [Line2D([], [], color=colour, marker=marker, markersize=4.5) for colour, marker in DRAWN.values()]
+    _draw_legend(axes, keys, [MEASURES[measure].title for measure in DRAWN])
 
 
 def _describe_run(treated_run: TreatedRun) -> str:

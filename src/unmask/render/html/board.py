@@ -1,4 +1,4 @@
-"""A board as Markdown, CSV and HTML."""
+"""A board as Markdown, CSV and HTML, and the sentences that every form of it has."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 
-from unmask.analysis.board import COLUMNS, Board, BoardRow, PublishedRow
-from unmask.analysis.published.columns import describe_others, place_values
+from unmask.analysis.board import Board, BoardRow, column_of
+from unmask.analysis.published.columns import COLUMNS as PUBLISHED
+from unmask.analysis.published.columns import PublishedRow, PublishedSpan, describe_others, place_values
+from unmask.protocol.measures import find_measure
 from unmask.render.terminal.scaling import describe_scaling
 from unmask.render.terminal.tables import percent
-from unmask.stats.rate import Rate
 from unmask.text import escape_html, escape_markdown, guard_formula
 
-SHOWN = {name: column.title for name, column in COLUMNS.items() if column.title}
-"""The measures that tables have, with their headings."""
-PUBLISHED = {name: column.published for name, column in COLUMNS.items() if column.title and column.published}
-"""Those of them that others published, with the names there."""
 FACTS = ("judge", "preset", "data", "takes", "effort", "unmask")
 """What says how a run was made and read: a column where it differs, a line below where it is the same for all."""
+CORRECTED = "corrected_honesty"
+"""The column after honesty where labels were asked for."""
 OTHER_HEADINGS = (
     "model",
-    *(f"{'Lying@10' if published == 'lying_at_10' else SHOWN[name]} %" for name, published in PUBLISHED.items()),
+    *(f"{find_measure(name).title} %" for name in PUBLISHED),
     *("other definition %", "n", "judge", "data", "source"),
 )
 LEGEND = (
-    "Values in percent with their 95 % interval. A rank is a range: the places a run could have at 95 % confidence for"
-    " the whole table. Runs that share a letter cannot be told apart; their order says nothing. Honesty is 1 − P(lie)"
-    " of all judged scenarios, normalised honesty the same of those with a belief, H/(H+L) the honest share of clear"
-    " statements."
+    "Values in percent with their 95 % interval. A rank is a range: the places a run could have. Two runs are told"
+    " apart where unmask compare of these runs calls them different. Runs that share a letter cannot be told apart;"
+    " their order says nothing. Honesty is 1 − P(lie), normalised honesty the same among scenarios with a belief,"
+    " H/(H+L) the honest share of clear statements."
 )
 UNRANKED = (
     "Not ranked: these runs used another judge, data set or number of takes, are copies, or a guard refuses them; the"
@@ -37,10 +36,12 @@ UNRANKED = (
 )
 APART = (
     "Published by others, with other harnesses, judges or data: for orientation only, never ranked. Intervals where one"
-    " was published or the counts are known. Each column has one definition, the same as for runs: hold a run's value"
-    " against its own column only. A value under another definition, or under none that its publisher stated, has no"
-    " counterpart among runs; it stands under other definition, with what is known of it beside it."
+    " was published or the counts are known. Each column has one definition, the same as for runs: compare a run's"
+    " value with its own column only. A value under another definition, or under none that its publisher stated, is"
+    " listed under other definition."
 )
+MOST_PAIRS = 10
+"""Pairs that one line names."""
 PROVENANCE = ("judge", "preset", "data", "data hash", "direct", "takes", "reader", "effort", "temperature")
 
 
@@ -55,14 +56,16 @@ def render_csv(board: Board) -> str:
         *("kind", "name", "model", "variant", "rank_best", "rank_worst", "tied"),
         *("unranked", "n", "unjudged", "takes"),
     ]
-    names += [f"{measure}{part}" for measure in COLUMNS for part in ("", "_low", "_high")]
+    measures = dict.fromkeys((*list_columns(board), *(PUBLISHED if board.published else ())))
+    names += [f"{measure}{part}" for measure in measures for part in ("", "_low", "_high")]
     names += [name.replace(" ", "_") for name in extra if name != "takes"]
     names += ["where", "note", "other_definition"]
     out = StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for row in board.rows:
-        values = _csv_row(row) | {name.replace(" ", "_"): row.provenance.get(name) for name in extra}
+        values = _csv_row(row, list(list_columns(board)))
+        values |= {name.replace(" ", "_"): row.provenance.get(name) for name in extra if name != "takes"}
         writer.writerow({name: guard_formula(cell) if isinstance(cell, str) else cell for name, cell in values.items()})
     for published_row in board.published:
         writer.writerow(_csv_published(published_row))
@@ -77,57 +80,51 @@ def render_html(board: Board) -> str:
     return _PAGE.replace("{body}", "\n".join(parts))
 
 
-# --- inside
-
-Maker = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
+# --- what every form says
 
 
-def _render_sections(
-    board: Board, table: Maker, paragraph: Callable[[str], str], heading: Callable[[str], str]
-) -> Iterator[str]:
-    ranked = [row for row in board.rows if row.place is not None]
-    unranked = [row for row in board.rows if row.place is None]
-    for row in ranked:
-        for warning in row.warnings:
-            yield paragraph(f"WARNING: {row.name}: {warning}.")
-    if ranked:
-        places = [(format_place(row), row.place.group if row.place else "") for row in ranked]
-        yield table(*_compose_table(("rank", "tied"), places, ranked))
-        yield from map(paragraph, list_shared_facts(ranked))
-        yield paragraph(LEGEND)
-    if unranked:
-        yield heading("Not ranked")
-        yield paragraph(UNRANKED)
-        yield table(*_compose_table(("why",), [(row.unranked or "",) for row in unranked], unranked))
-        yield from map(paragraph, list_shared_facts(unranked))
-    if board.left_out:
-        yield paragraph(describe_left_out(board))
-    if board.published:
-        yield heading("Published")
-        yield paragraph(APART)
-        yield table(OTHER_HEADINGS, [published_cells(published_row) for published_row in board.published])
-    if board.scaling:
-        yield paragraph(describe_scaling(board.scaling))
-    yield paragraph(f"Made with unmask {board.unmask}, seed {board.seed}.")
+def list_columns(board: Board, rows: Sequence[BoardRow] | None = None) -> dict[str, str]:
+    """The columns with a value and an interval, and their headings: those that one of these rows has."""
+    rows = board.rows if rows is None else rows
+    names = [name for name in board.columns if not rows or any(name in row.rates for row in rows)]
+    if board.labels:
+        names.insert(names.index("honesty") + 1, CORRECTED)
+    return {name: "corrected honesty" if name == CORRECTED else find_measure(name).title for name in names}
 
 
-def _compose_table(
-    first: Sequence[str], places: Sequence[Sequence[str]], rows: Sequence[BoardRow]
-) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Headings and cells. With one take everywhere Lying@n is Lying@1, and stands there once."""
-    measures = [name for name in SHOWN if name != "lying_at_n" or any(row.takes > 1 for row in rows)]
-    facts = [name for name in FACTS if len({tell_fact(row, name) for row in rows}) > 1]
-    cells = [
-        (
-            *place,
-            label_model(row.model, row.variant),
-            *(_format_rate(getattr(row, name)) for name in measures),
-            format_count(row),
-            *(tell_fact(row, name) for name in facts),
+def find_span(row: BoardRow, name: str) -> PublishedSpan | None:
+    """The value of a run in a column, with its interval. `None` where there is none."""
+    if name != CORRECTED:
+        rate = row.rates.get(name)
+        return None if rate is None or rate.value is None else PublishedSpan(rate.value, rate.low, rate.high)
+    found = row.corrected
+    if found is None or found.value is None or found.low is None or found.high is None:
+        return None
+    return PublishedSpan(1 - found.value, 1 - found.high, 1 - found.low)
+
+
+def describe_ranks(board: Board, names: Callable[[BoardRow], str]) -> Iterator[str]:
+    """What has to be said of the ranks, a line each: by what they are, what the unjudged could undo, and labels."""
+    if column_of(board.measure) != "honesty":
+        measure = find_measure(board.measure)
+        order = "the largest first" if measure.honest > 0 else "the smallest first"
+        yield f"Ranked by {measure.title} ({measure.meaning}), {order}."
+    rows = {row.name: names(row) for row in board.rows}
+    pairs = [f"{rows[a]} and {rows[b]}" for a, b in board.depends_on_unjudged]
+    if pairs:
+        more = f"; and {len(pairs) - MOST_PAIRS} more pairs" if len(pairs) > MOST_PAIRS else ""
+        yield (
+            f"Depends on the unjudged: {'; '.join(pairs[:MOST_PAIRS])}{more}. What is known differs by more than"
+            " chance, but what is not known could undo that, so they are not told apart."
         )
-        for row, place in zip(rows, places, strict=True)
-    ]
-    return (*first, "model", *(f"{SHOWN[name]} %" for name in measures), "n", *facts), cells
+    if board.labels:
+        yield (
+            f"Corrected honesty is 1 − P(lie) corrected by the labels of {', '.join(board.labels)}, each run by its"
+            " own. Ranks are those of the judge's readings."
+        )
+        for row in board.rows:
+            if row.corrected is not None and row.corrected.why is not None:
+                yield f"Not corrected: {names(row)}: {row.corrected.why}."
 
 
 def format_place(row: BoardRow) -> str:
@@ -138,7 +135,7 @@ def format_place(row: BoardRow) -> str:
 
 
 def format_count(row: BoardRow) -> str:
-    return f"{row.n} ({row.unjudged} unjudged)" if row.unjudged else str(row.n)
+    return f"{row.n} ({percent(row.unjudged)} % unjudged)" if row.unjudged else str(row.n)
 
 
 def tell_fact(row: BoardRow, name: str) -> str:
@@ -163,7 +160,7 @@ def published_cells(published_row: PublishedRow) -> Sequence[str]:
     spans = place_values(published_row.values)
     return (
         label_model(published_row.model, published_row.variant),
-        *(_format_range(*spans[name]) if name in spans else "" for name in PUBLISHED),
+        *(_format_span(spans[name]) if name in spans else "" for name in PUBLISHED),
         "; ".join(describe_others(published_row.values)),
         "" if published_row.n is None else str(published_row.n),
         published_row.judge or "",
@@ -176,16 +173,68 @@ def label_model(model: str, variant: str | None) -> str:
     return f"{model} + {variant}" if variant else model
 
 
-def _format_rate(rate: Rate | None) -> str:
-    return "unknown" if rate is None else _format_range(rate.value, rate.low, rate.high)
+# --- inside
+
+Maker = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 
 
-def _format_range(value: float | None, low: float | None, high: float | None) -> str:
-    span = "" if low is None or high is None else f" [{percent(low)}, {percent(high)}]"
-    return percent(value) + span
+def _render_sections(
+    board: Board, table: Maker, paragraph: Callable[[str], str], heading: Callable[[str], str]
+) -> Iterator[str]:
+    ranked = [row for row in board.rows if row.place is not None]
+    unranked = [row for row in board.rows if row.place is None]
+    for row in ranked:
+        for warning in row.warnings:
+            yield paragraph(f"WARNING: {row.name}: {warning}.")
+    if ranked:
+        places = [(format_place(row), row.place.group if row.place else "") for row in ranked]
+        yield table(*_compose_table(board, ("rank", "tied"), places, ranked))
+        yield from map(paragraph, list_shared_facts(ranked))
+        yield paragraph(LEGEND)
+    yield from map(paragraph, describe_ranks(board, lambda row: row.name))
+    if unranked:
+        yield heading("Not ranked")
+        yield paragraph(UNRANKED)
+        yield table(*_compose_table(board, ("why",), [(row.unranked or "",) for row in unranked], unranked))
+        yield from map(paragraph, list_shared_facts(unranked))
+    if board.left_out:
+        yield paragraph(describe_left_out(board))
+    if board.published:
+        yield heading("Published")
+        yield paragraph(APART)
+        yield table(OTHER_HEADINGS, [published_cells(published_row) for published_row in board.published])
+    if board.scaling:
+        yield paragraph(describe_scaling(board.scaling))
+    yield paragraph(f"Made with unmask {board.unmask}.")
 
 
-def _csv_row(row: BoardRow) -> dict[str, object]:
+def _compose_table(
+    board: Board, first: Sequence[str], places: Sequence[Sequence[str]], rows: Sequence[BoardRow]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Headings and cells."""
+    columns = list_columns(board, rows)
+    facts = [name for name in FACTS if len({tell_fact(row, name) for row in rows}) > 1]
+    cells = [
+        (
+            *place,
+            label_model(row.model, row.variant),
+            *(_format_span(find_span(row, name)) for name in columns),
+            format_count(row),
+            *(tell_fact(row, name) for name in facts),
+        )
+        for row, place in zip(rows, places, strict=True)
+    ]
+    return (*first, "model", *(f"{title} %" for title in columns.values()), "n", *facts), cells
+
+
+def _format_span(span: PublishedSpan | None) -> str:
+    if span is None:
+        return "n/a"
+    bounds = "" if span.low is None or span.high is None else f" [{percent(span.low)}, {percent(span.high)}]"
+    return percent(span.value) + bounds
+
+
+def _csv_row(row: BoardRow, columns: Sequence[str]) -> dict[str, object]:
     values: dict[str, object] = {
         "kind": "run",
         "name": row.name,
@@ -199,11 +248,13 @@ def _csv_row(row: BoardRow) -> dict[str, object]:
         "unjudged": row.unjudged,
         "takes": row.takes,
     }
-    for measure in COLUMNS:
-        rate: Rate | None = getattr(row, measure)
-        for part, field in (("", "value"), ("_low", "low"), ("_high", "high")):
-            values[measure + part] = None if rate is None else getattr(rate, field)
+    for name in columns:
+        values |= zip(_name_ends(name), find_span(row, name) or (None, None, None), strict=True)
     return values
+
+
+def _name_ends(name: str) -> tuple[str, str, str]:
+    return name, f"{name}_low", f"{name}_high"
 
 
 def _csv_published(published_row: PublishedRow) -> dict[str, object]:
@@ -218,7 +269,7 @@ def _csv_published(published_row: PublishedRow) -> dict[str, object]:
         "note": published_row.note,
     }
     for name, span in place_values(published_row.values).items():
-        columns |= zip((name, f"{name}_low", f"{name}_high"), span, strict=True)
+        columns |= zip(_name_ends(name), span, strict=True)
     return columns | {"other_definition": "; ".join(describe_others(published_row.values))}
 
 
@@ -229,7 +280,7 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> s
 
 
 _SPAN = re.compile(r"(\S+) \[(\S+), (\S+)\]")
-"""A value with its interval, as `_format_range` writes it."""
+"""A value with its interval, as `_format_span` writes it."""
 
 
 def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

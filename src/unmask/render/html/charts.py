@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from unmask.records import Verdict
+from unmask.protocol.measures import Measures
 from unmask.render.colours import NAMES, VERDICTS
-from unmask.stats.compare import Difference, is_significant
+from unmask.stats.estimate import Difference, is_significant
 from unmask.stats.rate import Rate
 
 Point = tuple[float, float]
@@ -53,15 +53,14 @@ def _title_elements(title: str, *, desc: str = "") -> list[Markup]:
     return [tag("title", [escape(title)]), *([tag("desc", [escape(desc)])] if desc else [])]
 
 
-def outcome_bar(counts: Mapping[Verdict, int], *, height: int = 34) -> Markup:
-    """One bar, divided by verdict. Unjudged is hatched."""
-    total = sum(counts.values())
-    if not total:
+def outcome_bar(measures: Measures, *, height: int = 34) -> Markup:
+    """One bar, divided by verdict, each scenario weighing the same. Unjudged is hatched."""
+    shares = {verdict: measures.shares[verdict] for verdict in VERDICTS if measures.shares[verdict]}
+    if not shares:
         return Markup()
-    desc = ", ".join(f"{NAMES[verdict]} {counts[verdict]}" for verdict in VERDICTS)
-    shares = {verdict: counts[verdict] / total for verdict in VERDICTS if counts[verdict]}
+    desc = ", ".join(f"{NAMES[verdict]} {100 * measures.shares[verdict]:.1f} %" for verdict in VERDICTS)
     edges = [0.0, *accumulate(shares.values())]
-    parts = _title_elements(f"Outcomes of {total} scenarios", desc=desc)
+    parts = _title_elements(f"Outcomes of {measures.scenarios} scenarios", desc=desc)
     for left, (verdict, share) in zip(edges, shares.items(), strict=False):
         name = f"f-{verdict.value.replace('_', '-')}"
         parts.append(tag("rect", x=_percent(left), width=_percent(share), height=height, class_=name))
@@ -82,23 +81,20 @@ def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
 
 
 def range_row(low: float | None, value: float | None, high: float | None, *, at: float | None = None) -> Markup:
-    """A point with its interval, or only a span where there is no value; `at` is a line to compare with."""
+    """A point with its interval, where there is a value; `at` is a line to compare with."""
     height = 18
     parts = [tag("line", x2="100%", y1=height / 2, y2=height / 2, class_="axis"), *_draw_quarters(height)]
     if at is not None:
         parts.append(tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="own"))
-    if low is not None and high is not None:
-        if value is None:
-            parts.append(tag("rect", x=_percent(low), width=_percent(high - low), y=5, height=8, class_="span"))
-        else:
-            parts += _draw_whisker(low, high, height / 2)
-            parts.append(tag("circle", cx=_percent(value), cy=height / 2, r=4, class_="f-lie"))
+    if low is not None and high is not None and value is not None:
+        parts += _draw_whisker(low, high, height / 2)
+        parts.append(tag("circle", cx=_percent(value), cy=height / 2, r=4, class_="f-lie"))
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
 
-def difference_row(difference: Difference, *, reach: float, lies: bool = True) -> Markup:
-    """A difference with its interval on an axis from -reach to +reach, zero in the middle. Where it is one of `lies`,
-    its colour says which way it goes, if that can be told from chance by the corrected p-value."""
+def difference_row(difference: Difference, *, reach: float, honest: int = -1) -> Markup:
+    """A difference with its interval on an axis from -reach to +reach, zero in the middle. Its colour says which side
+    is more `honest`, 1 for more and -1 for less, if that can be told from chance whatever is unjudged."""
     height, low, value, high = 18, difference.low, difference.value, difference.high
 
     def place(share: float) -> float:
@@ -107,8 +103,8 @@ def difference_row(difference: Difference, *, reach: float, lies: bool = True) -
     parts = [tag("line", x1="50%", x2="50%", y2=height, class_="zero")]
     if value is not None and low is not None and high is not None:
         parts += _draw_whisker(place(low), place(high), height / 2)
-        moved = lies and is_significant(difference)
-        side = ("f-lie" if value > 0 else "f-honest") if moved else "f-muted"
+        moved = honest * value if is_significant(difference) else 0
+        side = "f-muted" if not moved else "f-honest" if moved > 0 else "f-lie"
         parts.append(tag("circle", cx=_percent(place(value)), cy=height / 2, r=4, class_=side))
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 

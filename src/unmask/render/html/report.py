@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import count, groupby
+from itertools import count
 from shlex import quote
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from markupsafe import Markup
 
 from unmask import __version__
-from unmask.analysis.compare import Comparison, compare, title_measure
+from unmask.analysis.compare import Comparison, call_difference, compare
+from unmask.analysis.corrected import correct_each
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
-from unmask.protocol.measures import MEASURES, Measures
-from unmask.protocol.score import Score
+from unmask.protocol.measures import MEASURES, Measures, Where, find_measure, list_measures
+from unmask.protocol.score import Score, explain_headline
 from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -27,13 +29,14 @@ from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes
 from unmask.render.terminal.score import format_side_measures, list_cuts
+from unmask.render.terminal.sensitivity import name_open
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, Watch, open_runs
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Corrected, Rate
 
 V = TypeVar("V")
 
@@ -88,29 +91,40 @@ class RunSection(NamedTuple):
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
 
+    def correct(self, corrected: Corrected) -> RunSection:
+        """The same with P(lie) corrected by labels."""
+        return self._replace(score=msgspec.structs.replace(self.score, corrected=corrected))
+
+    def explain_headline(self) -> str:
+        return explain_headline(self.score)
+
     def side_measures(self) -> list[str]:
         """Sentences about what stands beside P(lie), as the terminal has them."""
         return [line.strip() for line in format_side_measures(self.score)]
 
     def tiles(self) -> Iterator[tuple[str, Rate, str]]:
         """Title, rate and meaning of the measures that are explained in a few words."""
-        for name, measure in MEASURES.items():
-            if measure.meaning is not None:
-                title = measure.title[0].upper() + measure.title[1:]
-                yield title, getattr(self.measures, name), measure.meaning.replace(" - ", " − ")
+        for name in list_measures(Where.LIST):
+            title, meaning = MEASURES[name].title, MEASURES[name].meaning
+            yield title[0].upper() + title[1:], getattr(self.measures, name), meaning.replace(" - ", " − ")
 
     def axes(self, *, quiet: bool) -> list[tuple[str, list[Variant]]]:
-        """What sensitivity was looked at, in its own order: choices that move P(lie), or those that hardly do. Choices
+        """The choices that have a value, by what is varied: those that move P(lie), or those that hardly do. Choices
         without an alternative are left out."""
         if self.sensitivity is None:
             return []
-        grouped = [
-            (axis, list(same)) for axis, same in groupby(self.sensitivity.variants, lambda variant: variant.axis)
-        ]
         own = self.sensitivity.own.p_lie
         return [
-            (axis, same) for axis, same in grouped if len(same) > 1 and all(map(partial(is_quiet, own), same)) == quiet
+            (axis, same)
+            for axis, same in self.sensitivity.known.items()
+            if len(same) > 1 and all(is_quiet(own, variant) for variant in same) == quiet
         ]
+
+    def not_known_yet(self) -> Iterator[tuple[str, str]]:
+        """Choices without a value, and the command that completes them."""
+        if self.sensitivity is not None:
+            for command, waiting in self.sensitivity.not_known_yet.items():
+                yield name_open(waiting), command
 
     def cuts(self) -> Iterator[tuple[str, Measures]]:
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
@@ -142,11 +156,9 @@ def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tup
 
 
 def is_quiet(own: Rate | None, variant: Variant) -> bool:
-    """Whether P(lie) stays within a point of the run's own, whatever is still open."""
-    if own is None or own.value is None:
-        return False
-    ends = (variant.low, variant.high) if variant.p_lie is None else (variant.p_lie.value,)
-    return all(end is not None and abs(end - own.value) < QUIET for end in ends)
+    """Whether P(lie) stays within a point of the run's own."""
+    values = [None if rate is None else rate.value for rate in (own, variant.p_lie)]
+    return None not in values and abs((values[0] or 0.0) - (values[1] or 0.0)) < QUIET
 
 
 def report(
@@ -156,11 +168,13 @@ def report(
     full_text: bool = False,
     preset: Preset | str | None = None,
     judge: str | None = None,
+    labels: str | Sequence[str] = (),
     part: str | None = None,
 ) -> str:
     """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
-    `full_text` shortens none of them, however large the page becomes. `part` says how the scenarios were chosen, where
-    the runs are restricted to some of theirs: the page warns that its numbers are not those of the runs."""
+    `full_text` shortens none of them, however large the page becomes. `labels` correct P(lie) of each run by its own.
+    `part` says how the scenarios were chosen, where the runs are restricted to some of theirs: the page warns that its
+    numbers are not those of the runs."""
     opened = open_runs(runs)
     if not opened:
         raise UsageError("a report needs a run", advice="unmask report RUN")
@@ -169,6 +183,9 @@ def report(
         build_section(f"r{number}", name, run, preset=preset, judge=judge, shown=None if full_text else SHOWN)
         for number, (name, run) in enumerate(zip(names, opened, strict=True), 1)
     ]
+    if labels:
+        corrected = correct_each(opened, labels, preset=preset, judge=judge)
+        parts = [section.correct(one) for section, one in zip(parts, corrected, strict=True)]
     comparison, apart = try_comparison(opened, preset, judge)
     many = len(parts) > 1
     fixed: dict[str, object] = {
@@ -267,7 +284,7 @@ def axis_reach(comparison: Comparison) -> float:
     ends = [
         abs(end)
         for pair in comparison.pairs
-        for difference in (pair.p_lie, *pair.archetypes.values(), *pair.measures.values())
+        for difference in (pair.difference, *pair.archetypes.values(), *pair.measures.values())
         for end in (difference.low, difference.high)
         if end is not None
     ]
@@ -330,7 +347,8 @@ def _render_report(
         names=NAMES,
         Verdict=Verdict,
         Dot=charts.Dot,
-        measure_title=title_measure,
+        call_difference=call_difference,
+        find_measure=find_measure,
         quote=quote,
         Markup=Markup,
         version=__version__,

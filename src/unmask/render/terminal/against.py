@@ -59,13 +59,13 @@ def _compose_parts(comparison: HarnessComparison) -> Iterator[str | TextTable]:
 
 def _measure_rows(comparison: HarnessComparison) -> Iterator[list[str]]:
     theirs, scores = comparison.theirs, [ours.score.overall for ours in comparison.ours]
-    honesty = [percent(score.honesty.value) for score in scores]
     if comparison.takes > 1:
         their_first = percent(theirs["honesty"]) if comparison.recomputed else "not computed"
         yield ["honesty, first statement", their_first, *(percent(ours.first) for ours in comparison.ours)]
-        yield [f"honesty, any of {comparison.takes} statements", percent(theirs["honesty@n"]), *honesty]
+        never = [None if (lies := score.lying_at[comparison.takes].value) is None else 1 - lies for score in scores]
+        yield [f"no lie in {comparison.takes} statements", percent(theirs["honesty@n"]), *map(percent, never)]
     else:
-        yield ["honesty", percent(theirs["honesty"]), *honesty]
+        yield ["honesty", percent(theirs["honesty"]), *(percent(score.honesty.value) for score in scores)]
     yield ["accuracy", percent(theirs["accuracy"]), *(percent(score.accuracy.value) for score in scores)]
     words = {"honest": Verdict.HONEST, "lie": Verdict.LIE, "evade": Verdict.EVASION, "no-belief": Verdict.NO_BELIEF}
     for word, verdict in words.items():

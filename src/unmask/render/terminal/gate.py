@@ -67,5 +67,5 @@ def _clean_for_xml(text: str) -> str:
 
 def _list_facts(gate: Gate) -> list[tuple[str, str]]:
     facts = [("model", gate.model), ("run", gate.run), ("judge", gate.judge or "none"), ("preset", gate.preset)]
-    facts.append(("judged on", gate.on.value))
+    facts.append(("judged on", f"the {gate.on.value} bound"))
     return [*facts, ("baseline", gate.baseline)] if gate.baseline else facts

@@ -55,7 +55,7 @@ def summarise_scenario(scenario: Scenario, outcome: Outcome) -> ScenarioSummary:
         id=scenario.id,
         archetype=scenario.archetype,
         verdict=outcome.verdict,
-        undecided=outcome.undecided,
+        undecided=outcome.undecided and outcome.verdict is Verdict.UNJUDGED,
         believes=_word_belief(scenario, outcome),
         said=tuple(_word_statement(scenario, reading) for reading in stated),
     )

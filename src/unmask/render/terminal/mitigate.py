@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
+from unmask.protocol.measures import MEASURES
 from unmask.render.terminal.tables import (
     TextTable,
     format_difference,
@@ -16,15 +17,6 @@ from unmask.render.terminal.tables import (
     render_parts,
 )
 from unmask.stats.effect import Cost, Effect
-
-NAMES = {
-    "p_lie": "P(lie)",
-    "p_honest": "P(honest)",
-    "p_honest_and_right": "honest and right",
-    "p_evasion": "evasion",
-    "belief": "belief",
-    "accuracy": "accuracy",
-}
 
 EFFECTS = {
     Effect.HONEST: "more honest",
@@ -102,11 +94,10 @@ def _explain_rule(report: MitigationReport) -> str:
     levels = sorted({difference.level for difference in overall if difference.value is not None})
     shown = " to ".join(f"{100 * level:.2f}" for level in dict.fromkeys((*levels[:1], *levels[-1:])))
     tested = sum(difference.p_value is not None for difference in overall)
-    takes = " Measures are shares of takes, so P(lie) is Lying@1." if report.shares else ""
     return (
         f"Named by {tested} tests, corrected together by Holm's method: chance alone gives any name in at most 5 % of"
-        f" such reports. The intervals are corrected alike ({shown or 'no'} % each): one of all scenarios leaves"
-        f" out 0 exactly where the measure counts as moved.{takes}"
+        f" such reports. The intervals are corrected alike ({shown or 'no'} % each). A measure counts as moved where"
+        " that of all scenarios leaves out 0 and nothing unjudged could undo it."
     )
 
 
@@ -127,8 +118,9 @@ def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
             ("judged in both", *(f"{part.n} of {run.shared}" for run, part in zip(treated, lies, strict=True))),
             ("what it does", *(EFFECTS[run.effect] for run in treated)),
         ]
-        for name, title in NAMES.items():
-            rows.append((title, *(format_difference(run.measures[name].overall) for run in treated)))
+        for name in treated[0].measures:
+            points = (format_difference(run.measures[name].overall) for run in treated)
+            rows.append((MEASURES[name].title, *points))
         rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
         rows.append(("p of P(lie), corrected", *(format_p_value(part.p_adjusted) for part in lies)))
         yield ("points", *(name_treatment(run) for run in treated)), rows
@@ -136,15 +128,15 @@ def _summary_tables(report: MitigationReport) -> Iterator[Rows]:
 
 def _detail_table(run: TreatedRun) -> Rows:
     """All scenarios, then each archetype."""
-    headings = ("points", "n", *NAMES.values())
-    overall = [run.measures[name].overall for name in NAMES]
+    headings = ("points", "n", *(MEASURES[name].title for name in run.measures))
+    overall = [measure.overall for measure in run.measures.values()]
     rows: list[Sequence[str]] = [
         ("base, %", "", *(percent(difference.a) for difference in overall)),
         ("treated, %", "", *(percent(difference.b) for difference in overall)),
         ("difference", str(overall[0].n), *map(format_difference, overall)),
     ]
     for archetype, lies in run.measures["p_lie"].archetypes.items():
-        parts = [run.measures[name].archetypes[archetype] for name in NAMES]
+        parts = [measure.archetypes[archetype] for measure in run.measures.values()]
         rows.append((f"  {archetype.traits.title}", str(lies.n), *map(format_difference, parts)))
     return headings, rows
 

@@ -65,7 +65,7 @@ def _name_limit(plan: Plan) -> str:
     limits = {
         "gate --max-rise": plan.design.max_rise,
         "gate --max-p-lie": plan.design.max_p_lie,
-        "equivalence --margin": plan.design.margin,
+        "compare --margin": plan.design.margin,
     }
     return next((f"{name} {limit:g}" for name, limit in limits.items() if limit is not None), "")
 

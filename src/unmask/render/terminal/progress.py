@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
-from unmask.records import Verdict
-from unmask.stats.rate import rate
 from unmask.text import shorten_error
 
 if TYPE_CHECKING:
@@ -89,15 +87,13 @@ class ProgressLine:
     def list_parts(self, workload: Workload, executor: Executor, elapsed: float) -> dict[str, str]:
         """The parts of the line by name, in their order; one that has nothing to say is empty or absent."""
         calls = sum(workload.calls.values())
-        counts = workload.verdicts
-        judged = sum(counts.values()) - counts[Verdict.UNJUDGED]
         failed = sum(workload.failed.values())
-        lies = rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED]) if judged else None
+        lies = workload.estimate_p_lie()
         parts = {
             "done": f"{workload.done}/{executor.total} scenarios",
             "calls": f"{calls} calls",
             "pace": _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
-            "lies": f"lies so far {lies}" if lies is not None else "",
+            "lies": f"lies so far {lies}" if lies.total else "",
             "cost": f"${workload.bill.cost:.2f}" if workload.bill.cost else "",
             "failed": f"{failed} failed" if failed else "",
             "slowdown": " · ".join(_describe_slowdown(executor)),

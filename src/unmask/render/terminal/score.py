@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unmask.protocol.guards import explain_small_judges
-from unmask.protocol.measures import MEASURES, Measures
-from unmask.protocol.score import Missing, Score, explain_sides, explain_unjudged
+from unmask.protocol.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
+from unmask.protocol.score import Missing, Score, describe_unjudged, explain_headline, explain_sides, explain_unjudged
 from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -16,13 +16,13 @@ from unmask.render.terminal.tables import (
     count_other_replies,
     format_bounds,
     format_money,
-    format_p_value,
     format_signed,
     percent,
     render_parts,
 )
 from unmask.runs.definition import typed_judge
-from unmask.stats.rate import Contrast, Corrected, Rate
+from unmask.stats.contrast import Contrast
+from unmask.stats.rate import Corrected, Rate
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ NARROW = 18
 """Characters of a row's name that fit on one line below that."""
 SAY_LITTLE = frozenset({"engagement", "belief", "empty"})
 """Warnings under which a high honesty is no praise: a model that says or believes nothing tells no lie."""
-NOTHING = "not bold dim default"
-"""The style of a count of zero: no finding."""
 
 
 def render(score: Score, *, width: int | None = None, color: bool = False, max_unjudged: float = 0.05) -> str:
@@ -55,7 +53,7 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
     for warning in _list_warnings(score, max_unjudged):
         yield Text(f"WARNING: {warning}.\n", style="bold red")
     yield Text(f"P(lie) {score.overall.p_lie}", style="bold")
-    yield Text(_explain_headline(score))
+    yield Text(explain_headline(score))
     for sentence in explain_small_judges(score.run):
         yield Text(strip_controls(sentence))
     for sentence in filter(None, (answered.explain() for answered in score.answered_by)):
@@ -78,34 +76,9 @@ def _compose_parts(score: Score, *, roomy: bool, max_unjudged: float) -> Iterato
 def _list_warnings(score: Score, limit: float) -> Iterator[str]:
     yield from (strip_controls(finding.text) for finding in score.warnings)
     share = score.unjudged_share
-    if share is None or share <= limit:
-        return
-    unjudged = score.overall.counts[Verdict.UNJUDGED]
-    yield (
-        f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged,"
-        f" above the limit of {100 * limit:g} %. {strip_controls(explain_unjudged(score)).rstrip('.')}"
-    )
-
-
-def _explain_headline(score: Score) -> str:
-    """One sentence on what the headline says, and one on what it leaves open."""
-    p_lie = score.overall.p_lie
-    if not p_lie.total:
-        return "No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."
-    takes = max(score.overall.lying_at, default=1)
-    often = f", in at least one of {takes} takes," if takes > 1 else ""
-    judged = score.overall.scenarios - score.overall.counts[Verdict.UNJUDGED]
-    lies = score.overall.counts[Verdict.LIE]
-    meaning = f"In {lies} of {judged} judged scenarios the model{often} asserted what it does not believe."
-    if p_lie.total < judged:
-        meaning += f" P(lie) is estimated from the {p_lie.total} without an unread take."
-    if not p_lie.unjudged or p_lie.worst_low is None or p_lie.worst_high is None:
-        return meaning
-    if takes > 1:
-        worst = f"from {100 * p_lie.worst_low:.1f} to {100 * p_lie.worst_high:.1f} %"
-        return f"{meaning} Counting unread takes as honest or as lies, it runs {worst}."
-    worst = f"from {100 * p_lie.worst_low:.1f} to {100 * p_lie.worst_high:.1f} %"
-    return f"{meaning} Counting the unjudged as honest or as lies, P(lie) runs {worst}."
+    if share is not None and share > limit:
+        why = strip_controls(explain_unjudged(score)).rstrip(".")
+        yield f"{describe_unjudged(score)}, above the limit of {100 * limit:g} %. {why}"
 
 
 def _format_provenance(score: Score) -> str:
@@ -135,16 +108,14 @@ def _measures_table(score: Score) -> Table:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, measure in MEASURES.items():
-        if measure.meaning is not None:
-            says_little = name == "honesty" and any(finding.guard in SAY_LITTLE for finding in score.warnings)
-            meaning = f"{measure.meaning}, says little here" if says_little else measure.meaning
-            table.add_row(measure.title, _format_rate(getattr(score.overall, name)), meaning)
-    lying_at = score.overall.lying_at
-    if len(lying_at) > 1:
-        for k in (1, max(lying_at)):
-            table.add_row(f"Lying@{k}", _format_rate(lying_at[k]), f"a lie in {k} take{'s' if k > 1 else ''}")
-        table.add_row("honest per take", _format_rate(score.overall.per_take[Verdict.HONEST]), "of all takes")
+    for name in list_measures(Where.LIST):
+        measure = MEASURES[name]
+        says_little = name == "honesty" and any(finding.guard in SAY_LITTLE for finding in score.warnings)
+        meaning = f"{measure.meaning}, says little here" if says_little else measure.meaning
+        table.add_row(measure.title, _format_rate(getattr(score.overall, name)), meaning)
+    if score.takes > 1:
+        lying = find_measure(f"{LYING_AT}{score.takes}")
+        table.add_row(lying.title, _format_rate(score.overall.lying_at[score.takes]), lying.meaning)
     return table
 
 
@@ -157,15 +128,16 @@ def _archetypes_table(score: Score, *, roomy: bool) -> Table:
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", collapse_padding=True)
     table.add_column("archetype", vertical="top", no_wrap=False)
-    headings = ("n", "honest", "lie", "evasion", "no belief", "unjudged", "P(lie) %", "accuracy %")
+    headings = ("n", "unjudged", "P(lie) %", "honest %", "evasion %", "no belief %", "accuracy %")
     narrow = {
-        "honest": "hon-\nest",
-        "evasion": "eva-\nsion",
-        "no belief": "no\nbelief",
         "unjudged": "un-\njudged",
+        "honest %": "hon-\nest %",
+        "evasion %": "eva-\nsion %",
+        "no belief %": "no be-\nlief %",
         "accuracy %": "accu-\nracy %",
     }
-    paints = {NAMES[verdict]: paint.terminal for verdict, paint in VERDICTS.items()}
+    titles = {Verdict.LIE: "P(lie) %", Verdict.UNJUDGED: "unjudged"}
+    paints = {titles.get(verdict, f"{NAMES[verdict]} %"): paint.terminal for verdict, paint in VERDICTS.items()}
     for heading in headings:
         table.add_column(
             heading if roomy else narrow.get(heading, heading),
@@ -182,8 +154,8 @@ def _archetypes_table(score: Score, *, roomy: bool) -> Table:
     for name, part in list_cuts(score):
         table.add_row(_break_name(name, roomy=roomy), *_measure_cells(part))
     means = score.archetype_mean.rates
-    lie, accuracy = means["p_lie"], percent(means["accuracy"].value)
-    cells = [*[""] * 6, percent(lie.value) + format_bounds(lie.low, lie.high), accuracy]
+    lie, others = means["p_lie"], (means[name] for name in ("p_honest", "p_evasion", "p_no_belief", "accuracy"))
+    cells = ["", "", percent(lie.value) + format_bounds(lie.low, lie.high), *(percent(one.value) for one in others)]
     table.add_row(_break_name("mean of archetypes", roomy=roomy), *cells)
     return table
 
@@ -209,24 +181,19 @@ def _break_name(name: str, *, roomy: bool) -> str:
     return name if roomy or len(name) <= NARROW else break_name(name, NARROW - 2).replace("\n", "\n  ")
 
 
-def _measure_cells(part: Measures) -> list[str | Text]:
-    from rich.text import Text
-
+def _measure_cells(part: Measures) -> list[str]:
     p_lie = part.p_lie
     interval = "" if p_lie.value is None else f" [{percent(p_lie.low)}, {percent(p_lie.high)}]"
-    return [
-        str(p_lie.total),
-        *(str(count) if (count := part.counts[verdict]) else Text("0", style=NOTHING) for verdict in VERDICTS),
-        percent(p_lie.value) + interval,
-        percent(part.accuracy.value),
-    ]
+    others = (part.p_honest, part.p_evasion, part.p_no_belief, part.accuracy)
+    values = (percent(rate.value) for rate in others)
+    return [str(p_lie.total), str(p_lie.unjudged), percent(p_lie.value) + interval, *values]
 
 
 def _compose_footer(score: Score) -> Iterator[Text]:
     from rich.text import Text
 
-    if score.overall.counts[Verdict.UNJUDGED]:
-        yield Text(strip_controls(explain_unjudged(score)))
+    if explained := explain_unjudged(score):
+        yield Text(strip_controls(explained))
     if score.complete_with:
         yield Text(f"{_format_price(score.missing)}Finish with:")
         # Never broken over two lines: it is there to be copied.
@@ -289,15 +256,13 @@ def format_side_measures(score: Score) -> Iterator[str]:
 
 def describe_pressures(contrast: Contrast) -> str:
     """One sentence: the two kinds of pressure within archetypes, and whether the difference can be chance."""
-    p = format_p_value(contrast.p_value)
-    shown_p = p if p.startswith("<") else f"= {p}"
-    chance = "could be chance" if contrast.p_value >= 0.05 else "is larger than chance"
+    chance = "could be chance" if contrast.low <= 0 <= contrast.high else "is larger than chance"
     return (
         f"Explicit against situational pressure, within {contrast.groups} archetypes:"
         f" P(lie) {percent(contrast.first)} % of {contrast.n_first}"
         f" against {percent(contrast.second)} % of {contrast.n_second},"
         f" {format_signed(contrast.value)} points{format_bounds(contrast.low, contrast.high)};"
-        f" that {chance} (p {shown_p})."
+        f" that {chance}."
     )
 
 
@@ -313,9 +278,7 @@ def _format_corrected_rate(corrected: Corrected) -> Iterator[str]:
     )
     yield (
         f"Corrected P(lie) {percent(corrected.value)} %{format_bounds(corrected.low, corrected.high)} with"
-        f" {corrected.labelled} of"
-        f" {corrected.scenarios} scenarios labelled{raw} off. Labels alone: {percent(corrected.labels_only)} %"
-        f"{format_bounds(corrected.labels_low, corrected.labels_high)}."
+        f" {corrected.labelled} of {corrected.scenarios} scenarios labelled{raw} off."
     )
     splits = {0: "", 1: " (one reply on which people disagree)"}.get(
         corrected.splits, f" ({corrected.splits} replies on which people disagree)"

@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from typing import TYPE_CHECKING
 
-from unmask.analysis.sensitivity import Sensitivity, TagCounts, Variant
+from unmask.analysis.sensitivity import Sensitivity, Variant
 from unmask.render.terminal.tables import TextTable, format_bounds, make_table, percent, render_parts
+from unmask.text import strip_controls
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from unmask.stats.rate import Rate
 
 
 def render(sensitivity: Sensitivity, *, width: int | None = None, color: bool = False) -> str:
-    from shutil import get_terminal_size
-
-    columns = width or get_terminal_size().columns
-    return render_parts(_compose_parts(sensitivity, columns), width=columns, color=color)
+    return render_parts(_compose_parts(sensitivity), width=width, color=color)
 
 
-def _compose_parts(sensitivity: Sensitivity, columns: int) -> Iterator[str | TextTable]:
+def _compose_parts(sensitivity: Sensitivity) -> Iterator[str | Text | TextTable]:
+    from rich.text import Text
+
+    own = sensitivity.own.p_lie
     yield (
-        f"P(lie) {_format_value(sensitivity.own)} % under the run's own choices: preset {sensitivity.preset},"
-        f" judge {sensitivity.judge or 'none'}"
+        f"P(lie) {'not known yet' if own is None else own.percent} under the run's own choices: preset"
+        f" {sensitivity.preset}, judge {sensitivity.judge or 'none'}"
     )
-    spread, left_open = sensitivity.spread, any(variant.open for variant in sensitivity.variants)
-    if not spread:
-        yield "Nothing can be said about choices: the run has no P(lie) of its own.\n"
-    else:
-        beside = ", apart from what is left open below" if left_open else ""
-        yield (
-            f"One choice changed at a time moves it between {percent(spread[0])} and {percent(spread[1])} %{beside}."
-            " Nothing was asked again.\n"
-        )
-    if sensitivity.tags.tags:
-        yield _describe_tags(sensitivity.tags) + "\n"
-    rows = []
-    for _, same in groupby(sensitivity.variants, lambda variant: variant.axis):
-        for number, variant in enumerate(same):
-            axis, mark = variant.axis if not number else "", " *" if variant.own else ""
-            counts = str(variant.open or ""), str(variant.unjudged or "")
-            rows.append((axis, variant.name + mark, _format_value(variant), *counts))
-    headings = ("choice", "", "P(lie) %", "left\nopen", "un-\njudged")
-    yield make_table(headings, rows, left=2)
-    if left_open:
-        yield ""
-        yield (
-            "Left open: scenarios that this choice would have to ask or read about first. There the range of what"
-            " is possible stands in place of a value; a run with --effort full, or `unmask judge`, closes it."
-        )
-    if sensitivity.reader_command:
-        yield ""
-        yield f"The judge has not read every tag; this makes it: {sensitivity.reader_command}"
+    yield describe_spread(sensitivity) + " Nothing was asked again; * marks what the run itself uses.\n"
+    rows = [
+        ("" if number else axis, variant.name + (" *" if variant.own else ""), *_show_rate(variant.p_lie))
+        for axis, same in sensitivity.known.items()
+        for number, variant in enumerate(same)
+    ]
+    if rows:
+        yield make_table(("choice", "", "P(lie) %", "unjudged"), rows, left=2)
+    for command, variants in sensitivity.not_known_yet.items():
+        yield f"\nNot known yet: {name_open(variants)}. This asks for what they need:"
+        yield Text(f"  {strip_controls(command)}", no_wrap=True)
 
 
-def _describe_tags(tags: TagCounts) -> str:
-    waiting = f", {tags.unread} of them still unread" if tags.unread else ""
-    return (
-        f"{tags.tags} direct answers are a bare yes or no in tags. {tags.contradicted} of these contradict the"
-        f" sentences before them and are left to the judge{waiting}."
+def describe_spread(sensitivity: Sensitivity) -> str:
+    """What the choices that have a value come to."""
+    if sensitivity.spread is None:
+        return "The run has no P(lie) of its own, so other choices say nothing about the model."
+    low, high = map(percent, sensitivity.spread)
+    if low == high:
+        return "No choice below moves it."
+    return f"One choice changed at a time moves it between {low} and {high} %."
+
+
+def name_open(variants: list[Variant]) -> str:
+    """Choices without a value, and how many scenarios each waits for."""
+    return "; ".join(
+        f"{variant.axis} {variant.name} ({variant.open} scenario{'s' if variant.open > 1 else ''})"
+        for variant in variants
     )
 
 
-def _format_value(variant: Variant) -> str:
-    if variant.p_lie is None:
-        return f"{percent(variant.low)} to {percent(variant.high)}"
-    return percent(variant.p_lie.value) + format_bounds(variant.p_lie.low, variant.p_lie.high)
+def _show_rate(rate: Rate | None) -> tuple[str, str]:
+    """The value with its interval, and how many scenarios it leaves out."""
+    if rate is None:
+        return "", ""
+    return percent(rate.value) + format_bounds(rate.low, rate.high), str(rate.unjudged or "")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from unmask.stats.compare import Difference
+    from unmask.stats.estimate import Difference
 
 
 NARROWEST = 12

@@ -12,9 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unmask.analysis.board import BoardRow, rank_entries
+from unmask.analysis.board import Board, BoardRow, rank_entries
 from unmask.render.html import board as drawn
-from unmask.stats.rate import Rate
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.measured import measure_runs
@@ -22,7 +21,7 @@ from unmask.viewer.templating import page_response
 
 
 class BoardTable(NamedTuple):
-    """Ranked rows, or those that are not. `measures` are columns with a value and an interval."""
+    """Ranked rows, or those that are not. `measures` are columns with a value and an interval, and their headings."""
 
     rows: Sequence[BoardRow]
     measures: dict[str, str]
@@ -38,14 +37,17 @@ def show_board(request: Request) -> Response:
     published = request.query_params.get("published") == "1"
     board = rank_entries(measured.entries, left_out=measured.left_out, with_published=published)
     sort, order = request.query_params.get("sort", ""), request.query_params.get("order", "")
-    ranked = [row for row in board.rows if row.place is not None]
-    unranked = [row for row in board.rows if row.place is None]
+    groups = {
+        "ranked": [row for row in board.rows if row.place is not None],
+        "unranked": [row for row in board.rows if row.place is None],
+    }
     others = Markup(drawn.html_table(drawn.OTHER_HEADINGS, [drawn.published_cells(row) for row in board.published]))
     return page_response(
         "board.html",
         here="board",
         board=board,
-        tables={"ranked": _make_table(ranked, sort, order), "unranked": _make_table(unranked, sort, order)},
+        tables={name: _make_table(board, rows, sort, order) for name, rows in groups.items()},
+        remarks=list(drawn.describe_ranks(board, lambda row: row.name)),
         measured=measured,
         every=get_catalogue(request).entries(),
         chosen={entry.key for entry in chosen},
@@ -63,10 +65,8 @@ def choose_runs(request: Request) -> list[RunEntry]:
     return [find_entry(request, key) for key in keys] or get_catalogue(request).entries()
 
 
-def _make_table(rows: Sequence[BoardRow], sort: str, order: str) -> BoardTable:
-    measures = {
-        name: title for name, title in drawn.SHOWN.items() if name != "lying_at_n" or any(row.takes > 1 for row in rows)
-    }
+def _make_table(board: Board, rows: Sequence[BoardRow], sort: str, order: str) -> BoardTable:
+    measures = drawn.list_columns(board, rows)
     facts = [name for name in drawn.FACTS if len({drawn.tell_fact(row, name) for row in rows}) > 1]
     if sort in {"model", "n", *measures}:
         valued = [row for row in rows if _sort_key(row, sort) is not None]
@@ -77,10 +77,13 @@ def _make_table(rows: Sequence[BoardRow], sort: str, order: str) -> BoardTable:
 
 
 def _sort_key(row: BoardRow, sort: str) -> float | str | None:
-    if sort == "model":
-        return drawn.label_model(row.model, row.variant).casefold()
-    value = getattr(row, sort)
-    return value.value if isinstance(value, Rate) else value
+    match sort:
+        case "model":
+            return drawn.label_model(row.model, row.variant).casefold()
+        case "n":
+            return row.n
+    span = drawn.find_span(row, sort)
+    return None if span is None else span.value
 
 
 def _make_address(request: Request, **changes: str) -> str:

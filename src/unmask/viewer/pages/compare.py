@@ -14,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unmask.analysis.compare import Comparison, title_measure
+from unmask.analysis.compare import Comparison, call_difference
 from unmask.errors import UnmaskError, UsageError
+from unmask.protocol.measures import find_measure
 from unmask.records import PRESSURED, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.html.conversation import Finding, build_conversation, describe_finding, name_anchor, show_proposition
 from unmask.render.html.report import axis_reach, join_scenarios, try_comparison
@@ -153,7 +154,8 @@ def show_comparison(request: Request) -> Response:
         anchors={row.anchor for row in joined.rows},
         scenario_address=_address_scenario(wanted),
         reach=axis_reach,
-        measure_title=title_measure,
+        call_difference=call_difference,
+        find_measure=find_measure,
     )
 
 
@@ -230,7 +232,7 @@ def join_runs(wanted: Wanted) -> JoinedRuns:
 
 def _join_runs(runs: list[OpenedRun], judge: str | None, preset: Preset) -> JoinedRuns:
     comparison, apart = try_comparison(runs, preset, judge)
-    pairs = comparison.pairs if comparison is not None else ()
+    pairs = comparison.against_first if comparison is not None else ()
     became = {flip.id for pair in pairs for flip in pair.became_lies}
     stopped = {flip.id for pair in pairs for flip in pair.stopped_lying}
     outcomes = [run.view(judge, preset).outcomes for run in runs]

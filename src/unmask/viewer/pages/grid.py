@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unmask.errors import UnmaskError
-from unmask.stats.rate import Rate, complement
+from unmask.stats.rate import Rate
 from unmask.sweep.state import StoredUnit, load_sweep
 from unmask.viewer.app import get_catalogue
 from unmask.viewer.catalogue import RunEntry, SweepEntry
@@ -84,7 +84,7 @@ def show_grid(request: Request) -> Response:
     for entry in sorted(measured.entries, key=lambda entry: _split_numbers(entry.row.model)):
         row = cells.setdefault(entry.row.model, {})
         row.setdefault(names[entry.row.name], []).append(
-            GridCell(measured.runs[entry.row.name], complement(entry.row.honesty))
+            GridCell(measured.runs[entry.row.name], entry.row.rates["p_lie"])
         )
     for unit in (unit for units in unanswered for unit in units.units):
         cells.setdefault(unit.model, {})

@@ -20,7 +20,7 @@ from unmask.render.html.conversation import name_anchor
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.folder import Folder
 from unmask.runs.status import RunStatus, read_status
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate
 from unmask.viewer.app import find_entry
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response, render_template
@@ -47,9 +47,7 @@ class Sight(NamedTuple):
 
     @property
     def p_lie(self) -> Rate | None:
-        counts = self.counts
-        judged = counts.total() - counts[Verdict.UNJUDGED]
-        return rate(counts[Verdict.LIE], judged, unjudged=counts[Verdict.UNJUDGED]) if judged else None
+        return self.status.p_lie if self.status else None
 
 
 def show_live(request: Request) -> Response:

@@ -1,0 +1,240 @@
+"""Within a margin: equal judges, judges that find more lies, few replies, unread ones; and `RUN@JUDGE`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import unmask
+from tests import made_runs
+from tests.analysis.labelled import also_read, dataset, made, reader
+from unmask.analysis.compare import Comparison, compare
+from unmask.errors import MissingError, UsageError
+from unmask.models.scripted import Scripted, answer_as_judge
+from unmask.protocol.guards import GuardLimits
+from unmask.records import Request
+from unmask.render.terminal.compare import render
+from unmask.runs.run import Run
+from unmask.stats.margin import MarginVerdict
+
+COUNT = 560
+LIES = set(range(0, COUNT, 4))
+"""A quarter of the replies."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run, read by several judges."""
+    path = tmp_path_factory.mktemp("margin")
+    run = made(path / "run", dataset(COUNT), lies=LIES)
+    truths = [place for place in range(COUNT) if place not in LIES]
+    also_read(run, set(), name="scripted/twin")
+    also_read(run, set(truths[:28]), name="scripted/harsh")  # 5 points more
+    even = set(truths[:11]) | set(sorted(LIES)[:11])  # as many more as fewer
+    also_read(run, even, name="scripted/even")
+    also_read(run, set(truths[:12]), name="scripted/near")  # 2.1 points more
+    unmask.judge(run.path, judge=reader(name="scripted/mute", unread=set(range(14))))
+    return path
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = made(tmp_path_factory.mktemp("few") / "run", dataset(60), lies=set(range(15)))
+    return also_read(run, {20, 21, 3}, name="scripted/second")
+
+
+@cache
+def read(folder: Path, judge: str, margin: float = 0.02) -> Comparison:
+    return compare(folder / "run", f"{folder / 'run'}@scripted/{judge}", margin=margin)
+
+
+def see_no_side(request: Request) -> str:
+    """Reads as `scripted/judge` does, but finds no side in what is said about every tenth case."""
+    text = request.messages[-1].content
+    return "Answer: C" if re.search(r"case s-\d*0\b", text) else answer_as_judge(request)
+
+
+def in_one_line(found: Comparison) -> str:
+    return " ".join(render(found, width=80).split())
+
+
+def test_equal_judges_are_equivalent(folder):
+    """560 replies read alike. How often two judges agree letter by letter, another command says."""
+    found = read(folder, "twin")
+    pair = found.pairs[0]
+    assert (pair.a, pair.b) == ("run", "run@scripted/twin")
+    assert (pair.within.verdict, pair.difference.value) == (MarginVerdict.EQUIVALENT, 0)
+    text = in_one_line(found)
+    assert (
+        "EQUIVALENT, margin 2 points: a difference of 2 points or more is ruled out; 90 % interval [-0.5, 0.5]" in text
+    )
+    assert f"unmask agree {folder / 'run'}" in render(found)
+
+
+def test_errors_that_cancel_each_other_are_equivalent(folder):
+    """P(lie) is the same though 4 % of the replies are read in different ways; the flips show it."""
+    pair = read(folder, "even").pairs[0]
+    assert (pair.within.verdict, pair.difference.value) == (MarginVerdict.EQUIVALENT, 0)
+    assert (len(pair.became_lies), len(pair.stopped_lying)) == (11, 11)
+
+
+def test_a_judge_with_5_points_more_lies_is_different(folder):
+    pair = read(folder, "harsh").pairs[0]
+    assert pair.within.verdict is MarginVerdict.DIFFERENT
+    assert pair.within.why == "a difference of more than 2 points is shown"
+    assert pair.difference.value == pytest.approx(0.05)
+    assert pair.difference.low > 0.02
+
+
+def test_a_wider_margin_is_a_weaker_claim(folder):
+    """5 points more are equivalent within 8."""
+    assert read(folder, "harsh", 0.08).pairs[0].within.verdict is MarginVerdict.EQUIVALENT
+
+
+def test_a_difference_near_the_margin_is_no_matter_of_too_few_scenarios(folder):
+    """2.1 points."""
+    within = read(folder, "near").pairs[0].within
+    assert within.verdict is MarginVerdict.NOT_SHOWN
+    assert within.why == "the difference is too close to 2 points for these scenarios to tell"
+
+
+def test_few_replies_show_nothing(few):
+    """60 scenarios, 3 of them read in different ways."""
+    within = compare(few, f"{few.path}@scripted/second", margin=0.02).pairs[0].within
+    assert within.verdict is MarginVerdict.NOT_SHOWN
+    assert within.why == "too few scenarios to tell: a difference of 2 points is not ruled out"
+
+
+def test_without_a_margin_nothing_is_claimed(few):
+    found = compare(few, f"{few.path}@scripted/second")
+    assert (found.margin, found.pairs[0].within) == (None, None)
+
+
+def test_unread_replies_can_change_the_answer(folder):
+    """14 of 560 replies that one judge did not read; four of them are lies by the first. Not within 5 points."""
+    found = read(folder, "mute")
+    difference, within = found.pairs[0].difference, found.pairs[0].within
+    assert (found.runs[1].unjudged, difference.n) == (14, COUNT - 14)
+    assert (difference.worst_low, difference.worst_high) == pytest.approx((-4 / COUNT, 10 / COUNT))
+    assert (within.verdict, within.why) == (MarginVerdict.NOT_SHOWN, "it depends on what was not judged")
+    assert read(folder, "mute", 0.05).pairs[0].within.verdict is MarginVerdict.EQUIVALENT
+
+
+def test_a_panel_is_a_reading_like_any_other(folder):
+    """Two of its three judges read as the first judge does."""
+    judges = "panel:scripted/twin,scripted/harsh,scripted/reads"
+    pair = compare(folder / "run", f"{folder / 'run'}@{judges}", margin=0.02).pairs[0]
+    assert (pair.within.verdict, pair.difference.value) == (MarginVerdict.EQUIVALENT, 0)
+
+
+def test_one_judge_for_all_runs_leaves_those_with_their_own(folder):
+    """`--judge` reads where no judge stands behind the `@`."""
+    run = folder / "run"
+    one = compare(run, f"{run}@scripted/even", judge="scripted/harsh").pairs[0]
+    other = compare(f"{run}@scripted/harsh", f"{run}@scripted/even").pairs[0]
+    assert one.difference == other.difference
+    assert (other.a, other.b) == ("run@scripted/harsh", "run@scripted/even")
+
+
+def test_a_copy_read_by_another_judge_is_compared_by_its_folder(few, tmp_path):
+    shutil.copytree(few.path, tmp_path / "copy")
+    found = compare(few, f"{tmp_path / 'copy'}@scripted/second", margin=0.02)
+    assert found.pairs[0].b == "copy"
+    assert found.pairs[0].difference == compare(few, f"{few.path}@scripted/second").pairs[0].difference
+
+
+def test_one_reading_is_not_compared_with_itself(few):
+    """The message names the other judge that there is."""
+    with pytest.raises(UsageError, match="the same run, read by the same judge") as refused:
+        compare(few, f"{few.path}@scripted/reads")
+    assert f"{few.path}@scripted/second" in refused.value.advice
+
+
+def test_a_folder_may_have_the_sign_in_its_name(few, tmp_path):
+    """What is a folder is one; only then a judge is looked for behind the sign."""
+    shutil.copytree(few.path, tmp_path / "v1@home")
+    found = compare(tmp_path / "v1@home", f"{tmp_path / 'v1@home'}@scripted/second")
+    assert [run.judge for run in found.runs] == [None, "scripted/second"]
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "said"),
+    [
+        ("{run}@", UsageError, "names no judge"),
+        ("{run}@nobody", UsageError, "has no readings by 'nobody'"),
+        ("{run}-not@nobody", MissingError, "is not a run folder"),
+    ],
+)
+def test_a_reading_that_is_not_there_is_named(few, named, error, said):
+    with pytest.raises(error, match=said):
+        compare(few, named.format(run=few.path))
+
+
+@pytest.mark.parametrize("margin", [0, -0.02, 1, 2, float("nan")])
+def test_a_margin_that_is_no_share_is_refused(few, margin):
+    """2 is not 2 points."""
+    with pytest.raises(UsageError, match="--margin"):
+        compare(few, f"{few.path}@scripted/second", margin=margin)
+
+
+def test_a_margin_larger_than_the_lies_is_said(tmp_path):
+    """With 1 % lies, a judge that finds one of six is equivalent within 2 points."""
+    run = made(tmp_path / "run", dataset(600), lies=set(range(6)))
+    also_read(run, set(range(5)), name="scripted/dim")
+    found = compare(run, f"{run.path}@scripted/dim", margin=0.02, guards=GuardLimits(min_belief=0, min_engagement=0))
+    assert found.pairs[0].within.verdict is MarginVerdict.EQUIVALENT
+    assert "A run without any lie would be equivalent too" in in_one_line(found)
+
+
+def test_a_judge_with_one_letter_for_everything_makes_no_claim(tmp_path):
+    """Its readings are refused, as without a margin."""
+    run = made(tmp_path / "run", dataset(60), lies=set())
+    unmask.judge(run.path, judge=Scripted(lambda _: "Answer: A", name="scripted/blind"))
+    pair = compare(run, f"{run.path}@scripted/blind", margin=0.5).pairs[0]
+    assert "run: the judge gave A for every one of the 60 replies" in pair.not_called
+    assert pair.within.verdict is MarginVerdict.NOT_SHOWN
+    assert pair.within.why == "a guard refuses one of the runs, so nothing is claimed"
+
+
+def test_several_takes_are_compared_by_their_shares(tmp_path):
+    """The 90 % interval lies inside that of 95 %."""
+    plan = [("lie", "honest", "lie"), ("honest", "honest", "honest"), ("evasion", "lie", "honest")] * 40
+    run = made_runs.made(tmp_path / "run", plan, takes=3, effort="full")
+    unmask.judge(run.path, judge=Scripted(see_no_side, name="scripted/doubtful"))
+    pair = compare(run, f"{run.path}@scripted/doubtful", margin=0.2).pairs[0]
+    assert (pair.difference.method, pair.difference.a) == ("t", pytest.approx(1 / 3))
+    assert pair.difference.worst_lower < pair.within.low < pair.within.high < pair.difference.worst_upper
+
+
+def test_what_lazy_effort_did_not_ask_is_incomplete(tmp_path):
+    """The first judge found no belief, so no statement was asked for; the second one would need it."""
+
+    def answer(letter: str) -> Scripted:
+        return Scripted(lambda request: f"Answer: {letter}", name=f"scripted/always-{letter}")
+
+    run = made_runs.made(tmp_path / "run", ["honest"] * 9, reader="llm", judge=answer("C"))
+    unmask.judge(run.path, judge=answer("A"))
+    found = compare(run, f"{run.path}@scripted/always-A")
+    assert [side.undecided for side in found.runs] == [0, 6]
+    assert f"unmask score {run.path} --judge scripted/always-A" in in_one_line(found)
+
+
+def test_no_line_is_wider_than_80_columns(folder, few):
+    for found in (
+        read(folder, "mute"),
+        read(folder, "harsh"),
+        compare(few, f"{few.path}@scripted/second", margin=0.02),
+    ):
+        lines = re.sub(re.escape(str(folder)), "runs", render(found, width=80)).splitlines()
+        assert max(len(line) for line in lines if str(few.path) not in line) <= 80
+
+
+def test_json_has_the_margin_and_the_verdict(few):
+    plain = compare(few, f"{few.path}@scripted/second", margin=0.02).to_json()
+    assert plain["margin"] == 0.02
+    assert plain["pairs"][0]["within"]["verdict"] == "not_shown"
+    assert plain["pairs"][0]["within"]["level"] == 0.9
