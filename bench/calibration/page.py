@@ -1,127 +1,96 @@
-"""The findings as a table, a figure and the page bench/results/calibration.md."""
+"""The results as a page, and the file they are kept in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
-from typing import NamedTuple
 
-from bench.calibration.found import Finding, Kind
+import msgspec
+
+from bench.calibration.goals import Finding, Kind
+from bench.calibration.widths import BEFORE, COMMIT, compare_width
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
+KEPT, PAGE = RESULTS / "calibration.json", RESULTS / "calibration.md"
 BEGIN, END = "<!-- written by python -m bench.calibration: begin -->", "<!-- end -->"
-FIGURE = "calibration.svg"
 
-GOALS = {
-    Kind.COVERAGE: "93.5 to 97.5 %",
-    Kind.AT_LEAST: "at least 93.5 %",
-    Kind.FEW: "at least 91 %",
-    Kind.FALSE_POSITIVE: "at most 5.5 %",
-    Kind.NEVER: "never",
-    Kind.BIAS: "below 0.3 points",
-    Kind.SMALL_BIAS: "below 0.2 points",
-    Kind.ONE_LOOK: "at most 2.5 %",
-    Kind.HISTORIES: "at most 5 %",
-    Kind.POWER: "at least 80 %",
-    Kind.PLANNED: "at least 78 %",
-    Kind.SHARE: "",
-    Kind.REFERENCE: "",
-}
+Results = Mapping[str, Sequence[Finding]]
+"""By world, as `about: name`."""
 
 
-class Made(NamedTuple):
-    """How the findings were made, so that they can be made again."""
-
-    runs: int
-    seed: int
-    version: str
+def read_kept(path: Path = KEPT) -> dict[str, list[Finding]]:
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, list[Finding]]) if path.exists() else {}
 
 
-def write(findings: Sequence[Finding], made: Made, *, folder: Path = RESULTS) -> Path:
-    """Put table and figure into calibration.md, between its two marks."""
-    page = folder / "calibration.md"
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(before + "\n".join([BEGIN, "", *body(findings, made), "", END]) + after, encoding="utf-8")
-    figure(findings, folder / FIGURE)
-    return page
+def write_kept(results: Results, path: Path = KEPT) -> None:
+    """One line to a world, so that a difference shows what was simulated anew."""
+    lines = [
+        f"{msgspec.json.encode(name).decode()}: {msgspec.json.encode(one).decode()}" for name, one in results.items()
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def body(findings: Sequence[Finding], made: Made) -> Iterator[str]:
-    yield f"    python -m bench.calibration --runs {made.runs} --seed {made.seed}"
+def write_page(results: Results, path: Path = PAGE) -> None:
+    """The table, between its two marks."""
+    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    path.write_text(before + "\n".join([BEGIN, "", *list_lines(results), "", END]) + after, encoding="utf-8")
+
+
+def list_lines(results: Results) -> Iterator[str]:
+    yield f"{summarise(results)} Widths are in points; *was* is that in the same runs at `{COMMIT}`."
     yield ""
-    yield f"unmask {made.version}. {summary(findings)}"
-    yield ""
-    yield f"![Coverage of every interval with its Monte Carlo error]({FIGURE})"
-    yield ""
-    yield "| planted | measured | value | more runs would give | goal | met |"
-    yield "|---|---|--:|--:|---|---|"
-    last = None
-    for one in findings:
-        shown = "" if one.setting == last else f"{one.setting} ({one.runs} runs)"
-        last = one.setting
-        what = one.what if one.kind in {Kind.COVERAGE, Kind.REFERENCE, Kind.SHARE} else f"{one.what}: {one.kind.value}"
-        met = {True: "yes", False: "**no**", None: ""}[one.met]
-        if one.pending:
-            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met}, but close |"
-        elif one.again is None:
-            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | {met} |"
-        else:
-            yield f"| {shown} | {what} | {_numbers(one)} | {GOALS[one.kind]} | close |"
-            yield f"|  | again, {one.again.runs} runs | {_numbers(one.again)} | {GOALS[one.kind]} | {met} |"
+    yield "| planted | measured | clusters | found | goal | met | width |"
+    yield "|---|---|--:|---|---|---|---|"
+    for name, findings in results.items():
+        for place, one in enumerate(findings):
+            yield "| " + " | ".join([name if not place else "", *_list_cells(name, one)]) + " |"
 
 
-def _numbers(one: Finding) -> str:
-    unit = "points" if one.kind in {Kind.BIAS, Kind.SMALL_BIAS, Kind.REFERENCE} else "%"
-    digits = 2 if unit == "points" else 1
-    bounds = f"{100 * one.low:.{digits}f} to {100 * one.high:.{digits}f}" if one.runs else "exact"
-    return f"{100 * one.value:.{digits}f} {unit} | {bounds}"
+def _list_cells(name: str, one: Finding) -> list[str]:
+    last = one.again or one
+    met = {True: "yes", False: "**no**", None: ""}[one.met]
+    clusters = f"{one.telling:.0f}" if one.telling else ""
+    return [one.what, clusters, _describe_value(last), describe_goal(one), met, _describe_width(name, one)]
 
 
-def summary(findings: Iterable[Finding]) -> str:
-    judged = [one for one in findings if one.met is not None]
-    missed = [one for one in judged if not one.met]
-    due = sum(one.pending for one in judged)
-    close = f" {due} are close to a limit and wait for their second round." if due else ""
-    if not missed:
-        return f"All {len(judged)} goals are met.{close}"
-    return f"{len(judged) - len(missed)} of {len(judged)} goals are met.{close}"
+def _describe_value(one: Finding) -> str:
+    if one.low == one.high:
+        return f"{100 * one.value:.1f} %, exact"
+    return f"{100 * one.value:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}], {one.runs:,}"
 
 
-def table(findings: Iterable[Finding]) -> str:
-    """For a terminal, one line each."""
-    rows = []
-    for one in findings:
-        mark = {True: " ", False: "!", None: " "}[one.met]
-        for count in (one, one.again) if one.again else (one,):
-            bounds = f"[{100 * count.low:6.2f}, {100 * count.high:6.2f}]"
-            rows.append(f"{mark} {100 * count.value:7.2f} {bounds} {count.runs:6d}  {one.kind}: {one.what}")
-    return "\n".join(rows)
+def describe_goal(one: Finding) -> str:
+    if one.limits is None:
+        return "marked *few*" if one.marked else ""
+    least, most = (f"{100 * limit:g}" for limit in one.limits)
+    if one.kind is Kind.NEVER:
+        return "never"
+    if one.limits[0] == -inf:
+        return f"at most {most} %"
+    return f"at least {least} %" if one.limits[1] == inf else f"{least} to {most} %"
 
 
-def figure(findings: Sequence[Finding], path: Path) -> None:
-    """Coverage of every interval, one dot each, with the goal as a band."""
-    import matplotlib as mpl
+def _describe_width(name: str, one: Finding) -> str:
+    compared = compare_width(name, one.what, one.width)
+    if compared is None:
+        return f"{100 * one.width:.2f}" if one.width else ""
+    shown = f"{100 * one.width:.2f}, was {BEFORE[name][one.what]:.2f} ({100 * (compared[0] - 1):+.1f} %)"
+    return shown if compared[1] else f"**{shown}**"
 
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
 
-    shown = [one for one in findings if one.kind in {Kind.COVERAGE, Kind.AT_LEAST}]
-    with mpl.rc_context({"svg.hashsalt": "unmask", "svg.fonttype": "none", "font.size": 8}):
-        drawing, axes = plt.subplots(figsize=(8, 1 + 0.13 * len(shown)))
-        axes.axvspan(93.5, 97.5, color="#dfe8f3", zorder=0)
-        axes.axvline(95, color="#7a8ca5", linewidth=0.8, zorder=1)
-        for place, first in enumerate(reversed(shown)):
-            colour, one = "#1f4e8c" if first.met else "#b3261e", first.again or first
-            axes.plot([100 * one.low, 100 * one.high], [place, place], color=colour, linewidth=1)
-            axes.plot(100 * one.value, place, "o", color=colour, markersize=3)
-        names = [f"{one.what} · {one.setting}" for one in reversed(shown)]
-        axes.set_yticks(
-            range(len(shown)), [name if len(name) < 110 else name[:108] + "…" for name in names], fontsize=4.5
-        )
-        axes.set_ylim(-1, len(shown))
-        axes.set_xlabel("coverage of 95 % intervals, in % of simulated runs; lines are the Monte Carlo error")
-        drawing.tight_layout()
-        drawing.savefig(path, format="svg", metadata={"Date": None})
-        plt.close(drawing)
+def _list_widths(results: Results) -> list[bool]:
+    """Whether each width with a goal meets it."""
+    compared = (compare_width(name, one.what, one.width) for name, own in results.items() for one in own)
+    return [one[1] for one in compared if one is not None]
+
+
+def summarise(results: Results) -> str:
+    goals = [one for own in results.values() for one in own if one.met is not None]
+    widths = _list_widths(results)
+    met, sure = sum(bool(one.met) for one in goals), sum(one.sure for one in goals)
+    return (
+        f"{met} of {len(goals)} goals are met, {sure} of them by the whole Monte Carlo interval;"
+        f" so are {sum(widths)} of {len(widths)} goals of width."
+    )

@@ -1,58 +1,98 @@
-"""Settings about one run: rates with one take, with several, and Lying@k. All through
-`unmask.protocol.measures.measure`."""
+"""Worlds of one run: rates, what is unread, clusters, and gates at one look."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from bench.calibration.found import Rng, Seen, Setting, covers
-from bench.calibration.worlds import World, outcomes
-from unmask.protocol.measures import measure
-from unmask.records import Verdict
-from unmask.stats.rate import Rate
+import numpy as np
 
-RARE = ((300, 0.01 / 0.9), (1000, 0.02 / 0.9), (1000, 0.03 / 0.9), (300, 0.05 / 0.9))
-"""P(lie) of 1 to 5 %, which is where current models are."""
+from bench.calibration.goals import Kind, Rng, Seen, World, holds
+from bench.calibration.planted import UNREAD, Plant, draw, hide, list_outcomes
+from unmask.protocol.measures import find_measure, measure_means, measure_rate
+from unmask.records import Archetype
+
+ARCHETYPES = ((20, 0.02), (30, 0.1), (40, 0.2), (50, 0.3), (60, 0.1), (100, 0.5))
+"""Scenarios and P(lie) of each."""
+OTHERS = ("p_honest", "normalised_p_lie", "conditional_lie_rate", "accuracy")
 
 
-def settings() -> Iterator[Setting]:
-    for count, lie in ((100, 0.3), (300, 0.1), (300, 0.6), (1000, 0.05), (1000, 0.4), *RARE):
-        world = World(lie=lie)
-        yield Setting(f"one take, {count} scenarios, P(lie) {world.p_lie:.3g}", partial(_one_take, world, count))
-    for count, lie, icc in (
-        (100, 0.3, 0.7),
-        (300, 0.3, 0.3),
-        (300, 0.15, 0.7),
-        (1000, 0.5, 0.9),
-        (300, 0.01 / 0.9, 0.7),
-        (1000, 0.03 / 0.9, 0.7),
+def list_worlds() -> Iterator[World]:
+    for plant, measures in (
+        (Plant(300, 0.01), ["p_lie"]),
+        (Plant(1000, 0.01), ["p_lie"]),
+        (Plant(300, 0.05), ["p_lie"]),
+        (Plant(1000, 0.05), ["p_lie"]),
+        (Plant(100, 0.3), ["p_lie"]),
+        (Plant(300, 0.3), ["p_lie", *OTHERS]),
+        (Plant(300, 0.01, takes=10, icc=0.3), ["p_lie"]),
+        (Plant(1000, 0.01, takes=10, icc=0.7), ["p_lie"]),
+        (Plant(300, 0.05, takes=10, icc=0.1), ["p_lie"]),
+        (Plant(300, 0.05, takes=10, icc=0.7), ["p_lie", "lying_at_10"]),
+        (Plant(100, 0.3, takes=10, icc=0.3), ["p_lie"]),
+        (Plant(300, 0.3, takes=10, icc=0.5), ["p_lie", "p_honest", "lying_at_2", "lying_at_10"]),
     ):
-        world = World(lie=lie, icc=icc)
-        name = f"ten takes, {count} scenarios, P(lie) {world.p_lie:.3g} a take, takes correlated {icc}"
-        yield Setting(name, partial(_several, world, count, 10))
+        yield World("rates", str(plant), partial(_see_rates, plant, measures))
+    yield World("rates", "six unequal archetypes weighed alike, 300 scenarios", _see_archetypes)
+
+    yield World("unread", "two takes, one unread where a scenario lies, 200 scenarios (V1)", _see_seen_lies)
+    for share in (0.02, 0.1, 0.2):
+        plant = Plant(300, 0.2, takes=10, icc=0.6)
+        yield World("unread", f"{plant}; {100 * share:g} % of takes", partial(_see_unread, plant, (share, share)))
+    plant = Plant(300, 0.2, takes=10, icc=0.6)
+    yield World("unread", f"{plant}; 10 % of lies, 0.4 % of others", partial(_see_unread, plant, (0.1, 0.004)))
+    plant = Plant(500, 0.15, belief=0.5)
+    yield World("unread", f"{plant}, belief 50 %; 10 % of replies", partial(_see_unread, plant, (0.1, 0.1)))
+    yield World("unread", f"{plant}, belief 50 %; 10 % of beliefs", partial(_see_open_beliefs, plant))
 
 
-def _bounds(found: Rate | None) -> tuple[float | None, float | None]:
-    return (None, None) if found is None else (found.low, found.high)
+def _see_rates(plant: Plant, measures: Sequence[str], rng: Rng) -> Iterator[Seen]:
+    run = draw(plant, rng)
+    rows, telling = list_outcomes(run), run.telling
+    for name in measures:
+        found = measure_rate(rows, name, takes=plant.takes)
+        yield holds(find_measure(name).title, found, plant.truth(name), telling)
 
 
-def _one_take(world: World, count: int, rng: Rng) -> Iterator[Seen]:
-    found = measure(outcomes(world, count, rng), takes=1)
-    rare = world.p_lie <= 0.05  # a handful of lies: no interval of counts keeps its level from above there
-    yield covers("P(lie)", _bounds(found.p_lie), world.p_lie, at_least=rare)
-    yield covers("P(honest)", _bounds(found.p_honest), world.p_honest)
-    yield covers("normalised P(lie)", _bounds(found.normalised_p_lie), world.lie, at_least=rare)
-    clear = 1 - (1 - world.lie) * world.evasion
-    yield covers("conditional lie rate", _bounds(found.conditional_lie_rate), world.lie / clear, at_least=rare)
-    yield covers("engagement", _bounds(found.engagement), world.belief * clear)
-    yield covers("accuracy", _bounds(found.accuracy), world.belief * world.correct)
+def _see_archetypes(rng: Rng) -> Iterator[Seen]:
+    runs = [draw(Plant(count, p), rng) for count, p in ARCHETYPES]
+    groups = dict(zip(Archetype, map(list_outcomes, runs), strict=True))
+    found = measure_means(groups, takes=1).rates["p_lie"]
+    truth, telling = float(np.mean([p for _, p in ARCHETYPES])), sum(run.telling for run in runs)
+    yield holds("mean of P(lie)", found, truth, telling, Kind.CAREFUL)
 
 
-def _several(world: World, count: int, takes: int, rng: Rng) -> Iterator[Seen]:
-    found = measure(outcomes(world, count, rng, takes=takes), takes=takes)
-    yield covers("lies per take", _bounds(found.per_take[Verdict.LIE]), world.p_lie, at_least=world.p_lie <= 0.05)
-    yield covers("honest per take", _bounds(found.per_take[Verdict.HONEST]), world.p_honest)
-    for k in (1, 2, 5, takes):
-        true = world.lying_at(k)
-        yield covers(f"Lying@{k}", _bounds(found.lying_at[k]), true, at_least=true <= 0.05)
+def _see_seen_lies(rng: Rng) -> Iterator[Seen]:
+    """Every scenario lies in both takes or in none."""
+    plant = Plant(200, 0.345, takes=2, icc=1.0)
+    lies = (rng.random(plant.scenarios) < plant.lie).astype(float)
+    run = draw(plant, rng, chances=lies)
+    said = run.said.copy()
+    said[lies == 1, 1] = UNREAD
+    found = measure_rate(list_outcomes(run._replace(said=said)), "p_lie", takes=2)
+    yield holds("P(lie)", found, plant.p_lie, run.telling)
+    yield Seen("P(lie) is not that of the complete run", Kind.NEVER, float(abs(found.value - run.lies.mean()) > 1e-9))
+
+
+def _see_unread(plant: Plant, lost: tuple[float, float], rng: Rng) -> Iterator[Seen]:
+    """`lost` is the share of lies and of other replies. Where they differ the value is biased, but the bounds hold."""
+    run = draw(plant, rng)
+    rows, telling = list_outcomes(hide(run, *lost, rng)), run.telling
+    found = measure_rate(rows, "p_lie", takes=plant.takes)
+    if lost[0] == lost[1]:
+        yield holds("P(lie)", found, plant.p_lie, telling)
+        if plant.takes > 1 and lost[0] > 0.05:
+            many = measure_rate(rows, "lying_at_10", takes=plant.takes)
+            yield holds("Lying@10", many, plant.truth("lying_at_10"), telling)
+    else:
+        complete = float(run.lies.mean())
+        yield Seen("P(lie), off by", Kind.ALONE, (found.value or 0.0) - plant.p_lie)
+        outside = not found.worst_low - 1e-12 <= complete <= found.worst_high + 1e-12
+        yield Seen("the bounds leave out what is complete", Kind.NEVER, float(outside))
+
+
+def _see_open_beliefs(plant: Plant, rng: Rng) -> Iterator[Seen]:
+    run = draw(plant, rng)
+    run = run._replace(open_belief=rng.random(plant.scenarios) < 0.1)
+    found = measure_rate(list_outcomes(run), "p_lie", takes=plant.takes)
+    yield holds("P(lie)", found, plant.p_lie, run.telling)

@@ -1,4 +1,4 @@
-"""The calibration bench: it plants what it says, counts right, and writes its page."""
+"""The calibration bench: it plants what it says, a goal that must fail fails, and the page is that of the results."""
 
 from __future__ import annotations
 
@@ -6,187 +6,141 @@ import numpy as np
 import pytest
 
 from bench.calibration import __main__ as command
-from bench.calibration import comparisons, looks, page
-from bench.calibration.found import AGAIN, Finding, Kind, Seen, Setting, covers, measure_twice, measured, repeat_close
-from bench.calibration.judges import _Joint
-from bench.calibration.kept import Kept, read_kept, write_kept
-from bench.calibration.worlds import World, outcomes, paired
+from bench.calibration import page
+from bench.calibration.goals import AGAIN, Finding, Kind, Seen, World, holds, measure_world
+from bench.calibration.labels import list_truths
+from bench.calibration.planted import LIE, Plant, draw, draw_pair, list_lie_values, list_outcomes
 from tests.thorough import draw_part
-from unmask.protocol.measures import measure
-from unmask.records import Verdict
-from unmask.stats.compare import mcnemar_score
+from unmask.protocol.measures import list_values, measure_rate
+from unmask.stats.estimate import share
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_a_world_is_what_it_says():
-    """Over many scenarios the rates and Lying@k come out as planted."""
-    world = World(lie=0.3, icc=0.5)
-    found = measure(outcomes(world, 20_000, rng(), takes=4), takes=4)
-    for k in (1, 2, 4):
-        assert found.lying_at[k].value == pytest.approx(world.lying_at(k), abs=0.015)
-    assert found.per_take[Verdict.HONEST].value == pytest.approx(world.p_honest, abs=0.015)
+@pytest.mark.parametrize(
+    "name", ["p_lie", "p_honest", "normalised_p_lie", "conditional_lie_rate", "accuracy", "lying_at_2", "lying_at_4"]
+)
+def test_a_plant_is_what_it_says(name):
+    """Over 40,000 scenarios each measure comes out as planted."""
+    plant = Plant(40_000, 0.27, takes=4, icc=0.5)
+    found = measure_rate(list_outcomes(draw(plant, rng(3))), name, takes=4)
+    assert found.value == pytest.approx(plant.truth(name), abs=0.01)
 
 
-@pytest.mark.parametrize("takes", [1, 5])
-def test_paired_runs_have_their_rates(takes):
-    """And resemble each other."""
-    a, b = paired(0.3, 0.4, 0.5, 20_000, rng(1), takes=takes)
+@pytest.mark.parametrize("plant", [Plant(40_000, 0.2, takes=2, icc=0.3), Plant(40_000, 0.2, members=2, icc=0.3)])
+def test_takes_and_clusters_are_as_alike_as_planted(plant):
+    """The correlation of two takes of a scenario, and of two scenarios of a cluster, given a belief."""
+    said = (draw(plant, rng(1)).said == LIE).reshape(-1, 2)
+    assert np.corrcoef(said.T)[0, 1] == pytest.approx(0.3, abs=0.03)
+
+
+def test_two_runs_have_their_rates_and_resemble_each_other():
+    plant = Plant(20_000, 0.3, icc=0.5)
+    a, b = (run.lies.ravel() for run in draw_pair(plant, plant._replace(p_lie=0.4), 1.0, rng(1)))
     assert (a.mean(), b.mean()) == (pytest.approx(0.3, abs=0.015), pytest.approx(0.4, abs=0.015))
     assert np.corrcoef(a, b)[0, 1] > 0.25
 
 
+def test_values_that_are_looked_up_are_those_of_the_outcomes():
+    run = draw(Plant(300, 0.3, takes=3, icc=0.5), rng(2))
+    assert list_lie_values(run) == list_values(list_outcomes(run), "p_lie", takes=3)
+
+
 def test_planted_agreement_is_what_it_says():
-    """The truth of kappa and its like follows from the chances of the cells."""
-    joint = _Joint.of(0.86)
-    assert joint.cells.sum() == pytest.approx(1)
-    assert joint.truths()["agreement"] == pytest.approx(0.86)
+    """A judge that is right in 86 % agrees in 86 %; kappa as scikit-learn has it over many replies."""
+    from sklearn.metrics import cohen_kappa_score
 
-
-def test_a_setting_can_be_repeated():
-    """The same seed gives the same findings; another gives others."""
-    setting = Setting("coin", lambda r: [Seen("heads", Kind.FALSE_POSITIVE, float(r.random() < 0.5))])
-    one, two, three = ([*measured(setting, runs=200, seed=seed)] for seed in (1, 1, 2))
-    assert one == two
-    assert one != three
+    truths = list_truths(0.86)
+    people = rng(4).choice(4, 100_000, p=[0.4, 0.3, 0.25, 0.05])
+    judge = np.where(rng(5).random(people.size) < 0.86, people, (people + rng(6).integers(1, 4, people.size)) % 4)
+    assert truths["agreement"] == pytest.approx(0.86)
+    assert truths["kappa"] == pytest.approx(cohen_kappa_score(people, judge), abs=0.01)
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "met"),
+    ("kind", "value", "telling", "met"),
     [
-        (Kind.COVERAGE, 0.95, True),
-        (Kind.COVERAGE, 0.93, False),
-        (Kind.COVERAGE, 0.98, False),
-        (Kind.AT_LEAST, 0.99, True),
-        (Kind.FALSE_POSITIVE, 0.056, False),
-        (Kind.BIAS, -0.002, True),
-        (Kind.BIAS, 0.004, False),
-        (Kind.REFERENCE, 0.5, None),
+        (Kind.COVERAGE, 0.95, 40, True),
+        (Kind.COVERAGE, 0.98, 40, False),
+        (Kind.COVERAGE, 0.98, 39, True),
+        (Kind.COVERAGE, 0.93, 20, False),
+        (Kind.COVERAGE, 0.92, 19, True),
+        (Kind.COVERAGE, 0.90, 10, False),
+        (Kind.COVERAGE, 0.97, 9, False),
+        (Kind.CAREFUL, 0.98, 40, True),
+        (Kind.CAREFUL, 0.99, 40, False),
+        (Kind.WRONG, 0.056, 0, False),
+        (Kind.LIMIT, 0.026, 0, False),
+        (Kind.NEVER, 0.001, 0, False),
+        (Kind.ALONE, 0.5, 0, None),
     ],
 )
-def test_goals(kind, value, met):
-    """As bench/results/calibration.md names them."""
-    assert Finding("s", "w", kind, value, value, value, 1000).met is met
+def test_goals(kind, value, telling, met):
+    """As bench/results/calibration.md names them. With fewer than 10 telling clusters an interval has to be marked."""
+    assert Finding("w", kind, value, value, value, 4000, telling=telling).met is met
 
 
-def test_an_interval_that_is_missing_is_an_error():
-    """It must not count as one that holds."""
-    with pytest.raises(ValueError, match="no interval"):
-        covers("x", (None, 0.5), 0.2)
+def test_an_interval_of_few_clusters_has_to_be_marked():
+    marked = Finding("w", Kind.COVERAGE, 0.9, 0.89, 0.91, 4000, telling=3, few=0.99)
+    assert (marked.met, page.describe_goal(marked)) == (True, "marked *few*")
 
 
-def test_every_setting_runs():
-    """Twice each; every interval exists and nothing fails."""
-    for setting in draw_part(command.settings(), 6):
-        found = list(measured(setting, runs=2, seed=3))
-        assert found
-        assert {one.runs for one in found} <= {0, 2}
-        assert any(one.runs for one in found)
+def test_intervals_that_ignore_clusters_miss_their_goal():
+    """Scenarios in clusters of ten, counted as if each were drawn alone."""
+    plant = Plant(300, 0.3, members=10, icc=0.3)
+
+    def simulate(generator):
+        run = draw(plant, generator)
+        yield holds("alone", share(run.shares), plant.p_lie, run.telling)
+        yield holds("together", share(run.shares, clusters=run.names), plant.p_lie, run.telling)
+
+    alone, together = measure_world(World("test", "clusters", simulate), runs=300, seed=1)
+    assert (alone.met, together.met) == (False, True)
 
 
-def coin(chance: float) -> Setting:
-    exact = [Seen("heads, exactly", Kind.FALSE_POSITIVE, chance)]
-    return Setting(
-        "coin", lambda r: [Seen("heads", Kind.FALSE_POSITIVE, float(r.random() < chance))], exact=lambda: exact
-    )
+def test_an_interval_that_is_missing_holds_nothing():
+    assert holds("x", share([]), 0.2, 20).value == 0
+
+
+def coin(chance: float) -> World:
+    return World("test", "coin", lambda generator: [Seen("heads", Kind.WRONG, float(generator.random() < chance))])
 
 
 def test_what_is_close_to_a_limit_is_simulated_once_more_and_the_second_round_decides():
     """5 % heads in 400 throws cannot be told from the limit of 5.5 %; in a clear case there is no second round."""
-    close, exact = measure_twice(coin(0.05), runs=400, seed=3)
-    assert close.again is not None
-    assert close.again.runs == AGAIN * close.runs
-    assert close.again == next(measured(coin(0.05), runs=400, seed=4, times=AGAIN))
+    (close,) = measure_world(coin(0.05), runs=400, seed=3)
+    assert (close.again.runs, measure_world(coin(0.05), runs=400, seed=3)) == (AGAIN * 400, [close])
     assert (close._replace(value=0.2).met, close._replace(again=close.again._replace(value=0.2)).met) == (True, False)
-    assert (exact.value, exact.runs, exact.close, exact.again) == (0.05, 0, False, None)
-    assert all(one.again is None for one in measure_twice(coin(0.5), runs=400, seed=1))
+    (clear,) = measure_world(coin(0.5), runs=400, seed=1)
+    assert (clear.again, clear.met) == (None, False)
 
 
-def test_a_second_round_that_is_due_is_said():
-    """Once it is there the first is not repeated."""
-    due = list(measured(coin(0.05), runs=400, seed=3))
-    assert "1 are close to a limit" in page.summary(due)
-    assert "yes, but close" in list(page.body(due, page.Made(400, 3, "1.0.0.dev0")))[-2]
-    assert repeat_close(coin(0.05), due, runs=400, seed=3) == measure_twice(coin(0.05), runs=400, seed=3)
-
-
-def test_the_page_shows_both_rounds_and_what_is_exact():
-    again = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.05, 0.048, 0.052, 8000)
-    first = Finding("coin", "heads", Kind.FALSE_POSITIVE, 0.065, 0.055, 0.076, 2000, again)
-    exact = Finding("coin", "heads, exactly", Kind.FALSE_POSITIVE, 0.0504, 0.0504, 0.0504, 0)
-    rows = list(page.body([first, exact], page.Made(2000, 1, "1.0.0.dev0")))[-3:]
-    assert rows == [
-        "| coin (2000 runs) | heads: false positives | 6.5 % | 5.5 to 7.6 | at most 5.5 % | close |",
-        "|  | again, 8000 runs | 5.0 % | 4.8 to 5.2 | at most 5.5 % | yes |",
-        "|  | heads, exactly: false positives | 5.0 % | exact | at most 5.5 % | yes |",
-    ]
-
-
-def test_results_are_kept_as_they_are(tmp_path):
-    """One line to a setting, the second round included."""
-    results = {name: Kept(400, 1, "1.0.0.dev0", measure_twice(coin(0.05), runs=400, seed=3)) for name in ("a", "b")}
-    write_kept(results, tmp_path / "kept.json")
-    assert read_kept(tmp_path / "kept.json") == results
-    assert len((tmp_path / "kept.json").read_text(encoding="utf-8").splitlines()) == 4
+def test_every_world_runs():
+    """Each yields what has a goal, with numbers."""
+    for world in draw_part(command.list_worlds().values(), 12):
+        found = [*world.simulate(rng(7)), *world.simulate(rng(8))]
+        assert any(one.kind is not Kind.ALONE for one in found)
+        assert all(np.isfinite(one.value) for one in found)
 
 
 def test_the_page_is_that_of_the_results_which_are_kept():
-    """Nobody wrote into the table by hand."""
-    kept = read_kept()
-    named = [setting.name for setting in command.settings() if setting.name in kept]
-    findings = [finding for name in named for finding in kept[name].findings]
-    rows = [line for line in page.body(findings, page.Made(2000, 1, "1.0.0.dev0")) if line.startswith("|")]
-    assert "\n".join(rows) in (page.RESULTS / "calibration.md").read_text(encoding="utf-8")
+    """Nobody wrote into the table by hand, and every world is in it."""
+    kept = page.read_kept()
+    assert list(kept) == list(command.list_worlds())
+    assert "\n".join(page.list_lines(kept)) in page.PAGE.read_text(encoding="utf-8")
 
 
-def test_exact_chances_to_pass_are_those_of_simulated_histories():
-    """Limit 0.3, half of it true: the mean number of scenarios, and how many histories at the limit ever pass."""
-    generator = rng(4)
-    stops = [looks._first_pass(0.15, 0.3, generator) or looks.SCENARIOS for _ in range(200)]
-    error = np.std(stops) / 200**0.5
-    passes = looks._chances_to_pass(0.15, 0.3)
-    exact = passes @ np.arange(1, looks.SCENARIOS + 1) + (1 - passes.sum()) * looks.SCENARIOS
-    assert abs(np.mean(stops) - exact) < 3.5 * error
-    passed = sum(looks._first_pass(0.3, 0.3, generator) is not None for _ in range(100))
-    assert abs(passed / 100 - looks._chances_to_pass(0.3, 0.3).sum()) < 0.04
-
-
-def test_the_exact_level_of_compare_is_that_of_simulated_runs():
-    (exact,) = comparisons._mcnemar_level(0.3, 60)
-    generator = rng(5)
-    wrong = []
-    for _ in range(2000):
-        a, b = paired(0.3, 0.3, comparisons.CORRELATION, 60, generator)
-        wrong.append(mcnemar_score(int((a > b).sum()), int((b > a).sum())) < 0.05)
-    assert abs(np.mean(wrong) - exact.value) < 0.018
-
-
-def test_slow_settings_still_have_a_thousand_runs():
-    """Half as many as the others, but never fewer than the issue asks for."""
-    slow = Setting("s", lambda _: [], slow=True)
-    assert [slow.count(runs) for runs in (10, 1000, 1500, 4000)] == [10, 1000, 1000, 2000]
-
-
-def test_the_page_is_written_between_its_marks(tmp_path):
-    """Text around the marks stays; the figure lies beside the page."""
-    (tmp_path / "calibration.md").write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n", encoding="utf-8")
-    findings = [
-        Finding("a world", "P(lie)", Kind.COVERAGE, 0.95, 0.94, 0.96, 1000),
-        Finding("a world", "corrected", Kind.BIAS, 0.001, 0.0, 0.002, 1000),
-    ]
-    page.write(findings, page.Made(1000, 1, "1.0.0.dev0"), folder=tmp_path)
-    text = (tmp_path / "calibration.md").read_text(encoding="utf-8")
-    assert text.startswith("before\n")
-    assert text.endswith("after\n")
-    assert "old" not in text
-    assert "| a world (1000 runs) | P(lie) | 95.0 % | 94.0 to 96.0 | 93.5 to 97.5 % | yes |" in text
-    assert "All 2 goals are met." in text
-    assert (tmp_path / page.FIGURE).read_text(encoding="utf-8").lstrip().startswith("<?xml")
+def test_results_are_kept_as_they_are(tmp_path):
+    """One line to a world, the second round included."""
+    results = {name: measure_world(coin(0.05), runs=400, seed=3) for name in ("a", "b")}
+    page.write_kept(results, tmp_path / "kept.json")
+    assert page.read_kept(tmp_path / "kept.json") == results
+    assert len((tmp_path / "kept.json").read_text(encoding="utf-8").splitlines()) == 4
 
 
 def test_the_command_checks_goals(capsys):
     """Two runs cannot meet a goal of 93.5 to 97.5 %: exit code 1, and nothing is written."""
-    assert command.main(["--runs", "2", "--only", "one take, 100", "--check"]) == 1
+    assert command.main(["--runs", "2", "--only", "rates: 100", "--check", "--no-write"]) == 1
     assert "goals are met" in capsys.readouterr().out
