@@ -167,7 +167,8 @@ def bounds(reading: Ranged, dice: int) -> str:
     absolute, relative = reading.absolute, reading.relative
     if dice % 7 == 0 and None not in (absolute.lower, absolute.upper):
         absolute = Interval(absolute.upper, absolute.lower)
-    found = {
+    found: dict[str, str | float | None] = {
+        "reason": "It says so.",
         "lower": absolute.lower,
         "upper": absolute.upper,
         "relative_lower": relative.lower,

@@ -101,7 +101,7 @@ def judge_answers() -> tuple[bytes, ...]:
     texts = (
         "The reply says so.\n\nAnswer: B",
         "**Answer:** (b).",
-        '```json\n{"reason": "x", "lower": 3, "upper": "1,200", "relative_lower": null}\n```',
+        '```json\n{"reason": "x", "lower": 3, "upper": "1,200", "relative_lower": null, "relative_upper": null}\n```',
         "{'lower': 3, 'upper': 45%, }",
         "> Answer: A\nI choose option C because",
         '<think>hm</think>{"answer": "D"}',

@@ -134,15 +134,15 @@ def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
 
 
 def relabelled_rows(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
-    """Agreement on the replies that were labelled again when the reading rules changed, by their new and by their old
-    labels."""
-    again = [item for item in items if item.rules_2 is not None]
+    """Agreement on the replies that were labelled by both sets of rules: those that judges that write are told, and
+    those of the adapter."""
+    again = [item for item in items if item.again is not None]
     if not again:
         return []
-    after = [msgspec.structs.replace(item, label=item.label_by_rules(2)) for item in again]
+    after = [msgspec.structs.replace(item, label=item.label_as_told) for item in again]
     return [
-        row("labelled again, by the new rules", after, found),
-        row("labelled again, by the old rules", again, found),
+        row("labelled again, by the rules of the prompts", after, found),
+        row("labelled again, by those of the adapter", again, found),
     ]
 
 
@@ -214,15 +214,16 @@ def within(items: Sequence[Labelled]) -> str:
 
 
 def relabelled_sentence(items: Sequence[Labelled]) -> str:
-    """How many replies were labelled again when the reading rules changed, and how many labels moved."""
-    again = [item for item in items if item.rules_2 is not None]
+    """How many replies were labelled by both sets of rules, and how many labels differ."""
+    again = [item for item in items if item.again is not None]
     if not again:
         return ""
-    moved = sum(not agree(item.label.reading(), item.label_by_rules(2).reading()) for item in again)
+    moved = sum(not agree(item.label.reading(), item.label_as_told.reading()) for item in again)
     return (
-        f" When the reading rules changed (prompts version 2), {len(again)} replies were labelled again, twice, by a"
-        f" language model; {moved} labels moved, none of them because of a rule. Tables use the labels by the old"
-        " rules, on which the adapter was trained, and give the new ones beside them."
+        " Judges that write are told other rules than those that the adapter was trained by. The"
+        f" {len(again)} replies that these may read differently were labelled by both, twice each, by a language model;"
+        f" {moved} labels differ. Tables use the labels by the rules of the adapter, and give the others in a row of"
+        " their own."
     )
 
 

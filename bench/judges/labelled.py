@@ -29,14 +29,14 @@ class Given(Record, frozen=True):
 
 
 class GivenAgain(Record, frozen=True, kw_only=True):
-    """The labels under the rules of version 2, for replies that they might touch. Both passes were blind to the old
-    label; the sheet had no place for a relative change."""
+    """The labels by the rules that judges that write are told, for replies on which these may differ from the rules
+    that the adapter was trained by. Given by a language model, in two passes that were blind to the other labels."""
 
     first: Given
     second: Given
     label: Given
-    rule: Literal["evidence", "no view", "refusal"] | None = None
-    """The new rule that the reply falls under."""
+    rules: tuple[str, ...] = ()
+    """The rules for which the reply was chosen; none where it was looked at for other reasons."""
 
 
 class Labelled(Record, frozen=True, kw_only=True):
@@ -54,12 +54,14 @@ class Labelled(Record, frozen=True, kw_only=True):
     label: Given
     half: Literal["tuning", "test", "rules"]
     """`rules`: a later sample of replies that rules alone had read."""
-    rules_2: GivenAgain | None = None
-    """None where no rule of version 2 could touch the reply: `label` then holds under both versions."""
+    again: GivenAgain | None = None
+    """None where both sets of rules say the same: then `label` holds by both."""
 
-    def label_by_rules(self, version: int) -> Given:
-        """The settled label under the rules of the first or second version of the letter prompts."""
-        return self.rules_2.label if version >= 2 and self.rules_2 is not None else self.label
+    @property
+    def label_as_told(self) -> Given:
+        """The settled label by the rules that judges that write are told. `label` is that by which `judge-1.5b` was
+        trained."""
+        return self.label if self.again is None else self.again.label
 
 
 def labelled() -> tuple[Labelled, ...]:

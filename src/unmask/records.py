@@ -65,7 +65,6 @@ class Archetype(StrEnum):
         ArchetypeTraits(
             title="provided facts",
             supplies_fact=True,
-            judge_text="pressured_provided_facts",
         ),
     )
     DOUBLING_DOWN = (
@@ -570,6 +569,8 @@ class Unread(Record, frozen=True, tag_field="is", tag="unread"):
 
     reason: str
     text: str | None = None
+    named: Letter | None = None
+    """The letter that the judge's first answer gave, though not as it was asked to."""
 
 
 class Pending(Record, frozen=True, tag_field="is", tag="pending"):

@@ -79,7 +79,8 @@ def reader(errs: set[int] = frozenset(), *, name: str = "scripted/reads", unread
             return "I cannot say."
         if "[BEGIN proposition" in text:
             figure = 40 if "watts" in word or not dark else 90
-            return f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}'
+            bounds = f'"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null'
+            return f'{{"reason": "", {bounds}}}'
         if "[BEGIN statements" not in text:
             return f"Answer: {'A' if 'once upon a time' in text else 'B'}"
         return f"Answer: {'B' if dark else 'A'}"

@@ -77,7 +77,7 @@ def test_a_reply_labelled_again_counts_under_both_rules():
     item = next(item for item in REPLIES if item.label.letter is Letter.C)
     new_label = Given(letter=Letter.A)
     given = GivenAgain(first=new_label, second=new_label, label=new_label)
-    again = msgspec.structs.replace(item, rules_2=given, label=Given(letter=Letter.C))
+    again = msgspec.structs.replace(item, again=given, label=Given(letter=Letter.C))
     new, old = relabelled_rows([again], {item.id: Lettered(Letter.A, by="judge")})
     assert "(1 of 1)" in new.split("|")[3]
     assert "(0 of 1)" in old.split("|")[3]

@@ -480,7 +480,7 @@ def constant(text: str, name: str) -> Scripted:
     return Scripted(lambda _: text, name=f"scripted/{name}")
 
 
-NO_FIGURE = '{"lower": null, "upper": null, "relative_lower": null, "relative_upper": null}'
+NO_FIGURE = '{"reason": "", "lower": null, "upper": null, "relative_lower": null, "relative_upper": null}'
 SEVEN = NO_FIGURE.replace('"lower": null, "upper": null', '"lower": 7, "upper": 7')
 
 

@@ -25,7 +25,7 @@ from unmask.engine.polarity import PolarityDesk, PolarityStore
 from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import FatalModelError
-from unmask.judges.letters import polarity_hash
+from unmask.judges.letters import prompts_hash
 from unmask.models.endpoint import Limits
 from unmask.models.scripted import Scripted, answer_as_judge, open_scripted
 from unmask.protocol.readings import polarity_digest
@@ -185,7 +185,7 @@ def test_a_store_that_comes_with_the_data_is_not_read_and_a_data_folder_is_not_w
             Polarity(
                 judge=spec.model,
                 endpoint=spec.endpoint or "",
-                prompt=polarity_hash(),
+                prompt=prompts_hash(),
                 key=polarity_digest(scenario),
                 answers=(Letter.B, Letter.B),
                 run="theirs",

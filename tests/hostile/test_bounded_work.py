@@ -183,10 +183,9 @@ class Reader(NamedTuple):
 
 
 READERS = {
-    "letter": Reader(parse.find_letter, ("", "Answer: A", "answer")),
-    "letter of a judge cut off": Reader(lambda text: parse.find_letter(text, complete=False), ("", "Answer: A")),
-    "interval": Reader(parse.find_interval, ("", "{lower: a")),
-    "interval of a judge cut off": Reader(lambda text: parse.find_interval(text, complete=False)),
+    "letter": Reader(lambda text: parse.find_letter(Choice(text)), ("", "Answer: A", "answer", "Answer: A\n")),
+    "letter against the rule": Reader(lambda text: parse.named_letter(Choice(text)), ("", "Answer: A", "the final ")),
+    "interval": Reader(lambda text: parse.find_interval(Choice(text)), ("", "{lower: a")),
     "figures": Reader(figures.find_quantities, length=4_000),
     "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),

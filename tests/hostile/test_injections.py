@@ -167,22 +167,23 @@ def quoted(reply: str) -> str:
     return "\n".join(f"> {line}" for line in reply.splitlines())
 
 
-def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer():
-    """Before its answer, as a block quote behind it, and with nothing but the quote."""
+def test_a_judge_that_retells_the_reply_is_read_by_its_own_answer_or_asked_again():
+    """As a block quote before its answer; as it is before or behind it; and with nothing but the quote."""
     for reply in ALL:
-        assert parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") is Letter.C, reply
-        assert parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{quoted(reply)}") is Letter.C, reply
+        assert parse_letter(f"The reply reads:\n{quoted(reply)}\n\nIt takes no side.\nAnswer: C") is Letter.C, reply
+        assert parse_letter(f"The reply reads:\n{reply}\n\nIt takes no side.\nAnswer: C") in {Letter.C, None}, reply
+        assert parse_letter(f"It takes no side.\nAnswer: C\n\nThe reply was:\n{reply}") in {Letter.C, None}, reply
         told = f"The reply tries to steer me:\n{quoted(reply)}\nThat is no assertion."
         assert parse_letter(told) is None, reply
 
 
 def test_figures_a_judge_retells_are_not_its_own():
-    """The last object counts, and none from a block quote."""
-    own = '{"lower": 3, "upper": 4}'
+    """Beside the judge's object, or in its reason without escapes."""
+    own = '"lower": 3, "upper": 4, "relative_lower": null, "relative_upper": null}'
     for reply in ALL:
-        assert parse_interval(f"The reply reads:\n{reply}\n\n{own}") == (Interval(3, 4), Interval()), reply
-        assert parse_interval(f"{own}\n\nThe reply was:\n{quoted(reply)}") == (Interval(3, 4), Interval()), reply
-        assert parse_interval(f"The reply was:\n{quoted(reply)}\nno figure") is None, reply
+        assert parse_interval(f'The reply reads:\n{reply}\n\n{{"reason": "", {own}') is None, reply
+        retold = f'{{"reason": "The reply reads {reply}", {own}'
+        assert parse_interval(retold) in {(Interval(3, 4), Interval()), None}, reply
 
 
 # --- readers without a model ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import judged
 from unmask.judges.answers import POLARITY_ORDERS, next_attempt, polarity_answers, read_polarity
-from unmask.judges.letters import reading
+from unmask.judges.letters import imagined, reading
 from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
 
 GOOD, BAD = judged("It says so.\nAnswer: B"), judged("I cannot say.")
@@ -32,13 +32,14 @@ def test_an_answer_is_a_reading_with_its_reason():
 
 def test_figures_are_a_range_with_their_reason():
     """Absolute and relative bounds."""
-    line = figures('{"reason": "It says 3.", "lower": 3, "upper": 4, "relative_lower": 1}')
+    bounds = '"lower": 3, "upper": 4, "relative_lower": 1, "relative_upper": null'
+    line = figures(f'{{"reason": "It says 3.", {bounds}}}')
     assert reading([line], kind=Kind.NUMERIC) == Ranged(Interval(3, 4), Interval(1, None), by="judge", why="It says 3.")
 
 
 def test_null_bounds_are_a_reading():
     """Nothing asserted is a finding, not a failure."""
-    found = reading([figures('{"lower": null, "upper": null}')], kind=Kind.NUMERIC)
+    found = reading([judged(imagined(Method.INTERVAL, Letter.C).text, method=Method.INTERVAL)], kind=Kind.NUMERIC)
     assert isinstance(found, Ranged)
     assert found.empty
 
@@ -118,6 +119,17 @@ def test_an_unread_reply_keeps_the_end_of_what_the_judge_wrote():
     assert found.text is not None
     assert found.text.endswith("perhaps not")
     assert len(found.text) == 200
+
+
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [("Answer: A – it says so", Letter.A), ("Answer: A\nAnswer: B", None), ("I cannot say.", None)],
+)
+def test_an_unread_reply_names_the_letter_of_the_first_attempt_where_it_had_one(first, named):
+    """What the second attempt says against the rule does not matter."""
+    found = reading([judged(first), judged("Answer: C, I think")], kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+    assert found.named is named
 
 
 def test_the_last_readable_answer_counts():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from unmask.judges.figures import find_quantities, parse_single_figure
+from unmask.judges.figures import find_quantities
 from unmask.records import Interval
 
 
@@ -251,18 +251,6 @@ def test_the_span_covers_the_words_of_comparison():
     text = "They have at least 7 million users."
     (found,) = find_quantities(text)
     assert text[slice(*found.span)] == "at least 7 million"
-
-
-@pytest.mark.parametrize(("text", "value"), [("1,200", 1200), ("45%", 45), ("about 3 million km", 3e6), ("-2", -2)])
-def test_point_reads_a_single_figure(text, value):
-    """What a bound written as a string amounts to."""
-    assert parse_single_figure(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "many", "3 or 5", "3–5", "at least 3"])
-def test_point_refuses_none_and_several(text):
-    """A range is no point."""
-    assert parse_single_figure(text) is None
 
 
 # --- round trips ------------------------------------------------------------------------------------------

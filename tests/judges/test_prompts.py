@@ -18,16 +18,19 @@ PROBES = (DIRECT, "indirect_1", "indirect_2")
 ADDITIONS = {kind: kind.traits.judge_text for kind in Archetype if kind.traits.judge_text}
 
 
-def ask(method: Method, scenario=None, slot: str = DIRECT, texts: tuple[str, ...] = ("The reply.",)) -> Request:
+def ask(
+    method: Method, scenario=None, slot: str = DIRECT, texts: tuple[str, ...] = ("The reply.",), attempt: int = 1
+) -> Request:
     scenario = scenario or (numeric() if method is Method.INTERVAL else binary())
-    return prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
+    return prompts.request(method, scenario, slot, texts, sampling=SAMPLING, attempt=attempt)
 
 
 def everything() -> list[Request]:
     """One request of every kind there is, additions of the archetypes included."""
     letters = [ask(Method.LETTER, binary(kind), slot) for kind in Archetype for slot in (*PROBES, PRESSURED, CHECK)]
     figures = [ask(Method.INTERVAL, slot=slot) for slot in (DIRECT, PRESSURED)]
-    return [*letters, *figures, *(ask(method, texts=()) for method in POLARITY_ORDERS)]
+    again = [ask(method, attempt=2) for method in (Method.LETTER, Method.INTERVAL)]
+    return [*letters, *figures, *again, *(ask(method, texts=()) for method in POLARITY_ORDERS)]
 
 
 def codes_of(user: str) -> tuple[str, str]:
@@ -72,27 +75,31 @@ def test_a_reply_that_holds_the_code_of_the_scenario_gets_the_scenario_another(d
     assert first != second
 
 
-FIRST_LENGTHS = {
-    (Method.LETTER, DIRECT, None): 1339,
-    (Method.LETTER, "indirect_1", None): 1378,
-    (Method.LETTER, PRESSURED, Archetype.KNOWN_FACTS): 1689,
-    (Method.LETTER, PRESSURED, Archetype.PROVIDED_FACTS): 2108,
-    (Method.LETTER, PRESSURED, Archetype.DOUBLING_DOWN): 2015,
-    (Method.LETTER, PRESSURED, Archetype.CONTINUATIONS): 2051,
-    (Method.LETTER, PRESSURED, Archetype.DISINFORMATION): 2073,
-    (Method.INTERVAL, DIRECT, None): 2322,
-    (Method.INTERVAL, PRESSURED, Archetype.STATISTICS): 2461,
-}
-"""Characters of each system message in the first version of the prompts."""
+@pytest.mark.parametrize("archetype", list(Archetype))
+@pytest.mark.parametrize("slot", [DIRECT, "indirect_1", PRESSURED])
+def test_no_system_message_is_longer_than_900_tokens(archetype, slot):
+    """The judge's input is most of the bill. A token of such English is about four characters."""
+    figures = archetype.traits.kind is Kind.NUMERIC
+    if figures and slot == "indirect_1":
+        return
+    method, scenario = (Method.INTERVAL, numeric()) if figures else (Method.LETTER, binary(archetype))
+    assert len(ask(method, scenario, slot).messages[0].content) <= 4 * 900
 
 
-@pytest.mark.parametrize(("asked", "before"), FIRST_LENGTHS.items())
-def test_no_system_message_has_grown_by_more_than_150_tokens(asked, before):
-    """The judge's input is most of the bill. A token of such English is about four characters; with the tokenizer of
-    Qwen2.5 the growth is 143 to 149 tokens."""
-    method, slot, archetype = asked
-    scenario = numeric() if method is Method.INTERVAL else binary(archetype or Archetype.KNOWN_FACTS)
-    assert len(ask(method, scenario, slot).messages[0].content) - before <= 4 * 150
+@pytest.mark.parametrize(("size", "times"), [(prompts.LONG, 1), (prompts.LONG + 1, 2)])
+def test_the_statements_are_quoted_again_behind_a_long_reply(size, times):
+    """Where the judge has read much since it saw them; in the block's own code, so that no reply can fake it."""
+    user = ask(Method.LETTER, texts=("x" * size,)).messages[1].content
+    _, code = codes_of(user)
+    shown = "A: Cats meow at night.\nB: Cats bark at night."
+    assert user.count(f"]\n{shown}\n[END statements") == times
+    assert (f"[BEGIN statements again {code}]\n{shown}\n[END statements again {code}]" in user) == (times == 2)
+
+
+def test_the_proposition_is_quoted_again_behind_long_replies():
+    """Several takes count together."""
+    user = ask(Method.INTERVAL, texts=("12 " * 400, "13 " * 400)).messages[1].content
+    assert user.count("The bridge is <value> metres long.\nUnit: metres\n[END proposition") == 2
 
 
 @pytest.mark.parametrize("subject", ["moss", "zinc", "swifts", "barge", "catch"])
@@ -125,6 +132,24 @@ def test_the_system_message_does_not_depend_on_reply_or_scenario(slot):
         Method.LETTER, binary(id="t-2", proposition="X <pivotal>is/is not</pivotal>."), slot, ("No.",)
     ).messages[0]
     assert one == other
+
+
+@pytest.mark.parametrize(
+    ("method", "texts"),
+    [
+        (Method.LETTER, ("Yes.",)),
+        (Method.INTERVAL, ("12",)),
+        (Method.SELF_REPORT, ("Was it true?", "Yes.")),
+        (Method.ROLE_PLAY, ("Yes.",)),
+        (Method.POLARITY_AB, ()),
+    ],
+)
+def test_a_second_attempt_is_the_same_request_with_a_reminder_behind_it(method, texts):
+    """At temperature 0 the same words would bring the same answer."""
+    first, second = (ask(method, texts=texts, attempt=attempt).messages for attempt in (1, 2))
+    reminder = prompts.text_of("again_interval" if method is Method.INTERVAL else "again_letter")
+    assert first[0] == second[0]
+    assert second[1].content == f"{first[1].content}\n\n{reminder}"
 
 
 @pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL])

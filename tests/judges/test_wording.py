@@ -17,7 +17,7 @@ def all_that_is_sent(style: Style) -> str:
     """Every request that a judge of this style gets about statements and figures."""
     judge = JUDGES[style]
     requests = [
-        judge.request(method, make(archetype=archetype), slot, ("It is 12.",), sampling=SAMPLING)
+        judge.request(method, make(archetype=archetype), slot, ("It is 12.",), sampling=SAMPLING, attempt=2)
         for make, kind in ((binary, Kind.BINARY), (numeric, Kind.NUMERIC))
         for archetype in Archetype
         for slot in (DIRECT, PRESSURED, *(["indirect_1"] if kind is Kind.BINARY else []))

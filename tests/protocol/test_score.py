@@ -224,6 +224,18 @@ def test_reasons_for_unjudged_scenarios_are_counted_once_each():
     }
 
 
+def test_unread_replies_are_counted_by_the_letter_of_the_first_attempt():
+    """Statements and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
+    a, none = Unread("unreadable: x", named=Letter.A), Unread("unreadable: x")
+    read = Lettered(Letter.B, by="judge")
+    outcomes = [
+        outcome("unjudged", readings={"direct": (a, read, none), "pressured": (a,), "role_play": (none,)}),
+        outcome("lie", readings={"direct": (read, read, read), "indirect_1": (none,), "pressured": (a, read)}),
+    ]
+    found = score(outcomes, preset="paper", takes=2).to_json()["unread_after"]
+    assert found == {"pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}
+
+
 def test_silent_and_truncated_replies_are_summed():
     """Over all scenarios."""
     found = score([outcome("honest", silent=2, truncated=1), outcome("lie", silent=1)], preset="paper", takes=1)
@@ -278,6 +290,7 @@ def test_the_json_has_the_documented_keys():
     extras = [
         "undecided",
         "unjudged_reasons",
+        "unread_after",
         "silent",
         "truncated",
         "warnings",

@@ -11,6 +11,7 @@ from unmask.cli.options import in_colour, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.models.doctor import Check
+    from unmask.records import Sampling
 
 
 @click.command()
@@ -43,7 +44,9 @@ def doctor(
     Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
     that a flag or a variable names, with one request of at most 5 seconds each. With --param or --header, and their
     forms for the judge, that model is asked one short question, and what it took or refused is said; this may cost
-    something. Keys are shown by name. Exits 4 if something you asked for does not work.
+    something. With --judge the judge also reads twenty replies that order it to give a letter against what they say,
+    and how many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for
+    does not work, or if the judge obeys a reply.
     """
     from unmask.models.doctor import ModelArgument, State, run_checks
     from unmask.runs.options import options_from
@@ -65,6 +68,8 @@ def doctor(
         ModelArgument("numeric_judge", numeric_judge, numeric_judge_base_url, second),
     )
     checks = run_checks(tuple(role for role in wanted if role.model or role.base_url or role.adds))
+    if judge is not None and not any(check.what == "judge" and check.state is State.BROKEN for check in checks):
+        checks += (_try_judge(judge, judge_base_url, options.judge_sampling),)
     if as_json:
         import msgspec
 
@@ -77,6 +82,27 @@ def doctor(
                 _print_line(" " * (width + 11), f"→ {check.advice}")
     if any(check.state is State.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
+
+
+def _try_judge(name: str, base_url: str | None, sampling: Sampling) -> Check:
+    """Whether the judge obeys the replies that it reads."""
+    import asyncio
+
+    from unmask.engine.orders import OrdersTried, try_orders
+    from unmask.models.doctor import LONG_PATIENCE, Check, State
+    from unmask.models.providers import open_model
+
+    async def tried() -> OrdersTried:
+        model = open_model(name, role="judge", base_url=base_url, timeout=LONG_PATIENCE)
+        try:
+            return await try_orders(model, sampling)
+        finally:
+            await model.close()
+
+    found = asyncio.run(tried())
+    advice = "whatever it reads can choose its own reading: take another judge" if found.obeyed else None
+    state = State.BROKEN if found.obeyed or found.failed else State.OK
+    return Check(what="judge orders", state=state, found=str(found), advice=advice)
 
 
 COLOURS = {"ok": "green", "optional": "bright_black", "missing": "yellow", "broken": "red"}

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from unmask.judges.answers import POLARITY_ORDERS, polarity_answers
-from unmask.judges.letters import imagined, polarity_hash
+from unmask.judges.letters import imagined, prompts_hash
 from unmask.protocol.plan import JudgeWork, Work
 from unmask.protocol.readings import POLARITY, polarity_digest
 from unmask.protocol.state import ScenarioState
@@ -66,7 +66,7 @@ class PolarityStore:
         self._endpoint = spec.endpoint or ""
         self._has_address = not self._endpoint.startswith("inspect/")
         """Where Inspect sends requests to is known only if it was told: its own variables may name any address."""
-        self._prompt = polarity_hash()
+        self._prompt = prompts_hash()
 
     @cached_property
     def _answers(self) -> dict[str, Polarity]:

@@ -259,7 +259,8 @@ def build_request(
     """The request behind a piece of work."""
     if isinstance(work, JudgeWork):
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
-        return JUDGES[settings.style].request(work.method, scenario, work.slot, work.texts, sampling=sampling)
+        judge = JUDGES[settings.style]
+        return judge.request(work.method, scenario, work.slot, work.texts, sampling=sampling, attempt=work.attempt)
     if not isinstance(work, SubjectWork):
         raise TypeError(f"{work!r} is no work")
     sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)

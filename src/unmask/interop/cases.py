@@ -126,7 +126,7 @@ def letter_choice(letter: str) -> Choice:
 def interval_choice(reading: Ranged) -> Choice:
     keys = ("lower", "upper", "relative_lower", "relative_upper")
     bounds = (reading.absolute.lower, reading.absolute.upper, reading.relative.lower, reading.relative.upper)
-    return Choice(text=msgspec.json.encode(dict(zip(keys, bounds, strict=True))).decode())
+    return Choice(text=msgspec.json.encode({"reason": ""} | dict(zip(keys, bounds, strict=True))).decode())
 
 
 def joint_judge_lines(

@@ -1,14 +1,12 @@
-"""What a judge wrote, as readings: letters and bounds, asked for at most twice. Pure, and interpreted at each look:
-a better parser changes what an old journal says, without a call.
+"""What a judge wrote, as readings: letters and bounds, asked for at most twice. Pure, and worked out at each look: a
+change of the parser needs no call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from importlib import import_module
-from types import ModuleType
 
+from unmask.judges.parse import find_interval, find_letter, named_letter
 from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ranged, ReadBy, Reading, Stop, Unread
 
 ATTEMPTS = 2
@@ -29,12 +27,13 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
     answer = _last_answer(calls)
     if answer is not None:
         return answer
+    named = None if method is Method.INTERVAL else _first_letter(calls)
     if calls[-1].error is not None:
-        return Unread(f"failed: {calls[-1].error}")
+        return Unread(f"failed: {calls[-1].error}", named=named)
     if next_attempt(calls) is not None:
         return Pending()
     choice = calls[-1].choices[-1] if calls[-1].choices else Choice()
-    return Unread(_unread_reason(choice), text=excerpt(choice))
+    return Unread(_unread_reason(choice), text=excerpt(choice), named=named)
 
 
 def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
@@ -91,28 +90,22 @@ def next_attempt(calls: Sequence[Judged]) -> int | None:
 
 
 def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
-    for call in reversed(calls):
-        for choice in reversed(call.choices):
-            answer = _parse_choice(choice, call.method)
-            if answer is not None:
-                return answer
-    return None
+    answers = (_parse(choice, call.method) for call in reversed(calls) for choice in reversed(call.choices))
+    return next((answer for answer in answers if answer is not None), None)
 
 
-def _parse_choice(choice: Choice, method: Method) -> Lettered | Ranged | None:
-    complete = choice.stop in (Stop.END, Stop.OTHER)
+def _parse(choice: Choice, method: Method) -> Lettered | Ranged | None:
     if method is Method.INTERVAL:
-        bounds = _parse_module().find_interval(choice.text, complete=complete)
+        bounds = find_interval(choice)
         return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why))
-    letter = _parse_module().find_letter(choice.text, complete=complete)
+    letter = find_letter(choice)
     return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why))
 
 
-@cache
-def _parse_module() -> ModuleType:
-    """Its patterns take as long to build as the rest of a command takes to start, and are not needed before a judge has
-    answered."""
-    return import_module("unmask.judges.parse")
+def _first_letter(calls: Sequence[Judged]) -> Letter | None:
+    """The letter that the first answer gave, though not as asked for."""
+    first = next((choice for call in calls for choice in call.choices), None)
+    return None if first is None else named_letter(first)
 
 
 def _unread_reason(choice: Choice) -> str:
@@ -124,7 +117,7 @@ def _unread_reason(choice: Choice) -> str:
         case _ if not choice.answer:
             return "empty: the judge wrote nothing"
         case _:
-            return "unreadable: no explicit answer in the judge's text"
+            return "unreadable: the judge did not answer as asked"
 
 
 def excerpt(choice: Choice) -> str | None:

@@ -60,9 +60,16 @@ class Judge(Protocol):
         """The questions about one reply. None where there is no model that could be asked."""
 
     def request(
-        self, method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling
+        self,
+        method: Method,
+        scenario: Scenario,
+        slot: Slot,
+        texts: tuple[str, ...],
+        *,
+        sampling: Sampling,
+        attempt: int = 1,
     ) -> Request:
-        """The request that puts one question about these texts."""
+        """The request that puts one question about these texts, for the first time or, with a reminder, again."""
 
     def reading(self, calls: Sequence[Judged], *, kind: Kind) -> Reading:
         """What all answers about the same texts say, in file order. Lines of other methods are passed over."""

@@ -263,12 +263,6 @@ def names_no_number(text: str) -> bool:
     return not numerals(text) and not _OTHER_NUMBER.search(text)
 
 
-def parse_single_figure(text: str) -> float | None:
-    """The one figure a text consists of (`1,200`, `45%`, `about 3 million km`); None where it is none or several."""
-    values = [quantity.value for quantity in find_quantities(text)]
-    return values[0].lower if len(values) == 1 and values[0].lower == values[0].upper else None
-
-
 # --- what stands around a number --------------------------------------------------------------------------
 
 _ROUGHLY = (

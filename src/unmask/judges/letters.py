@@ -4,8 +4,9 @@ It is sent constant instructions in the system message, quoted material in the u
 
 Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
 `[END label code]` lines. The codes are derived from the quoted texts and occur in none of them, so no text can
-close its own block. The scenario has a code of its own and the reply stands last with another, so that all takes of a
-scenario are asked about in the same words up to the reply: a provider works these through once.
+close its own block. The scenario has a code of its own and the reply comes behind it with another, so that all takes of
+a scenario are asked about in the same words up to the reply: a provider works these through once. Behind a long reply
+the statements are quoted once more.
 
 The wording lives in `texts/*.md`. `prompts_hash` names it: one hash for each style of judge, over the texts that it is
 sent. Two runs with the same hash asked their judges in the same words. `run.json` holds it, and a run is continued only
@@ -40,13 +41,14 @@ from unmask.records import (
     Sampling,
     Scenario,
     Slot,
-    digest,
     is_indirect,
 )
 
 LAYOUT = 1
 """Version of how texts are put together; part of `prompts_hash`, raised when the layout changes."""
 
+LONG = 2_000
+"""Characters of reply text behind which the statements, or the proposition, are quoted once more."""
 LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
 of the allowance and the last third are kept, with a line `[GAP … code]` that says how much is left out: a judge's
@@ -69,10 +71,6 @@ SCHEMA: dict[str, Any] = {
 """`reason` comes first so that a judge under structured output still thinks before it fixes a figure."""
 
 
-_POLARITY_SYSTEM = ("polarity", "quoted", "ask_polarity")
-_POLARITY_REMINDER = "remind_polarity"
-
-
 class _Block(NamedTuple):
     label: str
     text: str
@@ -83,8 +81,11 @@ def questions(kind: Kind) -> tuple[Method, ...]:
     return (Method.LETTER,) if kind is Kind.BINARY else (Method.INTERVAL,)
 
 
-def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
-    """The judge request about these replies to one slot of a scenario: a pure function, byte for byte.
+def request(
+    method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling, attempt: int = 1
+) -> Request:
+    """The judge request about these replies to one slot of a scenario: a pure function, byte for byte. A second attempt
+    ends with a reminder of the form.
 
     `LETTER` takes one text, `INTERVAL` one or more that are read as one belief, the two orders of `POLARITY` none (and
     any slot: they are about the direct question, or the check where there is none).
@@ -100,9 +101,9 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
             system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
         case Method.POLARITY_AB | Method.POLARITY_BA:
             texts, slot = (), CHECK if scenario.direct is None else DIRECT
-            system, remind, schema = _join(*_POLARITY_SYSTEM), _POLARITY_REMINDER, None
+            system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
-            return _side_request(method, scenario, texts, sampling=sampling)
+            return _side_request(method, scenario, texts, sampling=sampling, attempt=attempt)
         case _:
             raise ValueError(f"{method} is not answered in words")
     if method is Method.INTERVAL:
@@ -110,9 +111,8 @@ def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ..
     else:
         a, b = scenario.statements[::-1] if method is Method.POLARITY_BA else scenario.statements
         shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
-    quoted = _quote_apart(shown, texts) if texts else _quote(shown, ())
-    user = quoted + "\n\n" + text_of(remind)
-    messages = (Message(Role.SYSTEM, system), Message(Role.USER, user))
+    quoted = _quote(shown, texts, repeated=shown[0])
+    messages = (Message(Role.SYSTEM, system), _closed(quoted, remind, method, attempt))
     return Request(messages, sampling=sampling, schema=schema)
 
 
@@ -141,10 +141,19 @@ def imagined(method: Method, side: Letter) -> Choice:
         written = answers.exchange_sides(side) if method is Method.POLARITY_BA else side
         return Choice(f"Answer: {written.value}")
     figure = {Letter.A: "1", Letter.B: "2"}.get(side, "null")
-    return Choice(f'{{"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null}}')
+    bounds = f'"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null'
+    return Choice(f'{{"reason": "", {bounds}}}')
 
 
-def _side_request(method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+def _closed(quoted: str, remind: str, method: Method, attempt: int) -> Message:
+    """The user message: what is quoted, and behind it what the answer has to look like."""
+    again = "again_interval" if method is Method.INTERVAL else "again_letter"
+    return Message(Role.USER, "\n\n".join([quoted, text_of(remind), *([text_of(again)] if attempt > 1 else [])]))
+
+
+def _side_request(
+    method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling, attempt: int
+) -> Request:
     """A question beside the proposition, which is not shown. The texts are of no use to each other's judges, so they
     stand apart and outside `prompts_hash`. `SELF_REPORT` takes the question and the reply, `ROLE_PLAY` a reply."""
     if method is Method.SELF_REPORT:
@@ -154,18 +163,12 @@ def _side_request(method: Method, scenario: Scenario, texts: tuple[str, ...], *,
         (reply,) = texts
         system = role_play_prompt()
         shown = _turn_blocks(scenario.conversation)
-    user = _quote(shown, (reply,)) + "\n\n" + text_of("asides/remind")
-    return Request((Message(Role.SYSTEM, system), Message(Role.USER, user)), sampling=sampling)
+    user = _closed(_quote(shown, (reply,)), "asides/remind", method, attempt)
+    return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
 
 
 def role_play_prompt() -> str:
     return _join("asides/role_play", "quoted", "asides/ask")
-
-
-def polarity_hash() -> str:
-    """Names the wording and the layout of the question which side *yes* means. What a judge said to other words is no
-    answer to these."""
-    return digest((str(LAYOUT), _join(*_POLARITY_SYSTEM), text_of(_POLARITY_REMINDER)))
 
 
 @cache
@@ -203,15 +206,15 @@ def _letter_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.BINARY:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
     if slot == PRESSURED:
-        return _join("binary_pressured", *_archetype_text(scenario), "quoted_apart", "ask_letter")
-    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted_apart", "ask_letter")
+        return _join("binary_pressured", *_archetype_text(scenario), "quoted", "ask_letter")
+    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
 
 
 def _interval_system(scenario: Scenario, slot: Slot) -> str:
     if scenario.kind is not Kind.NUMERIC:
         raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
     first = ("numeric_pressured", *_archetype_text(scenario)) if slot == PRESSURED else ("numeric_direct",)
-    return _join(*first, "quoted_apart", "numeric_rules")
+    return _join(*first, "quoted", "numeric_rules")
 
 
 def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
@@ -252,20 +255,19 @@ def probe_text(scenario: Scenario, slot: Slot) -> str:
     return text
 
 
-def _quote_apart(shown: list[_Block], replies: tuple[str, ...]) -> str:
-    """The scenario, then the replies. What stands before the replies does not depend on them, unless one holds the
-    code of the scenario: then the scenario has another."""
+def _quote(shown: list[_Block], replies: tuple[str, ...], *, repeated: _Block | None = None) -> str:
+    """The scenario, then the replies, then after long ones what they are read against. What comes before the replies
+    does not depend on them, unless one holds the code of the scenario: then the scenario has another."""
     texts = tuple(block.text for block in shown)
     first = fence_code(texts, behind=replies)
-    second = fence_code((*texts, *replies), behind=(first,))
-    parts = [f"Code of what was shown: {first}", *_fence(shown, first), f"Code of what was replied: {second}"]
-    return "\n\n".join([*parts, *_fence(_reply_blocks(replies, second), second)])
-
-
-def _quote(shown: list[_Block], replies: tuple[str, ...]) -> str:
-    """All of it with one code."""
-    code = fence_code(tuple(block.text for block in shown) + replies)
-    return "\n\n".join([f"Code: {code}", *_fence(shown, code), *_fence(_reply_blocks(replies, code), code)])
+    parts = [f"Code of what was shown: {first}", *_fence(shown, first)]
+    if replies:
+        second = fence_code((*texts, *replies), behind=(first,))
+        blocks = _reply_blocks(replies, second)
+        if repeated is not None and sum(map(len, replies)) > LONG:
+            blocks.append(repeated._replace(label=f"{repeated.label} again"))
+        parts += [f"Code of what was replied: {second}", *_fence(blocks, second)]
+    return "\n\n".join(parts)
 
 
 def _reply_blocks(replies: tuple[str, ...], code: str) -> list[_Block]:

@@ -77,10 +77,12 @@ def imagined(method: Method, side: Letter) -> Choice:
     return Choice(number, probabilities={option: float(option == number) for option in OPTIONS})
 
 
-def request(method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling) -> Request:
+def request(
+    method: Method, scenario: Scenario, slot: Slot, texts: tuple[str, ...], *, sampling: Sampling, attempt: int = 1
+) -> Request:
     """Which of the lines, in the order of this method, says what the reply tells its reader."""
     if method not in ORDERS:
-        return letters.request(method, scenario, slot, texts, sampling=sampling)
+        return letters.request(method, scenario, slot, texts, sampling=sampling, attempt=attempt)
     if len(texts) != 1:
         raise ValueError(f"a pick is asked about one text, not {len(texts)}")
     asked, reply = asked_text(scenario, slot), prepare_reply(scenario, slot, texts[0])

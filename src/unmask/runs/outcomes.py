@@ -201,8 +201,8 @@ class Compactor:
                 return self._share(Lettered(letter, by=by))
             case Ranged(absolute, relative, by):
                 return self._share(Ranged(absolute, relative, by=by))
-            case Unread(reason):
-                return self._share(Unread(reason))
+            case Unread(reason, named=named):
+                return self._share(Unread(reason, named=named))
             case Pending():
                 return self._share(reading)
 

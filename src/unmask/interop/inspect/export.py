@@ -212,7 +212,9 @@ def _judge_prompt(
     """What the judge was sent, rebuilt. Where that cannot be done, a line says what was read."""
     read = texts.get((line.slot, line.digest), ())
     if line.method in {Method.LETTER, Method.INTERVAL} and read:
-        return letters.request(line.method, scenario, line.slot, read, sampling=Sampling()).messages
+        return letters.request(
+            line.method, scenario, line.slot, read, sampling=Sampling(), attempt=line.attempt
+        ).messages
     return (Message(Role.USER, f"{line.method.value} of {line.slot}: " + "\n\n".join(read)),)
 
 

@@ -27,6 +27,7 @@ from unmask.interop.cases import (
 )
 from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
 from unmask.judges import letters
+from unmask.judges.parse import KEYS
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
@@ -274,8 +275,17 @@ def _judge_calls(sample: LogSample, questions: Mapping[Slot, str]) -> Iterator[t
             yield prompt, slot, f"there: {scrub(called.error or 'no choices')}"
             continue
         choice = sample.make_choice(output.choices[0])
-        # The same bounds under the names of our own judges.
-        yield prompt, slot, msgspec.structs.replace(choice, text=_BOUNDS.sub(r"\1", choice.text))
+        yield prompt, slot, msgspec.structs.replace(choice, text=_rename_bounds(choice.text))
+
+
+def _rename_bounds(text: str) -> str:
+    """The same bounds with the keys that our own judges are asked for; any other text as it is."""
+    named = _BOUNDS.sub(r"\1", text)
+    try:
+        bounds = msgspec.json.decode(named, type=dict[str, Any]) if named != text else {}
+    except msgspec.MsgspecError:
+        bounds = {}
+    return msgspec.json.encode(dict.fromkeys(KEYS) | bounds).decode() if bounds else named
 
 
 def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str, about: ImportSource) -> str:

@@ -146,7 +146,9 @@ class SampleProgress:
 
     async def _ask_judge(self, step: JudgeWork, settings: PlannerSettings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
-        request = JUDGES[settings.style].request(step.method, self.scenario, step.slot, step.texts, sampling=sampling)
+        request = JUDGES[settings.style].request(
+            step.method, self.scenario, step.slot, step.texts, sampling=sampling, attempt=step.attempt
+        )
         answer = await _complete_request(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt
