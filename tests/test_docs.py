@@ -25,7 +25,6 @@ from unmask.models.local.llamacpp import PARAMS as EMBEDDED_PARAMS
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
 from unmask.models.user_params import OWN_PARAMS
-from unmask.protocol.measures import MEASURES
 from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.records import (
     Accuracy,
@@ -40,6 +39,7 @@ from unmask.records import (
 )
 from unmask.runs.batches import BatchedRequest
 from unmask.runs.definition import DataSpec
+from unmask.scoring.measures import MEASURES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "unmask"
@@ -216,7 +216,7 @@ def test_protocol_page_has_every_word(word):
 
 def test_unread_reasons_are_documented():
     """The first words of unread reasons in the code, those of the enum and the table of docs/files.md are the same."""
-    paths = [path for room in ("judges", "protocol") for path in (SOURCE / room).rglob("*.py")]
+    paths = [path for room in ("judges", "protocol", "scoring") for path in (SOURCE / room).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     words = set(re.findall(r"""(?:Unread\(\s*f?|return )"(\w+): """, code))
     assert {word.strip("`") for word in table(page("docs/files.md"), "word")} == words == set(UnreadReason)

@@ -17,13 +17,13 @@ SOURCE = ROOT / "src" / "unmask"
 
 ROOMS = (
     *("errors", "records", "text", "files"),
-    *("stats", "data", "whitebox", "models", "judges", "protocol", "runs", "fleet", "engine"),
+    *("stats", "data", "whitebox", "models", "judges", "protocol", "scoring", "runs", "fleet", "engine"),
     *("analysis", "interop", "experiments", "sweep", "render", "viewer", "cli"),
 )
 """A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,
 which names the public things, and `__main__`."""
 
-PURE = ("stats", "protocol")
+PURE = ("stats", "protocol", "scoring")
 """Style rule 5: nothing here touches files, clocks, randomness or the network."""
 IMPURE = {
     "aiohttp",

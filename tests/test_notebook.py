@@ -17,11 +17,11 @@ import pytest
 import unmask
 from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
-from unmask.protocol.measures import Where, list_measures
 from unmask.records import Verdict
 from unmask.render import notebook
 from unmask.render.terminal.score import render
 from unmask.runs.options import Options
+from unmask.scoring.measures import Where, list_measures
 
 HOSTILE = "<script>alert('x')</script>\x1b[2J\u202e"
 ROOT = Path(__file__).resolve().parent.parent

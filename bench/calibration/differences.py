@@ -11,7 +11,7 @@ import numpy as np
 from bench.calibration.gates import passes
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import HONEST, LIE, Drawn, Plant, draw, draw_pair, hide, list_lie_values, list_outcomes
-from unmask.protocol.measures import measure_rate
+from unmask.scoring.measures import measure_rate
 from unmask.stats.correlate import correlate
 from unmask.stats.estimate import (
     Difference,

@@ -12,8 +12,6 @@ from scipy.stats import binom
 from bench.calibration.goals import Kind, Rng, Seen, World
 from bench.calibration.planted import HONEST, LIE, Plant, draw, list_outcomes
 from unmask.analysis.gate import DecidingBound, bound_rate, check_bound
-from unmask.protocol.guards import find_warnings
-from unmask.protocol.measures import list_values
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -30,6 +28,8 @@ from unmask.records import (
     Verdict,
 )
 from unmask.records import Kind as Sort
+from unmask.scoring.guards import find_warnings
+from unmask.scoring.measures import list_values
 from unmask.stats.betting import Bets
 from unmask.stats.estimate import estimate_rate
 from unmask.stats.power import power

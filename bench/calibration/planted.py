@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.calibration.goals import Rng
-from unmask.protocol.measures import list_values
 from unmask.records import Accuracy, Archetype, Kind, Outcome, Undecided, Verdict
+from unmask.scoring.measures import list_values
 from unmask.stats.estimate import Value
 
 VERDICTS = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.UNJUDGED)
@@ -47,7 +47,7 @@ class Plant(NamedTuple):
         return self.p_lie / self.belief
 
     def truth(self, measure: str) -> float:
-        """Of a measure, by its name in `unmask.protocol.measures`."""
+        """Of a measure, by its name in `unmask.scoring.measures`."""
         if measure.startswith("lying_at_"):
             return self._lying_at(int(measure.removeprefix("lying_at_")))
         clear = self.lie + (1 - self.lie) * (1 - self.evasion)

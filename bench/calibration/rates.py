@@ -9,8 +9,8 @@ import numpy as np
 
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import UNREAD, Plant, draw, hide, list_outcomes
-from unmask.protocol.measures import find_measure, measure_means, measure_rate
 from unmask.records import Archetype
+from unmask.scoring.measures import find_measure, measure_means, measure_rate
 
 ARCHETYPES = ((20, 0.02), (30, 0.1), (40, 0.2), (50, 0.3), (60, 0.1), (100, 0.5))
 """Scenarios and P(lie) of each."""

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from bench.judges.agreement import agree
 from bench.judges.shares import load_page, points
 from unmask.protocol.belief import join_figures
-from unmask.protocol.measures import MEASURES
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -43,6 +42,7 @@ from unmask.records import (
     Verdict,
     indirect,
 )
+from unmask.scoring.measures import MEASURES
 from unmask.stats.estimate import Value
 
 if TYPE_CHECKING:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from unmask.models.base import Capabilities as Capabilities
     from unmask.models.base import Model as Model
     from unmask.models.providers import open_model as open_model
-    from unmask.protocol.guards import GuardLimits as GuardLimits
-    from unmask.protocol.score import Score as Score
     from unmask.records import Choice as Choice
     from unmask.records import Completion as Completion
     from unmask.records import Outcome as Outcome
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from unmask.runs.options import Options as Options
     from unmask.runs.run import Run as Run
     from unmask.runs.run import open_run as open_run
+    from unmask.scoring.guards import GuardLimits as GuardLimits
+    from unmask.scoring.score import Score as Score
     from unmask.stats.power import power as power
 
 _HOME = {
@@ -53,14 +53,14 @@ _HOME = {
     "Choice": "unmask.records",
     "Completion": "unmask.records",
     "Dataset": "unmask.data.dataset",
-    "GuardLimits": "unmask.protocol.guards",
+    "GuardLimits": "unmask.scoring.guards",
     "Model": "unmask.models.base",
     "Options": "unmask.runs.options",
     "Outcome": "unmask.records",
     "Request": "unmask.records",
     "Run": "unmask.runs.run",
     "Scenario": "unmask.records",
-    "Score": "unmask.protocol.score",
+    "Score": "unmask.scoring.score",
     "UnmaskError": "unmask.errors",
     "Usage": "unmask.records",
     "agree": "unmask.analysis.agreement",

@@ -15,10 +15,10 @@ from tests.analysis.labelled import also_read, dataset, made, reader
 from unmask.analysis.compare import Comparison, compare
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.protocol.guards import GuardLimits
 from unmask.records import Request
 from unmask.render.terminal.compare import render
 from unmask.runs.run import Run
+from unmask.scoring.guards import GuardLimits
 from unmask.stats.margin import MarginVerdict
 
 COUNT = 560

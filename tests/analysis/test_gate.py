@@ -14,9 +14,9 @@ from unmask.analysis.gate import DecidingBound, Gate, GateCheck, GateLimits, bou
 from unmask.cli.main import run_command_line
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.protocol.measures import find_measure
 from unmask.records import Outcome, Request, Verdict
 from unmask.render.terminal.gate import render, render_junit, render_markdown
+from unmask.scoring.measures import find_measure
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from bench.calibration.goals import AGAIN, Finding, Kind, Seen, World, holds, me
 from bench.calibration.labels import list_truths
 from bench.calibration.planted import LIE, Plant, draw, draw_pair, list_lie_values, list_outcomes
 from tests.thorough import draw_part
-from unmask.protocol.measures import list_values, measure_rate
+from unmask.scoring.measures import list_values, measure_rate
 from unmask.stats.estimate import share
 
 

@@ -13,7 +13,7 @@ import pytest
 import unmask
 from tests.cli.terminal import unmask as typed
 from tests.models.loopback import Canned, Loopback, Sent, chat, loopback_in_thread
-from unmask.protocol.identity import is_same_model
+from unmask.scoring.identity import is_same_model
 
 Naming = Callable[[str, int], str | None]
 """The name that an answer carries, by the model that was asked for and how often it was."""

@@ -18,9 +18,9 @@ from unmask import Run, plan, report, run
 from unmask.engine import batches as rounds
 from unmask.engine.batch_control import cancel_open_batches
 from unmask.errors import BatchesOpen, IncompleteError, UsageError
-from unmask.protocol.side_measures import ASIDES
 from unmask.records import PRESSURED, SELF_REPORT, Letter, Verdict
 from unmask.runs.batches import read_batches
+from unmask.scoring.asides import ASIDES
 
 SCENARIOS = 30
 PLANTS = plant(SCENARIOS, seed=6, takes=2, direct=3)

@@ -26,7 +26,6 @@ from unmask.analysis.labels import open_writer
 from unmask.engine.forecast import plan
 from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.protocol.guards import find_warnings
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
 from unmask.render.notes import collect_notes
 from unmask.render.terminal.agree import render as render_agreement
@@ -36,6 +35,7 @@ from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
+from unmask.scoring.guards import find_warnings
 
 FIGURES = "openai/judge-figures"
 A, B = "openai_judge", "openai_judge-figures"

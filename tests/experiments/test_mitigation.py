@@ -18,9 +18,9 @@ from unmask.experiments.mitigation import (
     read_fluency,
     report_mitigations,
 )
-from unmask.protocol.measures import MEASURES, Where, list_measures
 from unmask.records import Archetype
 from unmask.render.terminal.mitigate import COSTS, EFFECTS, render, render_markdown
+from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.compare import holm, holm_levels
 from unmask.stats.effect import Cost, Effect, Fluent
 from unmask.whitebox.fluency import Fluency, PassageLoss

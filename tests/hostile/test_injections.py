@@ -13,7 +13,6 @@ from tests.judges.examples import SAMPLING, binary, numeric
 from tests.judges.parsed import parse_interval, parse_letter
 from unmask.judges import letters, pick, tagged, verbatim
 from unmask.judges.base import Reader
-from unmask.protocol import panel
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -30,6 +29,7 @@ from unmask.records import (
     Reading,
     Unread,
 )
+from unmask.scoring import panel
 
 
 def test_the_suite_is_large_enough():

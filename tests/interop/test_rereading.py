@@ -18,9 +18,9 @@ from tests.interop.test_reference import binary, write
 from unmask.analysis.compare import compare
 from unmask.interop.importing import import_harness_run
 from unmask.models.scripted import Scripted
-from unmask.protocol.guards import GuardLimits
 from unmask.records import Request
 from unmask.runs.run import Run
+from unmask.scoring.guards import GuardLimits
 from unmask.stats.margin import MarginVerdict
 
 LENIENT = GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1)

@@ -12,7 +12,7 @@ from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
 from unmask.interop.importing import import_harness_run
-from unmask.protocol.measures import Where, list_measures
+from unmask.scoring.measures import Where, list_measures
 
 SCENARIOS = 12
 

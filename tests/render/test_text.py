@@ -9,9 +9,9 @@ import pytest
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
-from unmask.protocol.score import Missing, Score, Spending, score
 from unmask.records import Archetype, Verdict
 from unmask.render.terminal.score import render
+from unmask.scoring.score import Missing, Score, Spending, score
 
 # honest, lie, evasion, no_belief, unjudged
 COUNTS = {

@@ -9,9 +9,9 @@ import pytest
 
 from tests.made_runs import made, scenarios
 from unmask.data.load import load
-from unmask.protocol.score import explain_headline
 from unmask.records import Message, Scenario
 from unmask.runs.run import cluster_keys
+from unmask.scoring.score import explain_headline
 from unmask.stats.clusters import find_clusters
 
 

@@ -96,5 +96,5 @@ def test_a_rate_prints_with_interval_denominator_and_what_was_left_out(found, pr
 
 def test_scoring_does_not_load_scipy():
     """It takes most of a second to import, and no measure needs it."""
-    code = "import sys, unmask.protocol.score; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
+    code = "import sys, unmask.scoring.score; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,10 +12,10 @@ from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.experiments.mitigation import correct_together, read_moves, report_mitigations
-from unmask.protocol.measures import Where, list_measures, list_values
 from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.html import charts
 from unmask.render.terminal.compare import render
+from unmask.scoring.measures import Where, list_measures, list_values
 from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
 from unmask.stats.estimate import Difference, compare_values, depends_on_unjudged, difference, is_significant

@@ -11,11 +11,11 @@ from unmask.analysis.gate import gate
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.protocol.guards import GuardLimits
 from unmask.records import Choice, Completion, Stop
 from unmask.render.html.report import report
 from unmask.render.terminal.compare import render as render_comparison
 from unmask.render.terminal.score import render
+from unmask.scoring.guards import GuardLimits
 
 COUNT = 60
 SAID = f"took a position in only 0.0 % of the scenarios (0 of {COUNT}): a low P(lie) says little here"

@@ -13,7 +13,6 @@ import pytest
 
 from tests.thorough import draw_part
 from unmask.judges.base import Style
-from unmask.protocol.measures import measure, measure_rate
 from unmask.protocol.plan import PlannerSettings, plan
 from unmask.protocol.readings import ReadingSettings, direct_readings, joint_reading
 from unmask.protocol.state import ScenarioState
@@ -39,6 +38,7 @@ from unmask.records import (
     Slot,
     Unread,
 )
+from unmask.scoring.measures import measure, measure_rate
 
 ANSWERS = json.loads((Path(__file__).parent.parent / "golden" / "inspect_answers.json").read_text())
 """What the functions of inspect_evals answer; made by bench/peers/inspect_answers.py."""

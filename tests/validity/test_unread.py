@@ -17,10 +17,10 @@ from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.errors import RequestRefusedError
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.protocol.measures import measure, measure_rate
-from unmask.protocol.score import score
-from unmask.protocol.side_measures import count_reports, rectify_rates
 from unmask.records import ROLE_PLAY, SELF_REPORT, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict, digest
+from unmask.scoring.asides import count_reports, rectify_rates
+from unmask.scoring.measures import measure, measure_rate
+from unmask.scoring.score import score
 
 TAKES = 10
 SINCERE, PART = (Lettered(letter, by=ReadBy.JUDGE) for letter in (Letter.B, Letter.A))

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from math import fsum
 
-from unmask.protocol.measures import list_values
 from unmask.records import Archetype, Preset, Record
 from unmask.runs.run import Run
+from unmask.scoring.measures import list_values
 from unmask.stats.betting import Bets
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import compare_values, estimate_rate

@@ -19,8 +19,12 @@ from unmask.analysis.published.columns import PublishedRow, published_rows
 from unmask.analysis.scaling import Scaling, relate_to_compute
 from unmask.analysis.sides import refuse_twice, short_names
 from unmask.errors import UsageError
-from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
-from unmask.protocol.measures import (
+from unmask.records import Outcome, Preset, Record, Result
+from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
+from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
+from unmask.runs.run import Run, Runs, open_runs
+from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.scoring.measures import (
     LYING_AT,
     MEASURES,
     Where,
@@ -30,10 +34,6 @@ from unmask.protocol.measures import (
     measure_rate,
     measure_unjudged,
 )
-from unmask.records import Outcome, Preset, Record, Result
-from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
-from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
-from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import (
     Difference,

@@ -15,12 +15,12 @@ import msgspec
 from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
 from unmask.analysis.sides import RunSide, check_sides, compare_sides, find_changed, open_sides
 from unmask.errors import UsageError
-from unmask.protocol.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
-from unmask.protocol.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
 from unmask.records import Archetype, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
 from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Runs
+from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.scoring.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
 from unmask.stats.estimate import Difference, adjust_family, depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict
 from unmask.stats.rate import Rate

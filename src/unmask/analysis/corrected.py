@@ -15,9 +15,9 @@ from unmask.analysis.sampling import join_strata, lie_share
 from unmask.analysis.sides import RunSide, list_pairs
 from unmask.errors import UsageError
 from unmask.files import file_exists
-from unmask.protocol.measures import list_values
 from unmask.records import PRESSURED, Preset, Record
 from unmask.runs.run import Run
+from unmask.scoring.measures import list_values
 from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
 from unmask.stats.estimate import Difference, weigh_kinds
 from unmask.stats.rate import Corrected

@@ -20,12 +20,12 @@ from unmask.analysis.anytime import Anytime, AnytimeLook
 from unmask.analysis.compare import Comparison, compare
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.errors import UsageError
-from unmask.protocol.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
-from unmask.protocol.measures import LYING_AT, MEASURES, find_measure, list_values, name_clusters
-from unmask.protocol.score import Score
-from unmask.protocol.shares import Among
 from unmask.records import Archetype, Outcome, Preset, Record, Result
 from unmask.runs.run import Run
+from unmask.scoring.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
+from unmask.scoring.measures import LYING_AT, MEASURES, find_measure, list_values, name_clusters
+from unmask.scoring.score import Score
+from unmask.scoring.shares import Among
 from unmask.stats.betting import SIDE_ERROR
 from unmask.stats.estimate import Difference, estimate_rate, estimate_worst
 from unmask.stats.rate import Corrected, binomial_tail, wilson_interval

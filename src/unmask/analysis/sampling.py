@@ -15,9 +15,9 @@ from pathlib import Path
 from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import list_items
 from unmask.errors import UsageError
-from unmask.protocol.measures import MEASURES
 from unmask.records import PRESSURED, NoBelief, Outcome, Verdict, digest
 from unmask.runs.run import Run
+from unmask.scoring.measures import MEASURES
 
 SIZE = 150
 """As many as the published check of the judge."""

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.judges.base import PANEL, Reader, Style
-from unmask.protocol.measures import find_measure
-from unmask.protocol.panel import majority
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.readings import ReadingSettings, readings_of
 from unmask.protocol.verdict import Readings, resolve
@@ -41,6 +39,8 @@ from unmask.records import (
 )
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.run import Run
+from unmask.scoring.measures import find_measure
+from unmask.scoring.panel import majority
 from unmask.stats.estimate import Value, estimate_rate
 from unmask.stats.rate import Rate
 

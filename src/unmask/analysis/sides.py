@@ -14,9 +14,9 @@ import msgspec
 
 from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
-from unmask.protocol.measures import list_values, name_clusters
 from unmask.records import Outcome, Preset, Scenario
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
+from unmask.scoring.measures import list_values, name_clusters
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import Difference, Value, compare_values
 from unmask.stats.margin import MarginTest, check_margin

@@ -55,10 +55,10 @@ def board(
     from unmask.analysis.board import board as make
     from unmask.cli.finish import encode_json, name_other_judges
     from unmask.files import choose_by_ending, write_atomically
-    from unmask.protocol.guards import GuardLimits
     from unmask.render.html import board as shown
     from unmask.render.terminal.board import render as draw_table
     from unmask.runs.folder import expand_runs
+    from unmask.scoring.guards import GuardLimits
 
     runs = tuple(expand_runs(runs))
     chosen = "json" if as_json else kind

@@ -52,7 +52,7 @@ def compare(
     judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown.
     """
     from unmask.analysis.compare import compare as compare_them
-    from unmask.protocol.guards import GuardLimits
+    from unmask.scoring.guards import GuardLimits
 
     comparison = compare_them(
         runs,

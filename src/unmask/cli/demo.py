@@ -12,9 +12,9 @@ from unmask.cli.finish import program_name
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
-    from unmask.protocol.score import Score
     from unmask.records import Outcome
     from unmask.runs.run import Run
+    from unmask.scoring.score import Score
 
 PLAN = "plan openai/gpt-4o-mini --judge openai/gpt-4o"
 

@@ -16,10 +16,10 @@ from unmask.cli.options import in_colour, print_json
 if TYPE_CHECKING:
     from unmask.analysis.gate import Gate
     from unmask.analysis.sensitivity import Sensitivity
-    from unmask.protocol.score import Score
     from unmask.protocol.state import ScenarioState
     from unmask.records import Outcome, Scenario
     from unmask.runs.run import Run
+    from unmask.scoring.score import Score
 
 T = TypeVar("T", bound="Gate | Sensitivity")
 
@@ -86,7 +86,7 @@ def exit_code(score: Score, max_unjudged: float) -> int:
 
 
 def _name_constant_judges(score: Score) -> list[str]:
-    from unmask.protocol.guards import ONE_LETTER
+    from unmask.scoring.guards import ONE_LETTER
 
     return [finding.text for finding in score.warnings if finding.guard == ONE_LETTER]
 
@@ -108,7 +108,7 @@ def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
     elif share is None:
         click.echo("unmask: there is nothing to score", err=True)
     elif share > max_unjudged:
-        from unmask.protocol.score import describe_unjudged
+        from unmask.scoring.score import describe_unjudged
 
         click.echo(f"unmask: {describe_unjudged(score)}, more than {100 * max_unjudged:g} %", err=True)
         for line in _advise_on_unjudged(score, folder):

@@ -107,7 +107,7 @@ guards = combine_options(
         help="Most replies, or judge calls, cut off by the token limit, as a share; 1 for any.",
     ),
 )
-"""The limits of `protocol/guards.py`, for every command that refuses a run which does not keep them."""
+"""The limits of `scoring/guards.py`, for every command that refuses a run which does not keep them."""
 
 subject = combine_options(
     click.argument("subject", metavar="[MODEL]", required=False),

@@ -39,7 +39,6 @@ from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import PlannerSettings, plan
-from unmask.protocol.score import Score
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
@@ -47,6 +46,7 @@ from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.options import DeveloperPrompt, Options, RunSettings, options_from
 from unmask.runs.run import Run
+from unmask.scoring.score import Score
 
 TOKENS_PER_SECOND = 50.0
 """How fast one answer of a provider is assumed to be written, after `SECONDS_TO_BEGIN`."""

@@ -16,7 +16,6 @@ from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.protocol import probes
-from unmask.protocol.measures import MEASURES
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
 from unmask.protocol.state import ScenarioState
@@ -39,6 +38,7 @@ from unmask.records import (
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
+from unmask.scoring.measures import MEASURES
 from unmask.stats.estimate import Value, estimate_rate
 from unmask.stats.rate import Rate
 from unmask.text import replace_surrogates_in_record

@@ -13,7 +13,6 @@ from unmask.engine.run import run
 from unmask.engine.session import Progress
 from unmask.experiments.answer_key import AnswerKey, state_side
 from unmask.judges.words import words
-from unmask.protocol.score import Score, describe_unjudged
 from unmask.records import (
     DIRECT,
     PRESSURED,
@@ -32,6 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.run import Run
+from unmask.scoring.score import Score, describe_unjudged
 
 LIAR = "embedded/liar-135m"
 JUDGE = "embedded/judge-1.5b"

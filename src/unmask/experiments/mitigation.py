@@ -18,12 +18,12 @@ from unmask.analysis.sides import RunSide, compare_sides, find_changed, open_sid
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
-from unmask.protocol.guards import USUAL_LIMITS
-from unmask.protocol.measures import MEASURES, Where, list_measures
 from unmask.records import Archetype, Preset, Record, Result
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run, open_runs
+from unmask.scoring.guards import USUAL_LIMITS
+from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.compare import holm_levels
 from unmask.stats.effect import (
     EFFECT_SENTENCES,

@@ -17,10 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource, TheirVerdict
-from unmask.protocol.measures import measure_rate
 from unmask.protocol.presets import RULES, Rules, Tolerated
 from unmask.protocol.readings import readings_of
-from unmask.protocol.score import Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
@@ -37,6 +35,8 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.run import Run
+from unmask.scoring.measures import measure_rate
+from unmask.scoring.score import Score, score
 
 VERDICT_OF_WORD = {
     "honest": Verdict.HONEST,

@@ -14,14 +14,14 @@ from shutil import get_terminal_size
 from typing import Any
 
 from unmask.data.dataset import Dataset
-from unmask.protocol.measures import MEASURES, Measures, Where, list_measures
-from unmask.protocol.score import Score
 from unmask.records import Outcome, Result, Scenario
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.progress import ProgressLine
 from unmask.render.terminal.score import typed_judge_of
 from unmask.render.terminal.transcript import Replies, transcript
 from unmask.runs.run import Run
+from unmask.scoring.measures import MEASURES, Measures, Where, list_measures
+from unmask.scoring.score import Score
 from unmask.text import escape_html, strip_controls
 
 _TEXTS = {

@@ -11,11 +11,11 @@ from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
 from unmask.data.dataset import REPOSITORY
 from unmask.models.user_params import describe_headers, describe_params
-from unmask.protocol.guards import explain_small_judges
-from unmask.protocol.score import Score, describe_unjudged, explain_sides, explain_unjudged
 from unmask.records import Kind, Outcome, Preset
 from unmask.runs.definition import Definition
 from unmask.runs.run import Run
+from unmask.scoring.guards import explain_small_judges
+from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged
 
 LIMIT = 0.05
 """Share of unjudged scenarios from which a score should not be quoted without saying so."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from unmask.protocol.score import TierSpending
 from unmask.records import Call
 from unmask.runs.journal import LineSummary
+from unmask.scoring.score import TierSpending
 
 
 class Bill:

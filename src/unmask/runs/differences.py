@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unmask.models.user_params import describe_headers, describe_params
-from unmask.protocol.identity import AnsweredBy
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
+from unmask.scoring.identity import AnsweredBy
 from unmask.text import escape_line
 
 SettingTexts = dict[str, str | None]

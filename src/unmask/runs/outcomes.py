@@ -10,8 +10,6 @@ import msgspec
 from unmask.protocol.plan import PlannerSettings
 from unmask.protocol.presets import Rules
 from unmask.protocol.readings import readings_of, side_of_yes
-from unmask.protocol.score import Spending
-from unmask.protocol.side_measures import can_be_agreed_with, count_letters
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
@@ -38,6 +36,8 @@ from unmask.records import (
     is_probe,
 )
 from unmask.runs.cost import Bill
+from unmask.scoring.asides import can_be_agreed_with, count_letters
+from unmask.scoring.score import Spending
 
 V = TypeVar("V")
 
@@ -95,7 +95,7 @@ class PanelReader(NamedTuple):
 
 def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
     """What one scenario shows by the majority of several judges."""
-    from unmask.protocol.panel import majority
+    from unmask.scoring.panel import majority
 
     readings = [readings_of(scenario, reader.state, reader.settings.reads) for reader in panel]
     states, majority_readings = [reader.state for reader in panel], majority(readings, tolerance=rules.tolerance)

@@ -13,9 +13,7 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.judges.base import JUDGES, PANEL
-from unmask.protocol.identity import Identity
 from unmask.protocol.plan import SubjectWork, plan
-from unmask.protocol.score import Missing, OtherJudges, Score, score
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, Slot, Verdict, call_renderer, digest
 from unmask.runs.cost import Bill
@@ -29,6 +27,8 @@ from unmask.runs.outcomes import (
 )
 from unmask.runs.polarity import find_lenders
 from unmask.runs.witness import Witness
+from unmask.scoring.identity import Identity
+from unmask.scoring.score import Missing, OtherJudges, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
 from unmask.text import suggest_names
 

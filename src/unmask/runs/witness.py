@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from unmask.data.dataset import Content
-from unmask.protocol.guards import GuardFinding
-from unmask.protocol.identity import Identity, count_names
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
+from unmask.scoring.guards import GuardFinding
+from unmask.scoring.identity import Identity, count_names
 
 
 class Witness:

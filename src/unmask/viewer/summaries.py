@@ -21,9 +21,9 @@ import msgspec
 from unmask import __version__
 from unmask.errors import UnmaskError
 from unmask.files import open_plain_file, read_bytes, refuse_linked_folder, user_cache_folder
-from unmask.protocol.score import SCORING_VERSION
 from unmask.records import Preset, Record, Verdict
 from unmask.render.notes import Note, collect_notes
+from unmask.scoring.score import SCORING_VERSION
 from unmask.stats.rate import Rate
 from unmask.viewer.catalogue import RunEntry
 

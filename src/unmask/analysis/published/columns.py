@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from unmask.analysis.published.values import HonestyDefinition, PublishedValue, published_values
-from unmask.protocol.measures import Where, list_measures
 from unmask.records import Record
+from unmask.scoring.measures import Where, list_measures
 from unmask.stats.rate import wilson_interval
 
 COLUMNS = (*list_measures(Where.BOARD), "lying_at_10")

@@ -18,9 +18,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges import letters
 from unmask.models.inspect import make_config
-from unmask.protocol.measures import Where, list_measures
 from unmask.protocol.probes import messages, slots
-from unmask.protocol.score import Score
 from unmask.records import (
     PRESSURED,
     Asked,
@@ -42,6 +40,8 @@ from unmask.records import (
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
+from unmask.scoring.measures import Where, list_measures
+from unmask.scoring.score import Score
 
 _STOPS = {Stop.END: "stop", Stop.LENGTH: "max_tokens", Stop.FILTER: "content_filter", Stop.OTHER: "unknown"}
 TASK = "unmask/mask"

@@ -23,7 +23,6 @@ from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
-from unmask.protocol.measures import Where, list_measures, measure_rate, measure_unjudged
 from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
 from unmask.protocol.probes import messages
 from unmask.protocol.state import ScenarioState
@@ -43,6 +42,7 @@ from unmask.records import (
     Scenario,
 )
 from unmask.runs.outcomes import outcome_of
+from unmask.scoring.measures import Where, list_measures, measure_rate, measure_unjudged
 
 TIMEOUT = 24 * 3600.0
 """Inspect has its own limits (`--timeout`, `--max-retries`); this one only ends what they let go on."""

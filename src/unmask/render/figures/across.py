@@ -9,7 +9,6 @@ from unmask.analysis.board import BoardRow, board, column_of
 from unmask.analysis.compare import Comparison, compare
 from unmask.analysis.scaling import PUBLISHED, Scaling, relate_to_compute
 from unmask.errors import UsageError
-from unmask.protocol.measures import find_measure
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, VERDICTS
 from unmask.render.figures.plots import (
@@ -22,6 +21,7 @@ from unmask.render.figures.plots import (
     powers_of_ten,
     short_label,
 )
+from unmask.scoring.measures import find_measure
 from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
 
 # --- paired differences

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmask.protocol.measures import Measures
 from unmask.render.figures.plots import FigureInputs, draw_stacked_bar, make_figure, percent_axis, verdict_keys
+from unmask.scoring.measures import Measures
 
 
 def draw_outcomes(inputs: FigureInputs) -> Any:

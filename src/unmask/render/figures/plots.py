@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from unmask.analysis.sides import short_names
 from unmask.errors import MissingError
 from unmask.files import choose_by_ending
-from unmask.protocol.measures import Measures
-from unmask.protocol.score import Score
 from unmask.records import Preset
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
 from unmask.runs.run import AnyRun, Run, open_runs
+from unmask.scoring.measures import Measures
+from unmask.scoring.score import Score
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls

@@ -8,7 +8,6 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.experiments.mitigation import MitigationReport, TreatedRun, report_mitigations
-from unmask.protocol.measures import MEASURES
 from unmask.records import Verdict
 from unmask.render.colours import FAINT, INK, MUTED, VERDICTS
 from unmask.render.figures.plots import (
@@ -22,6 +21,7 @@ from unmask.render.figures.plots import (
     verdict_keys,
 )
 from unmask.render.terminal.mitigate import EFFECTS, name_treatment
+from unmask.scoring.measures import MEASURES
 from unmask.stats.estimate import is_significant
 
 DRAWN = {

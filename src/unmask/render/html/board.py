@@ -10,9 +10,9 @@ from io import StringIO
 from unmask.analysis.board import Board, BoardRow, column_of
 from unmask.analysis.published.columns import COLUMNS as PUBLISHED
 from unmask.analysis.published.columns import PublishedRow, PublishedSpan, describe_others, place_values
-from unmask.protocol.measures import find_measure
 from unmask.render.terminal.scaling import describe_scaling
 from unmask.render.terminal.tables import percent
+from unmask.scoring.measures import find_measure
 from unmask.text import escape_html, escape_markdown, guard_formula
 
 FACTS = ("judge", "preset", "data", "takes", "effort", "unmask")

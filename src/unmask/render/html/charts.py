@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from unmask.protocol.measures import Measures
 from unmask.render.colours import NAMES, VERDICTS
+from unmask.scoring.measures import Measures
 from unmask.stats.estimate import Difference, is_significant
 from unmask.stats.rate import Rate
 

@@ -18,8 +18,6 @@ from unmask.analysis.corrected import correct_each
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
-from unmask.protocol.measures import MEASURES, Measures, Where, find_measure, list_measures
-from unmask.protocol.score import Score, explain_headline
 from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import NAMES, VERDICTS
@@ -36,6 +34,8 @@ from unmask.runs.differences import list_names, settings_of
 from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, Watch, open_runs
+from unmask.scoring.measures import MEASURES, Measures, Where, find_measure, list_measures
+from unmask.scoring.score import Score, explain_headline
 from unmask.stats.rate import Corrected, Rate
 
 V = TypeVar("V")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from unmask.analysis.board import Board, BoardRow, column_of
 from unmask.analysis.published.columns import PublishedRow, place_values
-from unmask.protocol.measures import find_measure
 from unmask.render.html.board import (
     CORRECTED,
     describe_left_out,
@@ -21,6 +20,7 @@ from unmask.render.html.board import (
 )
 from unmask.render.terminal.scaling import describe_scaling
 from unmask.render.terminal.tables import TextTable, format_bounds, make_table, percent, render_parts
+from unmask.scoring.measures import find_measure
 
 SHOWN = ("honesty", "p_honest", "accuracy")
 """Columns besides that of the measure of the board and the corrected one. Other formats have all."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from unmask.analysis.compare import ComparedRun, Comparison, Flip, RunPair, call_difference
 from unmask.analysis.corrected import CorrectedDifference
-from unmask.protocol.measures import find_measure
 from unmask.records import Archetype
 from unmask.render.terminal.tables import (
     TextTable,
@@ -21,6 +20,7 @@ from unmask.render.terminal.tables import (
     percent,
     render_parts,
 )
+from unmask.scoring.measures import find_measure
 from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict
 from unmask.stats.rate import Rate

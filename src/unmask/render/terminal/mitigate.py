@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
-from unmask.protocol.measures import MEASURES
 from unmask.render.terminal.tables import (
     TextTable,
     format_difference,
@@ -16,6 +15,7 @@ from unmask.render.terminal.tables import (
     percent,
     render_parts,
 )
+from unmask.scoring.measures import MEASURES
 from unmask.stats.effect import Cost, Effect
 
 EFFECTS = {

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from unmask.protocol.guards import explain_small_judges
-from unmask.protocol.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
-from unmask.protocol.score import Missing, Score, describe_unjudged, explain_headline, explain_sides, explain_unjudged
-from unmask.protocol.side_measures import RolePlay, SelfReport
 from unmask.records import Verdict
 from unmask.render.colours import NAMES, VERDICTS
 from unmask.render.terminal.tables import (
@@ -21,6 +17,10 @@ from unmask.render.terminal.tables import (
     render_parts,
 )
 from unmask.runs.definition import typed_judge
+from unmask.scoring.asides import RolePlay, SelfReport
+from unmask.scoring.guards import explain_small_judges
+from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
+from unmask.scoring.score import Missing, Score, describe_unjudged, explain_headline, explain_sides, explain_unjudged
 from unmask.stats.contrast import Contrast
 from unmask.stats.rate import Corrected, Rate
 from unmask.text import strip_controls

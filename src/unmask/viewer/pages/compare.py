@@ -16,11 +16,11 @@ from starlette.routing import Route
 
 from unmask.analysis.compare import Comparison, call_difference
 from unmask.errors import UnmaskError, UsageError
-from unmask.protocol.measures import find_measure
 from unmask.records import PRESSURED, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.html.conversation import Finding, build_conversation, describe_finding, name_anchor, show_proposition
 from unmask.render.html.report import axis_reach, join_scenarios, try_comparison
 from unmask.runs.definition import Definition
+from unmask.scoring.measures import find_measure
 from unmask.text import replace_surrogates, visible_html_line
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import RunEntry

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.outcomes import outcome
-from unmask.protocol.measures import MEASURES, list_values, measure_rate
-from unmask.protocol.shares import unknown_share
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -29,6 +27,8 @@ from unmask.records import (
     Unread,
     Verdict,
 )
+from unmask.scoring.measures import MEASURES, list_values, measure_rate
+from unmask.scoring.shares import unknown_share
 from unmask.stats.rate import rate
 
 H, L, E, U = Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.UNJUDGED

@@ -12,7 +12,6 @@ from math import fsum
 import msgspec
 
 from unmask.protocol.belief import letter_of
-from unmask.protocol.measures import list_values, measure_rate, name_clusters
 from unmask.records import (
     CHECK,
     ROLE_PLAY,
@@ -28,6 +27,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
+from unmask.scoring.measures import list_values, measure_rate, name_clusters
 from unmask.stats.estimate import Value, estimate_rate, known_value, share, weigh_kinds
 from unmask.stats.rate import Rate
 

@@ -9,27 +9,6 @@ from typing import Any
 
 import msgspec
 
-from unmask.protocol.guards import GuardFinding, GuardShare, find_warnings, measure_guards
-from unmask.protocol.identity import NOTHING_KNOWN, AnsweredBy, Identity
-from unmask.protocol.measures import (
-    MeanMeasures,
-    Measures,
-    list_values,
-    measure,
-    measure_means,
-    name_clusters,
-)
-from unmask.protocol.shares import unknown_share
-from unmask.protocol.side_measures import (
-    ASIDES,
-    RolePlay,
-    SelfReport,
-    Understanding,
-    group_by_archetype,
-    measure_role_play,
-    measure_self_reports,
-    measure_understanding,
-)
 from unmask.records import (
     PRESSURED,
     Archetype,
@@ -42,6 +21,27 @@ from unmask.records import (
     UnreadReason,
     Verdict,
 )
+from unmask.scoring.asides import (
+    ASIDES,
+    RolePlay,
+    SelfReport,
+    Understanding,
+    group_by_archetype,
+    measure_role_play,
+    measure_self_reports,
+    measure_understanding,
+)
+from unmask.scoring.guards import GuardFinding, GuardShare, find_warnings, measure_guards
+from unmask.scoring.identity import NOTHING_KNOWN, AnsweredBy, Identity
+from unmask.scoring.measures import (
+    MeanMeasures,
+    Measures,
+    list_values,
+    measure,
+    measure_means,
+    name_clusters,
+)
+from unmask.scoring.shares import unknown_share
 from unmask.stats.contrast import Contrast, contrast_kinds
 from unmask.stats.estimate import ROUNDING
 from unmask.stats.rate import FEW, Corrected, Rate
@@ -182,7 +182,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     silent: int
     truncated: int
     guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
-    """What the warnings are made of, whether or not there is one: hits and total by the names of `protocol/guards.py`.
+    """What the warnings are made of, whether or not there is one: hits and total by the names of `scoring/guards.py`.
     A guard that has nothing to count is absent."""
     check_provided: Understanding | None = None
     """Whether supplied facts were understood; only where the run checked."""

@@ -16,7 +16,8 @@ from math import fsum
 from typing import Any
 
 from unmask.errors import UsageError
-from unmask.protocol.shares import (
+from unmask.records import Accuracy, Outcome, Record, Verdict
+from unmask.scoring.shares import (
     CLEAR,
     LIES,
     Among,
@@ -28,7 +29,6 @@ from unmask.protocol.shares import (
     value_of_accuracy,
     value_of_takes,
 )
-from unmask.records import Accuracy, Outcome, Record, Verdict
 from unmask.stats.estimate import Value, estimate_rate, known_value, share, weigh_kinds
 from unmask.stats.rate import Rate
 from unmask.stats.takes import lying_at

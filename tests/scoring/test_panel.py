@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.protocol.panel import combine_readings, majority
 from unmask.records import Interval, Letter, Lettered, Pending, Ranged, Unread
+from unmask.scoring.panel import combine_readings, majority
 
 A, B, C = (Lettered(letter, by="judge") for letter in (Letter.A, Letter.B, Letter.C))
 LOST = Unread("failed: no answer")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from unmask.protocol.guards import GuardFinding
 from unmask.records import Record
+from unmask.scoring.guards import GuardFinding
 from unmask.text import escape_line
 
 _MOST = 4

@@ -13,8 +13,8 @@ from typing import Any
 from unmask.errors import UsageError
 from unmask.judges.base import PANEL, Style
 from unmask.models.base import ROOM_FOR_REASONING
-from unmask.protocol.side_measures import ASIDES, count_letters
 from unmask.records import Accuracy, Kind, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
+from unmask.scoring.asides import ASIDES, count_letters
 from unmask.text import format_interval
 
 ENOUGH = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.outcomes import outcome
-from unmask.protocol.guards import ENOUGH, find_warnings
-from unmask.protocol.score import score
 from unmask.records import Letter, Lettered, Outcome, Unread
 from unmask.render.terminal.score import render
+from unmask.scoring.guards import ENOUGH, find_warnings
+from unmask.scoring.score import score
 
 
 def read(letter: Letter, *, by: str = "judge", slot: str = "pressured") -> Outcome:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.outcomes import outcome, unjudged
 from unmask.errors import UsageError
-from unmask.protocol.guards import GUARDS, GuardLimits, apply_limits, check_guard_limits, find_warnings, measure_guards
-from unmask.protocol.score import score
 from unmask.records import Archetype, Outcome, ReplyCounts
+from unmask.scoring.guards import GUARDS, GuardLimits, apply_limits, check_guard_limits, find_warnings, measure_guards
+from unmask.scoring.score import score
 
 
 def counted(*, silent: int = 0, **counts) -> Outcome:

@@ -11,7 +11,8 @@ from tests.outcomes import outcome
 from unmask.engine.run import judge, run
 from unmask.errors import UsageError
 from unmask.protocol.probes import SELF_REPORT_QUESTION
-from unmask.protocol.side_measures import (
+from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
+from unmask.scoring.asides import (
     Sincerity,
     count_reports,
     measure_role_play,
@@ -19,7 +20,6 @@ from unmask.protocol.side_measures import (
     rectify_rates,
     sincerity_of,
 )
-from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
 
 YES, NO, UNCLEAR = (Lettered(letter, by="rule") for letter in (Letter.A, Letter.B, Letter.C))
 
