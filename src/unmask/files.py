@@ -11,19 +11,21 @@ import errno
 import os
 import re
 import shlex
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from socket import gethostname
-from typing import IO, Annotated, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from unmask.errors import JournalError, RunLockedError, UsageError
 from unmask.records import Record
 from unmask.text import escape_line
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 T = TypeVar("T")
 
@@ -65,7 +67,7 @@ def open_plain_file(path: Path | str, flags: int, mode: int = 0o666) -> int:
         return os.open(path, flags | _NO_LINK, mode)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _refusal_error(f"{path} is a symbolic link, not a plain file", "file") from None
+            raise _link_error(path) from None
         raise
 
 
@@ -79,6 +81,10 @@ def refuse_linked_folder(path: Path) -> Path:
     if path.is_symlink():
         raise _refusal_error(f"{path} is a symbolic link, not a folder", "folder")
     return path
+
+
+def _link_error(path: Path | str) -> JournalError:
+    return _refusal_error(f"{path} is a symbolic link, not a plain file", "file")
 
 
 def _refusal_error(what: str, kind: str) -> JournalError:
@@ -196,87 +202,43 @@ class LockNotice(UserWarning):
 
 
 class LockHolder(Record, frozen=True, kw_only=True):
-    """What a lock file says about the process that holds it."""
+    """What is written next to a lock file, for those who are refused."""
 
-    pid: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    pid: int
     host: str
     since: str
-    system: str
-    """Names the running system that `pid` is a number of; empty where nothing does."""
-    flock: bool
-    """Whether the operating system drops the lock with its holder. If not, the file is the lock while it is there."""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} since {self.since}"
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether the holder has certainly ended. Nothing can be known about processes of another system."""
-        if not self.system or self.system != _name_system():
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except OSError as error:
-            return error.errno == errno.ESRCH
-        return False
-
-
-def _name_system() -> str:
-    """Names the system that gives this process its number. After a restart, or in another container, it is another."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except (OSError, UnicodeError):
-        return ""
-
 
 _POLL = 0.02
-"""Seconds between two looks at a lock."""
-_HELD_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+"""Seconds between two attempts to take a lock."""
+_SHORTEST_WAIT = 0.2
+"""Seconds that every attempt lasts, so that a holder that is just ending refuses nobody."""
 _NO_LOCK_ERRORS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 _told_systems: set[int] = set()
-"""File systems without `flock` of which the user has been told."""
-
-
-def _try_flock(handle: int) -> bool | None:
-    """Take the lock of an open file if nobody has it. None where the file system has no such locks."""
-    try:
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in _NO_LOCK_ERRORS:
-            return None
-        if error.errno not in _HELD_ERRORS:
-            raise
-        return False
-    return True
+"""File systems without locks of which the user has been told."""
 
 
 def lock_path(path: Path) -> Path:
-    """The lock of a file stands beside it."""
+    """The lock file of a file."""
     return path.with_name(path.name + ".lock")
 
 
 class Lock:
-    """At most one process holds a lock file. It is removed at the end, and the system drops the lock of a dead holder.
+    """A lock file that at most one process holds, for `wait` seconds of trying. It is deleted at the end; of a process
+    that was killed the operating system frees it.
 
-    On a file system that has no `flock` the file itself is the lock: whoever makes it holds it. Then one that a killed
-    process has left is removed if that process ran on this system, and by the user if not. `wait` are seconds.
-
-    The holder may remove the folder with the lock file in it. Whoever comes next makes both anew.
+    On a file system without locks the file is the lock as long as it exists. One that a killed process has left is
+    removed if that process ran on this machine, and by the user if not.
     """
 
     def __init__(self, path: Path, *, advice: str, wait: float = 0.0) -> None:
         self.path = path
-        self._advice, self._wait = advice, wait
-        self._handle: int | None = None
-        self._by_file = False
+        self._holder_path = path.with_name(path.name + ".holder")
+        self._advice, self._wait = advice, max(wait, _SHORTEST_WAIT)
+        self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> Lock:
         self.take()
@@ -286,129 +248,87 @@ class Lock:
         self.release()
 
     def take(self) -> None:
-        deadline = time.monotonic() + self._wait
-        removals = 50
+        from filelock import FileLock, SoftFileLock
+
         try:
-            while not self._try():
-                if removals and self._is_left_behind():
-                    removals -= 1
-                    self._remove_left_file()
-                elif time.monotonic() >= deadline:
-                    holder = self._read_holder(tries=50)
-                    if holder is None and self._try():  # it has ended meanwhile
-                        return
-                    raise self._refusal(holder)
-                time.sleep(_POLL)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._system_has_locks():
+                lock = self._acquire(FileLock)
+                if b"\n" in read_bytes(self.path):  # of a machine that mounts this file system without locks
+                    lock.release()
+                    lock = self._acquire(SoftFileLock)
+            else:
+                self._tell_user()
+                lock = self._acquire(SoftFileLock)
+            self._lock = lock
+            self._sign()
         except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _link_error(self.path) from None
             raise cannot_write(self.path, error) from error
 
     def release(self) -> None:
-        if self._handle is None:
+        if self._lock is None:
             return
-        with contextlib.suppress(OSError):
-            if self._is_in_place(self._handle):
-                os.unlink(self.path)
-        os.close(self._handle)
-        self._handle = None
+        for path in (self._holder_path, self.path):
+            with contextlib.suppress(OSError):  # Windows deletes no open file
+                path.unlink()
+        self._lock.release()
+        self._lock = None
 
-    def _try(self) -> bool:
-        """Take the lock if nobody has it."""
-        handle, is_new = self._open()
+    def _acquire(self, kind: type[BaseFileLock]) -> BaseFileLock:
+        from filelock import SoftFileLock, Timeout
+
+        lock = kind(self.path, timeout=self._wait, poll_interval=_POLL, thread_local=False)
         try:
-            locked = _try_flock(handle)
-            while locked and not self._is_in_place(handle):  # a holder before us has removed it: it locks nobody out
-                os.close(handle)
-                handle, is_new = self._open()
-                locked = _try_flock(handle)
-            self._by_file = locked is None
-            if self._by_file:
-                self._tell_user()
-            if self._holds(locked=locked, is_new=is_new):
-                self._handle = handle
-                self._sign(handle, flock=bool(locked))
+            lock.acquire()
+        except Timeout:
+            raise self._refusal(by_file=kind is SoftFileLock) from None
+        return lock
+
+    def _system_has_locks(self) -> bool:
+        """Tried on the file that names the holder: the lock file itself may be the lock of another machine."""
+        try:
+            import fcntl
+        except ImportError:  # Windows has others
+            return True
+        handle = open_plain_file(self._holder_path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno not in _NO_LOCK_ERRORS:
+                raise
+            return False
         finally:
-            if self._handle is None:
-                if self._by_file and is_new:  # interrupted: nobody holds it
-                    os.unlink(self.path)
-                os.close(handle)
-        return self._handle is not None
+            os.close(handle)
+        return True
 
-    def _holds(self, *, locked: bool | None, is_new: bool) -> bool:
-        """Whether this process holds the lock, once it has opened the file and tried to lock it."""
-        if locked is None:
-            return is_new
-        holder = self._read_holder()  # on a machine that locks this file system in another way
-        return locked and (holder is None or holder.flock or holder.is_gone)
-
-    def _sign(self, handle: int, *, flock: bool) -> None:
+    def _sign(self) -> None:
         """Write down who holds the lock. A disk without room for it is found out by what matters."""
         now = datetime.now().astimezone().isoformat(" ", "seconds")
-        holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now, system=_name_system(), flock=flock)
-        with contextlib.suppress(OSError):
-            os.ftruncate(handle, 0)
-            os.write(handle, msgspec.json.encode(holder))
+        holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now)
+        with contextlib.suppress(OSError), open(self._holder_path, "wb", opener=open_plain_file) as file:
+            file.write(msgspec.json.encode(holder))
 
-    def _read_holder(self, *, tries: int = 1) -> LockHolder | None:
-        """Who holds the lock, which it writes right after it has taken it."""
-        while True:
-            tries -= 1
-            with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                return msgspec.json.decode(read_bytes(self.path), type=LockHolder)
-            if not tries:
-                return None
-            time.sleep(_POLL)
-
-    def _refusal(self, holder: LockHolder | None) -> RunLockedError:
-        guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
-        who, advice = str(holder or "a process that has not written its number down"), self._advice
-        if self._by_file or (holder is not None and not holder.flock):
-            # The star is for the file of a process that was killed while it removed a lock.
+    def _refusal(self, *, by_file: bool) -> RunLockedError:
+        who, advice = "another process", self._advice
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            who = str(msgspec.json.decode(read_bytes(self._holder_path), type=LockHolder))
+        if by_file:
+            # The star is for the file with its name.
             advice += f" If that process has been killed, remove what it left: rm {shlex.quote(str(self.path))}*"
+        guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
         return RunLockedError(f"{guarded} is in use by {who}", advice=advice)
-
-    def _is_left_behind(self) -> bool:
-        """Whether the file is the lock, and who made it has ended."""
-        holder = self._read_holder() if self._by_file else None
-        return isinstance(holder, LockHolder) and holder.is_gone
-
-    def _remove_left_file(self) -> None:
-        """One process at a time looks again and removes: the file of the next holder has the same name."""
-        removing = self.path.with_name(self.path.name + ".removing")
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(removing, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            try:
-                if self._is_left_behind():
-                    os.unlink(self.path)
-            finally:
-                os.unlink(removing)
 
     def _tell_user(self) -> None:
         if (device := os.stat(self.path.parent).st_dev) not in _told_systems:
             _told_systems.add(device)
             warnings.warn(
-                f"the file system of {self.path.parent} has no flock: files whose names end with .lock take its place."
-                " They are deleted at the end; one that a killed process leaves behind on another machine has to be"
-                " deleted by hand.",
+                f"the file system of {self.path.parent} has no locks: files whose names end with .lock take their"
+                " place. They are deleted at the end; one that a killed process leaves behind on another machine has to"
+                " be deleted by hand.",
                 LockNotice,
-                stacklevel=2,
+                stacklevel=3,
             )
-
-    def _open(self, *, tries: int = 100) -> tuple[int, bool]:
-        """The lock file, made with its folder, and whether it is new. Its holder may remove both between two lines."""
-        while True:
-            tries -= 1
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with contextlib.suppress(FileExistsError):
-                    return open_plain_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
-                return open_plain_file(self.path, os.O_RDWR), False
-            except (FileNotFoundError, FileExistsError):
-                # the latter from `mkdir`, whose folder was gone when it looked
-                if not tries:
-                    raise
-
-    def _is_in_place(self, handle: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(handle), self.path.stat())
-        except FileNotFoundError:
-            return False

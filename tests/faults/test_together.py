@@ -194,7 +194,7 @@ def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, 
         assert locks(out) == ["openai_judge.jsonl.lock", "replies.jsonl.lock"]
         third: Watched = finished("run", *command, strange=strange)
         assert third.process.returncode == 0
-        assert third.errors.count("has no flock") == 1
+        assert third.errors.count("has no locks") == 1
         assert locks(out) == []
         assert asked_once(out, "openai_judge")
         assert read_right(served, out, "openai_judge")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import pytest
 from tests.cli.forked import forker
 from tests.models.local.made_wheels import PARTS, WHOLE, entry, hub, part, write_wheel
 from unmask.errors import MissingError
-from unmask.files import Lock
 from unmask.models.local import catalogue
 from unmask.models.local.catalogue import ENTRIES, QWEN, SMOLLM2, cache_folder
 from unmask.models.local.pull import Progress, fetch, list_models, pull
@@ -403,77 +401,3 @@ def test_the_command_with_an_unknown_name_ends_with_4_and_one_line():
     assert done.returncode == 4
     assert "'llama-900b'" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_lock_survives_others_removing_its_folder(tmp_path, monkeypatch):
-    """A pull that ends takes the folder away while another is about to lock it: that one makes it anew."""
-    monkeypatch.setattr(PULLING, "POLL", 0.0001)
-    failed: list[Exception] = []
-
-    def come_and_go() -> None:
-        try:
-            for _ in range(50):
-                with PULLING._locked(tmp_path / "a" / "b", report=lambda: None):
-                    PULLING._remove_empty_folders(tmp_path / "a" / "b")
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=come_and_go) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
-
-
-def test_a_pull_that_ends_does_not_take_what_the_next_one_makes(tmp_path, monkeypatch):
-    """The lock goes last: whoever comes in between finds it held, so nothing of theirs is there to be removed."""
-    partial = tmp_path / ".partial" / "made"
-    left: list[list[str]] = []
-    unlink = Path.unlink
-
-    def watched(path: Path, **kwargs: bool) -> None:
-        unlink(path, **kwargs)
-        if path.name == "lock":
-            left.append(sorted(found.name for found in partial.iterdir()))
-            with Lock(partial / "lock", advice=""):
-                (partial / "weights").write_bytes(b"of the next one")
-
-    monkeypatch.setattr(Path, "unlink", watched)
-    with PULLING._locked(partial, report=lambda: None):
-        (partial / "weights").touch()
-        (partial / "wheels" / "tmp").mkdir(parents=True)
-        PULLING._remove_empty_folders(partial)
-    assert left == [[]]
-    assert (partial / "weights").read_bytes() == b"of the next one"
-
-
-def test_folders_that_pip_removes_meanwhile_do_not_end_a_pull(tmp_path):
-    """pip works in a folder below the one that is watched for progress."""
-    over = threading.Event()
-
-    def come_and_go() -> None:
-        while not over.is_set():
-            (tmp_path / "a" / "b" / "c").mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(tmp_path / "a")
-
-    (tmp_path / "one.whl").write_bytes(b"1234")
-    thread = threading.Thread(target=come_and_go)
-    thread.start()
-    try:
-        assert {PULLING._largest(tmp_path) for _ in range(500)} == {4}
-    finally:
-        over.set()
-        thread.join()
-
-
-def test_the_list_says_what_is_here_and_where(tmp_path):
-    """In a table that fits into 80 columns."""
-    (tmp_path / "models").mkdir()
-    with (tmp_path / "models" / SMOLLM2.file).open("wb") as file:
-        file.truncate(SMOLLM2.size)
-    lines = unmask("pull", "--list", UNMASK_CACHE=str(tmp_path), COLUMNS="80").stdout.splitlines()
-    here = {line.split()[0]: line.split()[1] for line in lines[1:5]}
-    assert here == {"smollm2-135m": "yes", "qwen2.5-coder-1.5b": "no", "judge-1.5b": "no", "liar-135m": "yes"}
-    assert any(str(tmp_path / "models") in line for line in lines)
-    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80

