@@ -17,7 +17,7 @@ from tests.thorough import THOROUGH
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Verdict
-from unmask.render import colours
+from unmask.render import colours, words
 from unmask.render.figures.across import draw_board, draw_forest
 from unmask.render.figures.figures import FIGURES, figure
 from unmask.render.figures.plots import FigureInputs, figure_style, make_figure, place_labels
@@ -190,7 +190,7 @@ def test_runs_do_not_look_like_verdicts(colour):
 
 def test_all_verdicts_are_named():
     """Nothing lacks a colour or a name."""
-    assert set(colours.VERDICTS) == set(colours.NAMES) == set(Verdict)
+    assert set(colours.VERDICTS) == set(words.NAMES) == set(Verdict)
 
 
 def test_labels_of_crowded_points_do_not_cover_each_other():

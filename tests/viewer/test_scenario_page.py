@@ -15,8 +15,8 @@ from tests.render.made_runs import HOSTILE, hostile_run, small_run, subject
 from tests.viewer.shown_runs import Viewer, serving
 from unmask.models.scripted import Scripted
 from unmask.records import Preset, Request
-from unmask.render.colours import NAMES
 from unmask.render.html.conversation import name_anchor
+from unmask.render.words import NAMES
 from unmask.runs.run import Run
 
 

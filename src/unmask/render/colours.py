@@ -1,4 +1,4 @@
-"""The one place that says how verdicts look and what they are called: report, figures and terminal all ask here.
+"""How verdicts look, in report, figures and terminal. Their names are in `words`.
 
 The five colours stay apart for every common kind of colour blindness; the tests measure it. Unjudged is also hatched:
 it is missing, not a kind of answer. Colour never stands alone, a name or a number is always beside it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unmask.records import Slot, Verdict, indirect_number, is_indirect
+from unmask.records import Verdict
 
 
 class Paint(NamedTuple):
@@ -38,19 +38,6 @@ GROUND = Paint("#ffffff", "#16181d", "default")
 
 SERIES = ("#2e8b6f", "#7b4fa3", "#1d2129", "#c45a9a", "#7a6a1d", "#4f9fc4")
 """Several runs in one figure: none of the colours of a verdict, and each with a shape or a label of its own."""
-
-NAMES = {
-    Verdict.HONEST: "honest",
-    Verdict.LIE: "lie",
-    Verdict.EVASION: "evasion",
-    Verdict.NO_BELIEF: "no belief",
-    Verdict.UNJUDGED: "unjudged",
-}
-
-
-def probe_title(slot: Slot) -> str:
-    """What people call a probe: `Direct probe`, `Indirect probe 2`."""
-    return f"Indirect probe {indirect_number(slot)}" if is_indirect(slot) else "Direct probe"
 
 
 def style_variables(*, dark: bool) -> str:

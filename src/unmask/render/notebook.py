@@ -15,10 +15,11 @@ from typing import Any
 
 from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
 from unmask.render.terminal.progress import ProgressLine
 from unmask.render.terminal.score import typed_judge_of
 from unmask.render.terminal.transcript import Replies, transcript
+from unmask.render.words import NAMES
 from unmask.runs.run import Run
 from unmask.scoring.measures import MEASURES, Measures, Where, list_measures
 from unmask.scoring.score import Score

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from unmask.errors import UsageError
 from unmask.records import Archetype, Outcome, Preset, Unread, UnreadReason, Verdict
-from unmask.render.colours import NAMES
+from unmask.render.words import NAMES
 
 V = TypeVar("V")
 

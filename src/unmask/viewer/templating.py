@@ -10,10 +10,11 @@ from starlette.responses import HTMLResponse
 
 from unmask import __version__
 from unmask.records import Verdict
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
 from unmask.render.html import charts
 from unmask.render.html.conversation import name_anchor
 from unmask.render.html.page import open_templates
+from unmask.render.words import NAMES
 
 if TYPE_CHECKING:
     from jinja2 import Environment

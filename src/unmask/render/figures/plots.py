@@ -14,7 +14,8 @@ from unmask.analysis.sides import short_names
 from unmask.errors import MissingError
 from unmask.files import choose_by_ending
 from unmask.records import Preset
-from unmask.render.colours import FAINT, GROUND, INK, MUTED, NAMES, SERIES, VERDICTS
+from unmask.render.colours import FAINT, GROUND, INK, MUTED, SERIES, VERDICTS
+from unmask.render.words import NAMES
 from unmask.runs.run import AnyRun, Run, open_runs
 from unmask.scoring.measures import Measures
 from unmask.scoring.score import Score

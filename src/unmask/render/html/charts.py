@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
+from unmask.render.words import NAMES
 from unmask.scoring.measures import Measures
 from unmask.stats.estimate import Difference, is_significant
 from unmask.stats.rate import Rate

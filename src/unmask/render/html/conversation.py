@@ -33,9 +33,9 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.render.colours import NAMES, probe_title
 from unmask.render.html.shorten import Piece, shorten_text
 from unmask.render.terminal.transcript import Replies, explain_pending, format_truth, list_takes, name_reading
+from unmask.render.words import NAMES, probe_title
 from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
 Limit = Callable[[str, float], int]

@@ -20,7 +20,7 @@ from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
 from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
 from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
@@ -28,6 +28,7 @@ from unmask.render.html.shorten import Share, count_fitting, find_level, measure
 from unmask.render.notes import Note, collect_notes
 from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.render.terminal.sensitivity import name_open
+from unmask.render.words import NAMES
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of

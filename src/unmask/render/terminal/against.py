@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from unmask.interop.against import REFERENCE, HarnessComparison, PresetResult
 from unmask.records import Preset, Verdict
-from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import TextTable, make_table, percent, render_parts
+from unmask.render.words import NAMES
 
 SHOWN = 4
 """Ids named per reason."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from unmask.experiments.demo import DemoExample, Envelope
 from unmask.records import Verdict
-from unmask.render.colours import NAMES
 from unmask.render.terminal.tables import wrap_text
+from unmask.render.words import NAMES
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
 

@@ -24,8 +24,9 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
 from unmask.render.terminal.tables import make_table, render_parts
+from unmask.render.words import NAMES
 from unmask.text import format_figures, format_interval, strip_controls
 
 NO_SIDE = {Letter.C: "takes no side", Letter.D: "denies both sides"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unmask.records import Verdict
-from unmask.render.colours import NAMES, VERDICTS
+from unmask.render.colours import VERDICTS
 from unmask.render.terminal.tables import (
     break_name,
     count_other_replies,
@@ -16,6 +16,7 @@ from unmask.render.terminal.tables import (
     percent,
     render_parts,
 )
+from unmask.render.words import NAMES
 from unmask.runs.definition import typed_judge
 from unmask.scoring.asides import RolePlay, SelfReport
 from unmask.scoring.guards import explain_small_judges

@@ -25,8 +25,8 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.render.colours import probe_title
 from unmask.render.terminal.tables import quote_lines, wrap_text
+from unmask.render.words import probe_title
 from unmask.text import format_figures, format_interval, strip_controls
 
 Replies = Mapping[tuple[Slot, int], Choice]

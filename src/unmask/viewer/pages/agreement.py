@@ -16,10 +16,10 @@ from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
 from unmask.records import PRESSURED, Lettered, Ranged, Reading
-from unmask.render.colours import probe_title
 from unmask.render.html.conversation import name_anchor
 from unmask.render.terminal.agree import compose_parts
 from unmask.render.terminal.tables import TextTable
+from unmask.render.words import probe_title
 from unmask.runs.run import Run
 from unmask.text import format_figures
 from unmask.viewer.app import find_entry, get_catalogue

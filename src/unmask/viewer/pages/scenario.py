@@ -12,7 +12,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from unmask.records import CHECK, PRESSURED, Outcome, Pending, Preset, Scenario, is_probe
-from unmask.render.colours import probe_title
 from unmask.render.html.conversation import (
     Finding,
     Page,
@@ -22,6 +21,7 @@ from unmask.render.html.conversation import (
 )
 from unmask.render.html.shorten import LONGEST
 from unmask.render.terminal.transcript import name_reading
+from unmask.render.words import probe_title
 from unmask.text import visible_html_line
 from unmask.viewer.app import find_entry
 from unmask.viewer.filters import Filter, read_filter

@@ -1,0 +1,356 @@
+"""What a result says, as a list of blocks, and the three ways to show them: terminal, Markdown and HTML.
+
+Describing a result takes no knowledge of widths, colours, pipes or tags: text is cleaned or escaped here, where it
+leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from unmask.render import words
+from unmask.render.colours import VERDICTS
+from unmask.render.layout import GAP, Shown, lay_out_table, quote_lines, wrap_text
+from unmask.stats.estimate import Difference
+from unmask.stats.rate import Rate
+from unmask.text import escape_markdown, strip_controls, visible_html
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+MARKS = {verdict.value: paint.terminal for verdict, paint in VERDICTS.items()}
+MARKS |= {"better": "green", "worse": "red", "strong": "bold", "quiet": "dim"}
+"""How what is marked so looks in a terminal. In HTML the mark is a class."""
+
+
+class Heading(NamedTuple):
+    text: str
+
+
+class Text(NamedTuple):
+    """A paragraph."""
+
+    text: str
+    mark: str | None = None
+
+
+class Alert(NamedTuple):
+    """Something to know before quoting a number, and what to type about it."""
+
+    text: str
+    command: str | None = None
+
+
+class Command(NamedTuple):
+    """Something to type, which stays in one piece, and what it does."""
+
+    text: str
+    note: str = ""
+
+
+class Quote(NamedTuple):
+    """A text of a model or of the data, set off so that it cannot pass for ours."""
+
+    text: str
+
+
+class Facts(NamedTuple):
+    """Names and what is to be said of each."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+class Cell(NamedTuple):
+    """A number with its interval, both put in words by `form`, and what is put before and after them."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    form: Callable[[float | None], str] = words.number
+    mark: str | None = None
+    before: str = ""
+    after: str = ""
+
+    @property
+    def main(self) -> str:
+        return f"{self.before}{self.form(self.value)}"
+
+    @property
+    def span(self) -> str:
+        """`[36.2, 42.3]`, or nothing."""
+        shown = self.value is not None and self.low is not None and self.high is not None
+        return f"[{self.form(self.low)}, {self.form(self.high)}]" if shown else ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.main, self.span, self.after)))
+
+
+class Table(NamedTuple):
+    """The first `texts` columns are words, the others numbers. A row, or a column, may have a mark."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    texts: int = 1
+    title: str = ""
+    marks: Sequence[str | None] = ()
+    column_marks: Sequence[str | None] = ()
+
+
+Block = Heading | Text | Alert | Command | Quote | Facts | Table
+
+
+def share_cell(rate: Rate, *, plain: bool = False, mark: str | None = None) -> Cell:
+    """A share in percent with its interval, or without it where it is `plain`."""
+    return Cell(rate.value, mark=mark) if plain else Cell(rate.value, rate.low, rate.high, mark=mark)
+
+
+def points_cell(found: Difference, *, before: str = "", after: str = "", mark: str | None = None) -> Cell:
+    """A difference in points with its interval."""
+    return Cell(found.value, found.low, found.high, form=words.points, before=before, after=after, mark=mark)
+
+
+def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
+    """What to type next, each with what it does."""
+    if steps:
+        yield Heading("NEXT")
+        yield from (Command(command, note) for command, note in steps)
+
+
+# --- terminal -------------------------------------------------------------------------------------------------------
+
+COMMAND_ROOM = 44
+"""Columns of a command behind which what it does has room in the same line."""
+
+
+def to_terminal(blocks: Iterable[Block], *, width: int | None = None, color: bool = False) -> str:
+    """For a terminal of `width` columns, or for this one. Nothing from outside can steer it."""
+    from io import StringIO
+    from shutil import get_terminal_size
+
+    from rich.console import Console
+    from rich.text import Text as Styled
+
+    columns = width or get_terminal_size().columns
+    console = Console(
+        file=StringIO(),
+        width=max(columns, 1_000),  # lines are fitted here: what rich would cut are numbers and commands
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        force_jupyter=False,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    before: Block | None = None
+    with console.capture() as capture:
+        for block in blocks:
+            if _has_gap(before, block):
+                console.print()
+            before = block
+            if isinstance(block, Table):
+                if block.title:
+                    console.print(Styled(_clean_line(block.title), style="bold"), soft_wrap=True)
+                for number, (grid, room) in enumerate(_draw_table(block, columns)):
+                    console.print(*[""] * bool(number), grid, sep="\n", width=room, crop=False)
+                continue
+            for line, style in _draw_lines(block, columns):
+                console.print(Styled(line, style=style), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def _has_gap(before: Block | None, block: Block) -> bool:
+    """Whether an empty line keeps these apart."""
+    if before is None or isinstance(before, Heading):
+        return False
+    if isinstance(block, Heading | Table) or isinstance(before, Table):
+        return True
+    return isinstance(before, Alert) and not isinstance(block, Alert)
+
+
+def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
+    """The lines of a block that is no table, each with its style."""
+    style = ""
+    match block:
+        case Heading(text):
+            lines, style = wrap_text(_clean_line(text), width), "bold"
+        case Text(text, mark):
+            lines = [line for part in strip_controls(text).split("\n") for line in wrap_text(part, width)]
+            style = MARKS.get(mark or "", "")
+        case Alert(text):
+            lines, style = wrap_text(f"WARNING: {_clean_line(text)}", width), "bold red"
+        case Command(text, note):
+            lines = _fit_command(_clean_line(text), _clean_line(note), width)
+        case Quote(text):
+            lines = quote_lines(strip_controls(text).strip("\n"), width)
+        case Facts(rows):
+            room = 2 + max((len(_clean_line(name)) for name, _ in rows), default=0)
+            named = (f"{_clean_line(name):<{room}}{_clean_line(text)}" for name, text in rows)
+            lines = [line for row in named for line in wrap_text(row, width, indent=" " * room)]
+        case _:
+            raise TypeError(f"{type(block).__name__} is no block of lines")
+    yield from ((line, style) for line in lines)
+    if isinstance(block, Alert) and block.command:
+        yield f"  {_clean_line(block.command)}", ""
+
+
+def _fit_command(command: str, note: str, width: int) -> list[str]:
+    line = f"  {command:<{COMMAND_ROOM}}  {note}".rstrip()
+    if len(command) <= COMMAND_ROOM and len(line) <= width:
+        return [line]
+    return [f"  {command}", *(wrap_text(" " * 6 + note, width) if note else ())]
+
+
+def _clean_line(text: str) -> str:
+    """One line of safe text; the spaces in front stay."""
+    safe = strip_controls(text)
+    return " " * (len(safe) - len(safe.lstrip(" "))) + " ".join(safe.split())
+
+
+def _draw_table(table: Table, width: int) -> Iterator[tuple[Grid, int]]:
+    """The table, or several, each with the columns it needs."""
+    from rich.table import Table as Grid
+    from rich.text import Text as Styled
+
+    headings = [_clean_line(heading) for heading in table.headings]
+    marks = [MARKS.get(mark or "") for mark in table.column_marks] or [None] * len(headings)
+    for laid in lay_out_table(
+        headings, [[_split_cell(cell) for cell in row] for row in table.rows], table.texts, width
+    ):
+        grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=bool(headings))
+        for place, least in zip(laid.places, laid.least, strict=True):
+            words_go_on = place < table.texts
+            grid.add_column(
+                Styled(
+                    laid.headings[len(grid.columns)] if headings else "", style=f"bold {marks[place] or ''}".strip()
+                ),
+                justify="left" if words_go_on else "right",
+                no_wrap=not words_go_on,
+                overflow="fold",
+                min_width=least,
+            )
+        for number, row in enumerate(laid.rows):
+            style = MARKS.get(table.marks[number] or "") if table.marks else None
+            cells = (
+                Styled(text, style=_mark_of(table.rows[number][place]) or marks[place] or "")
+                for place, text in zip(laid.places, row, strict=True)
+            )
+            grid.add_row(*cells, style=style)
+        yield grid, max(width, sum(laid.least) + GAP * len(laid.least))
+
+
+def _split_cell(cell: str | Cell) -> Shown:
+    if isinstance(cell, Cell):
+        return Shown(" ".join(filter(None, (cell.main, cell.after))), cell.span)
+    return Shown(_clean_line(cell))
+
+
+def _mark_of(cell: str | Cell) -> str | None:
+    return MARKS.get(cell.mark or "") if isinstance(cell, Cell) else None
+
+
+# --- Markdown and HTML ----------------------------------------------------------------------------------------------
+
+
+def to_markdown(blocks: Iterable[Block], *, level: int = 2) -> str:
+    """`level` is that of the headings."""
+    return "\n".join(line for block in blocks for line in _markdown_lines(block, level))
+
+
+def _markdown_lines(block: Block, level: int) -> Iterator[str]:
+    match block:
+        case Heading(text):
+            yield f"{'#' * level} {escape_markdown(text)}"
+        case Text(text):
+            yield escape_markdown(text)
+        case Alert(text, command):
+            yield f"**Warning**: {escape_markdown(text)}{f' {_code(command)}' if command else ''}"
+        case Command(text, note):
+            yield f"- {_code(text)}{f': {escape_markdown(note)}' if note else ''}"
+        case Quote(text):
+            yield from (f"> {escape_markdown(line)}".rstrip() for line in strip_controls(text).split("\n"))
+        case Facts(rows):
+            yield from (f"- {escape_markdown(name)}: {escape_markdown(text)}" for name, text in rows)
+        case Table() as table:
+            if table.title:
+                yield from (f"**{escape_markdown(table.title)}**", "")
+            width = len(table.headings) or len(table.rows[0])
+            rule = ["---"] * table.texts + ["--:"] * (width - table.texts)
+            heads = [escape_markdown(heading) for heading in table.headings] or [""] * width
+            cells = ([escape_markdown(str(cell)) for cell in row] for row in table.rows)
+            yield from (f"| {' | '.join(row)} |" for row in (heads, rule, *cells))
+    yield ""
+
+
+def _code(command: str) -> str:
+    return f"`{_clean_line(command).replace('`', chr(39))}`"
+
+
+def to_html(blocks: Iterable[Block], *, level: int = 2) -> str:
+    """`level` is that of the headings. Classes are those of the report's style sheet."""
+    return "\n".join(_make_html(block, level) for block in blocks)
+
+
+def _make_html(block: Block, level: int) -> str:
+    match block:
+        case Heading(text):
+            return f"<h{level}>{_html(text)}</h{level}>"
+        case Text(text, mark):
+            return f"<p{_class(mark)}>{_html(text)}</p>"
+        case Alert(text, command):
+            code = f" <code>{_html(command)}</code>" if command else ""
+            return f'<p class="note serious" role="note"><b>Warning</b> {_html(text)}{code}</p>'
+        case Command(text, note):
+            return f"<p><code>{_html(text)}</code>{f' {_html(note)}' if note else ''}</p>"
+        case Quote(text):
+            return f'<blockquote class="t">{visible_html(text)}</blockquote>'
+        case Facts(rows):
+            return f"<dl>{''.join(f'<dt>{_html(name)}</dt><dd>{_html(text)}</dd>' for name, text in rows)}</dl>"
+        case Table() as table:
+            return _html_table(table)
+
+
+def _html_table(table: Table) -> str:
+    """The first column names the rows; numbers have their interval below."""
+    title = _html(table.title)
+    caption = f"<caption>{title}</caption>" if title else ""
+    head = "".join(f'<th scope="col"{_number(n, table)}>{_html(text)}</th>' for n, text in enumerate(table.headings))
+    body = "".join(
+        f"<tr{_class(table.marks[n]) if table.marks else ''}>"
+        + "".join(_html_cell(place, cell, table) for place, cell in enumerate(row))
+        + "</tr>"
+        for n, row in enumerate(table.rows)
+    )
+    thead = f"<thead><tr>{head}</tr></thead>" if head else ""
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{title or "Table"}">'
+    return f"{region}<table>{caption}{thead}<tbody>{body}</tbody></table></div>"
+
+
+def _html_cell(place: int, cell: str | Cell, table: Table) -> str:
+    if place == 0:
+        return f'<th scope="row"{_number(place, table)}>{_html(str(cell))}</th>'
+    if isinstance(cell, str):
+        return f"<td{_number(place, table)}>{_html(cell)}</td>"
+    span = cell.span.strip("[]").replace(", ", " to ").replace("-", "\N{MINUS SIGN}")
+    below = " ".join(filter(None, (span, _html(cell.after))))
+    main = _html(cell.main.replace("-", "\N{MINUS SIGN}"))
+    return f'<td class="{_classes("n", cell.mark)}"><b>{main}</b>{f"<small>{below}</small>" if below else ""}</td>'
+
+
+def _html(text: str) -> str:
+    """One line, with a mark in place of each character that has no shape."""
+    return str(visible_html(" ".join(text.split())))
+
+
+def _number(place: int, table: Table) -> str:
+    return ' class="n"' if place >= table.texts else ""
+
+
+def _class(mark: str | None) -> str:
+    return f' class="{_classes(mark)}"' if mark else ""
+
+
+def _classes(*names: str | None) -> str:
+    return " ".join(name.replace("_", "-") for name in names if name)

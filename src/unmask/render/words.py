@@ -1,0 +1,244 @@
+"""Verdicts, beliefs, readings and numbers in words. They are worded here and nowhere else, as plain text: whoever shows
+them escapes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unmask.data.checks.words import pivotal_sides
+from unmask.records import (
+    PIVOTAL,
+    PRESSURED,
+    SELF_REPORT,
+    Choice,
+    Interval,
+    Letter,
+    Lettered,
+    NoBelief,
+    Outcome,
+    Pending,
+    Ranged,
+    ReadBy,
+    Reading,
+    Scenario,
+    Slot,
+    Stop,
+    Undecided,
+    Unread,
+    Verdict,
+    indirect_number,
+    is_indirect,
+)
+from unmask.stats.estimate import Difference
+from unmask.stats.rate import Rate
+from unmask.text import format_figures, format_interval
+
+# --- verdicts and slots ---------------------------------------------------------------------------------------------
+
+NAMES = {
+    Verdict.HONEST: "honest",
+    Verdict.LIE: "lie",
+    Verdict.EVASION: "evasion",
+    Verdict.NO_BELIEF: "no belief",
+    Verdict.UNJUDGED: "unjudged",
+}
+"""Verdicts, in the order in which they are shown."""
+
+
+def probe_title(slot: Slot) -> str:
+    """What people call a probe: `Direct probe`, `Indirect probe 2`."""
+    return f"Indirect probe {indirect_number(slot)}" if is_indirect(slot) else "Direct probe"
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def number(share: float | None) -> str:
+    """In percent, without the sign, for a column whose heading has it: `39.2`."""
+    return "n/a" if share is None else f"{100 * share:.1f}"
+
+
+def percent(share: float | None) -> str:
+    return "n/a" if share is None else f"{100 * share:.1f} %"
+
+
+def whole_percent(share: float) -> str:
+    """For a sentence: `39 %`; with a decimal where it would be 0 or 100 without being it."""
+    rounded = f"{100 * share:.0f}"
+    return f"{100 * share:.1f} %" if rounded in {"0", "100"} and share not in {0.0, 1.0} else f"{rounded} %"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """` [36.2, 42.3]`, behind a value; nothing where there is none."""
+    return "" if low is None or high is None else f" [{number(low)}, {number(high)}]"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """`36.2 to 42.3 %`."""
+    return "n/a" if low is None or high is None else f"{number(low)} to {percent(high)}"
+
+
+def points(share: float | None) -> str:
+    """A difference in percentage points, with its sign."""
+    return "n/a" if share is None else f"{100 * share:+.1f}"
+
+
+def rate(value: Rate | None) -> str:
+    """`39.2 % [36.2, 42.3] of 962; 38 unjudged`."""
+    return "unknown" if value is None else str(value)
+
+
+def difference(found: Difference) -> str:
+    """In points, with its interval."""
+    return "n/a" if found.value is None else points(found.value) + interval(found.low, found.high)
+
+
+def coefficient(value: float | None) -> str:
+    """Of agreement or correlation."""
+    return "n/a" if value is None else f"{value:.2f}"
+
+
+def p_value(p: float | None) -> str:
+    return "n/a" if p is None else f"{p:.3f}" if p >= 0.0005 else "<0.001"
+
+
+def count(value: float | None) -> str:
+    """`1,234`; with one decimal where it is not whole."""
+    return "unknown" if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def plural(value: int, noun: str) -> str:
+    """`1 scenario`, `1,234 scenarios`."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+def money(usd: float | None) -> str:
+    if usd is None:
+        return "unknown"
+    return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:,.2f}"
+
+
+def duration(seconds: float) -> str:
+    rounded = round(seconds)
+    if rounded < 90:
+        return f"{rounded} s"
+    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
+
+
+# --- what a scenario says, and what a model believed and said --------------------------------------------------------
+
+NO_SIDE = {Letter.C: "takes no side", Letter.D: "denies both sides"}
+
+
+class Quoted(NamedTuple):
+    """Words of a proposition: those that tell it from its opposite, and what is before and after them."""
+
+    before: str
+    words: str
+    after: str
+
+    def __str__(self) -> str:
+        return " ".join(f"{self.before}{self.words}{self.after}".split())
+
+
+def truth(scenario: Scenario) -> str:
+    return format_interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
+
+
+def proposition(scenario: Scenario) -> str:
+    """Without its tags, both sides of it."""
+    return PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "…")
+
+
+def quote_side(scenario: Scenario, side: Letter | Interval | Ranged) -> Quoted:
+    """What somebody who holds this side asserts, in the words of the proposition."""
+    if isinstance(side, Letter):
+        pivot = PIVOTAL.search(scenario.proposition)
+        if side in NO_SIDE or pivot is None:
+            return Quoted("", NO_SIDE.get(side, side.value), "")
+        text, place = pivot.string, "AB".index(side)
+        return Quoted(text[: pivot.start()], pivot[1].split("/", 1)[place], text[pivot.end() :])
+    figures = format_interval(side) if isinstance(side, Interval) else format_figures(side)
+    before, hole, after = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).partition("<value>")
+    return Quoted(before, figures, after) if hole else Quoted("", figures, "")
+
+
+def belief(scenario: Scenario, outcome: Outcome) -> str | None:
+    """The statement that the model believes; `None` where there is no belief, or none yet."""
+    match outcome.belief:
+        case None:  # the scenario supplies it
+            return str(quote_side(scenario, scenario.truth))
+        case Lettered(letter=letter):
+            return str(quote_side(scenario, letter))
+        case Ranged() as figures:
+            return str(quote_side(scenario, figures))
+        case NoBelief() | Undecided():
+            return None
+
+
+def statement(scenario: Scenario, reading: Reading) -> str:
+    """What a reply asserts, in as few words of the proposition as tell it from its opposite."""
+    match reading:
+        case Lettered(letter=letter) if letter in NO_SIDE:
+            return NO_SIDE[letter]
+        case Lettered(letter=letter):
+            return (pivotal_sides(scenario) or scenario.statements)["AB".index(letter)].strip()
+        case Ranged():
+            unit = f" {scenario.unit}" if scenario.unit else ""
+            return "names no figure" if reading.empty else format_figures(reading) + unit
+        case Unread():
+            return "unread"
+        case Pending():
+            return "not read yet"
+
+
+def reading(value: Reading, *, pending: str = "not read yet") -> str:
+    """In a word: a letter, figures, or that there is none."""
+    match value:
+        case Lettered(letter=letter):
+            return letter.value
+        case Ranged():
+            return format_figures(value)
+        case Unread():
+            return "unread"
+        case Pending():
+            return pending
+
+
+_ORIGINS: dict[str, str] = {
+    ReadBy.JUDGE: "by the judge",
+    ReadBy.RULE: "by rule",
+    ReadBy.SILENT: "because it is silent",
+    ReadBy.PERSON: "by a person",
+}
+
+
+def origin(by: str) -> str:
+    """Who read a reply."""
+    return _ORIGINS.get(by, f"by {by}")
+
+
+def no_answer(slot: Slot, outcome: Outcome) -> str:
+    """Why there is no reply in a place."""
+    if slot == PRESSURED and outcome.verdict is Verdict.NO_BELIEF:
+        return "Not sent: without a belief it could not change the verdict."
+    return "Not sent, or no answer yet."
+
+
+def not_read(slot: Slot, outcome: Outcome) -> str:
+    """Why a reply in hand is not read. A report on a reply that is neither honest nor a lie never will be."""
+    needs_none = slot == SELF_REPORT and outcome.verdicts[:1] in {(Verdict.EVASION,), (Verdict.NO_BELIEF,)}
+    return "Not read: the reply is neither honest nor a lie." if needs_none else "Not read yet."
+
+
+def answer_notes(choice: Choice | None) -> Sequence[str]:
+    """What has to be known of an answer besides its text."""
+    if choice is None:
+        return ["No answer came back."]
+    notes = [] if choice.answer else ["The answer is empty."]
+    if choice.stop is Stop.LENGTH:
+        notes.append("It was cut off: no room left for more tokens.")
+    elif choice.stop is not Stop.END:
+        notes.append(f"It ended early: {choice.stop.value}.")
+    return notes
