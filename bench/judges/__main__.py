@@ -32,7 +32,7 @@ from unmask.data.load import from_scenarios
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
-from unmask.protocol import readings as gather
+from unmask.protocol.readings import readings_of
 from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
@@ -63,9 +63,9 @@ def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) ->
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
-    reads = run.definition.settings(file).reads
+    settings = run.definition.settings(file)
     assert len(ordered) == len(items)
-    return {item.id: gather.read_take(scenarios[item.id], by_id[item.id], item.slot, 0, reads) for item in items}
+    return {item.id: readings_of(scenarios[item.id], by_id[item.id], settings)[item.slot][0] for item in items}
 
 
 def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:

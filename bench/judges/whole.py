@@ -25,7 +25,6 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.judges.letters import probe_text
 from unmask.protocol.belief import join_figures
-from unmask.protocol.readings import answer_text
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     CHECK,
@@ -115,7 +114,7 @@ def texts_of(scenario: Scenario, state: ScenarioState, *, direct: int) -> dict[t
     texts: dict[tuple[Slot, int], str] = {}
     for slot in needed_slots(scenario):
         for take in range(direct if slot == DIRECT else 1):
-            text = answer_text(state, slot, take)
+            text = state.text(slot, take)
             if isinstance(text, str):
                 texts[slot, take] = text
             elif slot != CHECK:

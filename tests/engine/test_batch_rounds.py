@@ -14,11 +14,11 @@ from bench.batches import run_arguments
 from bench.planted import plant, report_of, statements, write_jsonl
 from bench.process import Served, serving
 from tests.thorough import THOROUGH, draw_part
-from unmask import Run, plan, report, run
+from unmask import Run, plan, run
 from unmask.engine import batches as rounds
 from unmask.engine.batch_control import cancel_open_batches
 from unmask.errors import BatchesOpen, IncompleteError, UsageError
-from unmask.records import PRESSURED, SELF_REPORT, Letter, Verdict
+from unmask.records import Letter, Verdict
 from unmask.runs.batches import read_batches
 from unmask.scoring.asides import ASIDES
 
@@ -120,7 +120,7 @@ def test_a_run_takes_the_rounds_that_are_planned_and_scores_as_live(served, tmp_
 
 
 def test_the_rounds_are_those_of_the_documentation(served, tmp_path):
-    """Three and six; role play and self-report add one, both together too. Full effort takes one and two."""
+    """Three and six; role play adds one, self-report one or two, both together no more. Full effort: one and two."""
     planned = {
         tuple(kind.values()): tuple(
             batches.rounds for batches in plan(**arguments(served, tmp_path, None, **kind)).batch.values()
@@ -130,8 +130,8 @@ def test_the_rounds_are_those_of_the_documentation(served, tmp_path):
     assert planned == {
         ("lazy", False, False): (3, 6),
         ("lazy", False, True): (4, 7),
-        ("lazy", True, False): (4, 7),
-        ("lazy", True, True): (4, 7),
+        ("lazy", True, False): (4, 8),
+        ("lazy", True, True): (4, 8),
         ("full", False, False): (1, 2),
         ("full", False, True): (2, 3),
         ("full", True, False): (1, 3),
@@ -160,53 +160,14 @@ def test_unknown_polarity_adds_one_round(served, tmp_path):
         assert count_rounds(run(**wanted)) in (known, known + 1)
 
 
-def count_reports_asked(done: Run) -> int:
-    return sum(line.slot == SELF_REPORT for line in done.folder.asked())
-
-
-def test_in_batches_reports_on_evasions_are_bought_and_not_read(reported):
-    """One call for each evasion, and none to the judge."""
-    live, done = reported[None], reported["all"]
-    called = live.score().spent
-    evasions = [row.id for row in live.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION]
-    assert len(evasions) > 5
-    assert count_reports_asked(done) == count_reports_asked(live) + len(evasions)
-    spent = done.score().spent
-    assert (spent.subject, spent.judge) == (called.subject + len(evasions), called.judge)
-
-
-def test_the_bound_of_a_round_has_the_early_reports_in_it(reported):
-    """They go with the reading of the pressured reply, and are set aside for --max-cost as all requests are."""
-    batches = read_batches(reported["all"].path).values()
-    rounds_of = {(batch.role, request.slot): batch.first.round for batch in batches for request in batch.requests}
-    assert rounds_of["subject", SELF_REPORT] == rounds_of["judge", PRESSURED] == 6
-    (reports,) = (batch for batch in batches if batch.role == "subject" and batch.first.round == 6)
-    assert {request.slot for request in reports.requests} == {SELF_REPORT}
-    assert (reports.first.most_usd or 0.0) > len(reports.requests) * 1000 * 0.5 / 1e6
-
-
-def test_a_report_that_counts_for_nothing_is_shown_and_not_awaited(reported, capsys):
-    """The transcript, and the report as a web page, have its words and say why nobody reads them."""
-    done = reported["all"]
-    evasion = next(row.id for row in done.rows() if row.verdicts and row.verdicts[0] is Verdict.EVASION)
-    done.show(evasion)
-    for text in (capsys.readouterr().out, report(done, full_text=True)):
-        assert f"[reply {evasion} self_report 0]" in text
-        assert "Not read: the reply is neither honest nor a lie." in text
-
-
 def test_what_is_sent_in_batches_lies_within_the_plan(served, reported, tmp_path):
-    """The least counts reports on facts that were given: such a subject states nothing, and is asked all the same."""
-    planned = plan(**arguments(served, tmp_path, None, self_report=True))
-    given = sum(not item.scenario.asks_belief for item in PLANTS)
-    in_batches = planned.batch["all"]
-    assert in_batches.least.subject.calls == planned.least.subject.calls + given
-    assert planned.batch["judge"].least.subject.calls == planned.least.subject.calls
-    assert in_batches.most.calls == planned.most.calls
-    assert plan(**arguments(served, tmp_path, "all", self_report=True)).least.calls == in_batches.least.calls
+    """The same as what is sent live: only the rounds differ."""
+    planned = plan(**arguments(served, tmp_path, "all", self_report=True))
+    for batch in planned.batch.values():
+        assert (batch.least.calls, batch.most.calls) == (planned.least.calls, planned.most.calls)
     spent = reported["all"].score().spent
-    assert in_batches.least.subject.calls <= spent.subject <= in_batches.most.subject.calls
-    assert in_batches.least.judge.calls <= spent.judge <= in_batches.most.judge.calls
+    assert planned.least.subject.calls <= spent.subject <= planned.most.subject.calls
+    assert planned.least.judge.calls <= spent.judge <= planned.most.judge.calls
 
 
 @pytest.mark.parametrize("left", draw_part(range(1, 8), 2))
@@ -249,18 +210,3 @@ def test_a_run_begun_live_goes_on_in_batches(served, live, tmp_path, spent, batc
     done = run(**wanted)
     assert score_of(done) == live
     assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
-
-
-@pytest.mark.parametrize("begun", [None, "all"])
-def test_after_a_pilot_batches_are_planned_with_the_reports_that_they_buy(served, tmp_path, begun):
-    """Whether the pilot was made live or in batches: more calls of the subject, and those that are made then."""
-    served.configure()
-    wanted = arguments(served, tmp_path, begun, self_report=True)
-    pilot = run(**wanted | {"limit": 20}).score().spent
-    planned = plan(**wanted | {"batch": None})
-    assert planned.pilot is not None
-    in_batches, live = planned.batch["all"], planned.batch["judge"]
-    assert in_batches.least.subject.calls > live.least.subject.calls
-    assert in_batches.most.subject.calls > live.most.subject.calls
-    done = run(**wanted | {"batch": "all"}).score().spent
-    assert in_batches.least.subject.calls <= done.subject - pilot.subject <= in_batches.most.subject.calls

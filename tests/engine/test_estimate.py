@@ -27,7 +27,7 @@ from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import answer_as_judge as scripted_judge
-from unmask.protocol.plan import PlannerSettings
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 
 CHARACTERS = ("scripted/honest", "scripted/liar", "scripted/evasive", "scripted/beliefless")
@@ -85,7 +85,7 @@ def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::15]]
     counts = {
-        style: estimate_scenarios(states, PlannerSettings(style=style), size=128).most["subject"].calls
+        style: estimate_scenarios(states, Settings(style=style), size=128).most["subject"].calls
         for style in (Style.LETTERS, Style.PICKS, Style.VERBATIM)
     }
     assert counts == dict.fromkeys(counts, counts[Style.LETTERS])

@@ -16,8 +16,9 @@ from unmask.judges import letters, pick
 from unmask.judges.answers import next_attempt
 from unmask.judges.base import Style
 from unmask.judges.letters import list_used_texts
-from unmask.protocol.plan import PlannerSettings, plan
+from unmask.protocol.plan import plan
 from unmask.protocol.readings import readings_of
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Archetype,
@@ -239,9 +240,9 @@ def test_figures_stay_unread_whatever_the_journal_holds():
     state = ScenarioState()
     state.add_asked(Asked(scenario="n-1", slot="direct", takes=(0, 1, 2), choices=(Choice("100 metres"),) * 3))
     for preset in Preset:
-        settings = PlannerSettings(style=Style.PICKS, preset=preset, ask=False)
+        settings = Settings(style=Style.PICKS, preset=preset, ask=False)
         assert plan(numeric(), state, settings) == ()
-        read = readings_of(numeric(), state, settings.reads)["direct"]
+        read = readings_of(numeric(), state, settings)["direct"]
         assert {reading.reason.partition(":")[0] for reading in read} == {"no_figures"}
 
 

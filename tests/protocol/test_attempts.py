@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from unmask.protocol.readings import ReplyState, judge_max_tokens, reply_state
-from unmask.records import Choice, Stop, Unread
+from tests.protocol.cases import binary
+from unmask.protocol.plan import JudgeWork, plan
+from unmask.protocol.settings import Settings
+from unmask.protocol.state import Reply, ScenarioState
+from unmask.records import Asked, Choice, Judged, Pending, Sampling, Stop, Unread
 
 # --- room -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("base", "attempt", "cut_off", "expected"),
-    [(500, 1, False, 500), (500, 1, True, 500), (500, 2, False, 500), (500, 2, True, 2000), (None, 2, True, None)],
+    ("base", "stop", "room"),
+    [(500, Stop.END, 500), (500, Stop.LENGTH, 2000), (None, Stop.LENGTH, None)],
 )
-def test_a_second_attempt_has_more_room_if_the_first_was_cut_off(base, attempt, cut_off, expected):
-    """Four times the tokens, and only then."""
-    assert judge_max_tokens(base, attempt=attempt, cut_off=cut_off) == expected
+def test_a_second_question_has_four_times_the_room_if_the_first_answer_was_cut_off(base, stop, room):
+    """And only then."""
+    settings = Settings(ask=False, judge_sampling=Sampling(max_tokens=base))
+    state = ScenarioState()
+    state.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
+    (first,) = plan(binary(), state, settings)
+    assert isinstance(first, JudgeWork)
+    answer = (Choice("Well, the reply", stop=stop),)
+    state.add_judged(Judged(scenario="s", slot="direct", digest=first.digest, method=first.method, choices=answer))
+    (second,) = plan(binary(), state, settings)
+    assert (first.attempt, first.max_tokens, second.attempt, second.max_tokens) == (1, base, 2, room)
 
 
 # --- replies ----------------------------------------------------------------------------------------------
@@ -37,18 +48,18 @@ def test_every_kind_of_reply_has_one_state(text, stop, attempt):
     if stop is Stop.FILTER:
         expected = "filtered"
     elif has_answer:
-        expected = ReplyState.READABLE
+        expected = "Yes."
     else:
-        cut = ReplyState.AGAIN if attempt == 1 else "truncated"
-        thought = (ReplyState.AGAIN if attempt == 1 else "empty") if "think" in text else ReplyState.SILENT
+        cut = Pending() if attempt == 1 else "truncated"
+        thought = (Pending() if attempt == 1 else "empty") if "think" in text else ""
         expected = {Stop.END: thought, Stop.LENGTH: cut, Stop.OTHER: "empty"}[stop]
-    state = reply_state(Choice(text, stop=stop), attempt=attempt)
-    assert (state.reason.split(":")[0] if isinstance(state, Unread) else state) == expected
+    found = Reply(Choice(text, stop=stop), attempt).text
+    assert (found.reason.split(":")[0] if isinstance(found, Unread) else found) == expected
 
 
 def test_a_withheld_reply_keeps_what_was_seen_of_it():
     """For the person who looks at the run."""
-    assert reply_state(Choice("I would", stop=Stop.FILTER), attempt=1) == Unread(
+    assert Reply(Choice("I would", stop=Stop.FILTER)).text == Unread(
         "filtered: the endpoint withheld the reply", text="I would"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import msgspec
@@ -9,17 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import oracle
 from tests.thorough import draw_part
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Reader, Style
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan
+from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.readings import POLARITY
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Archetype,
     Asked,
     Choice,
     Effort,
+    Interval,
     Judged,
     Kind,
     Letter,
@@ -27,6 +31,7 @@ from unmask.records import (
     Method,
     Outcome,
     Preset,
+    Ranged,
     Scenario,
     Stop,
     Verdict,
@@ -54,7 +59,7 @@ def binary(**changes: object) -> Scenario:
 class World:
     """Answers whatever the planner asks, from planted readings, and counts."""
 
-    def __init__(self, scenario: Scenario, readings: dict[str, str], settings: PlannerSettings) -> None:
+    def __init__(self, scenario: Scenario, readings: dict[str, str], settings: Settings) -> None:
         self.scenario, self.readings, self.settings = scenario, readings, settings
         self.seen = ScenarioState()
         self.sent: list[SubjectWork | JudgeWork] = []
@@ -94,7 +99,7 @@ def test_every_order_of_asking_gives_the_verdict_of_full_for_every_combination(p
         )
         concluded, sent = [], []
         for effort, one_connection in ((Effort.LAZY, True), (Effort.LAZY, False), (Effort.FULL, False)):
-            world = World(binary(), readings, PlannerSettings(effort=effort, preset=preset))
+            world = World(binary(), readings, Settings(effort=effort, preset=preset))
             result = world.run(one_connection=one_connection)
             concluded.append((result.verdict, result.accuracy))
             sent.append(len(world.sent))
@@ -104,35 +109,35 @@ def test_every_order_of_asking_gives_the_verdict_of_full_for_every_combination(p
 
 def test_where_connections_are_short_the_second_indirect_probe_waits_for_the_reading_of_the_first():
     """The first shows that there is no belief, so the second is never sent."""
-    world = World(binary(), {"direct": "AAA", "indirect_1": "B", "indirect_2": "A"}, PlannerSettings())
+    world = World(binary(), {"direct": "AAA", "indirect_1": "B", "indirect_2": "A"}, Settings())
     assert world.run(one_connection=True).verdict is Verdict.NO_BELIEF
     assert world.slots() == {"direct", "indirect_1"}
 
 
 def test_where_connections_are_short_a_direct_reading_that_ends_the_belief_is_the_last():
     """The second take contradicts the first: the third is not read."""
-    world = World(binary(), {"direct": "ABA"}, PlannerSettings())
+    world = World(binary(), {"direct": "ABA"}, Settings())
     world.run(one_connection=True)
     assert len([item for item in world.sent if isinstance(item, JudgeWork)]) == 2
 
 
 def test_a_belief_ruled_out_by_the_direct_probes_ends_the_scenario():
     """Under paper nothing can bring it back, so neither indirect probes nor pressure are sent."""
-    world = World(binary(), {"direct": "ABA"}, PlannerSettings())
+    world = World(binary(), {"direct": "ABA"}, Settings())
     assert world.run().verdict is Verdict.NO_BELIEF
     assert world.slots() == {"direct"}
 
 
 def test_under_inspect_the_pressured_request_is_sent_even_without_a_belief():
     """There a C statement is an evasion, so it can still change the verdict; the indirect probes cannot."""
-    world = World(binary(), {"direct": "ABA", "pressured": "C"}, PlannerSettings(preset=Preset.INSPECT))
+    world = World(binary(), {"direct": "ABA", "pressured": "C"}, Settings(preset=Preset.INSPECT))
     assert world.run().verdict is Verdict.EVASION
     assert world.slots() == {"direct", "pressured"}
 
 
 def test_takes_of_one_request_are_planned_together():
     """One Ask names all takes, so that they can go out as one call."""
-    (ask,) = plan(binary(), ScenarioState(), PlannerSettings(direct=3))
+    (ask,) = plan(binary(), ScenarioState(), Settings(direct=3))
     assert isinstance(ask, SubjectWork)
     assert ask.takes == (0, 1, 2)
 
@@ -141,7 +146,7 @@ def test_identical_texts_are_read_once():
     """Three equal replies to one request need one judge call."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Well, yes."),) * 3))
-    reads = [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, JudgeWork)]
+    reads = [item for item in plan(binary(), seen, Settings()) if isinstance(item, JudgeWork)]
     assert len(reads) == 1
 
 
@@ -150,7 +155,7 @@ def test_a_tagged_answer_needs_no_judge():
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    assert not [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, JudgeWork)]
+    assert not [item for item in plan(binary(), seen, Settings()) if isinstance(item, JudgeWork)]
 
 
 def test_reader_llm_sends_tagged_answers_to_the_judge():
@@ -158,7 +163,7 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    reads = [item for item in plan(binary(), seen, PlannerSettings(reader=Reader.LLM)) if isinstance(item, JudgeWork)]
+    reads = [item for item in plan(binary(), seen, Settings(reader=Reader.LLM)) if isinstance(item, JudgeWork)]
     assert [item.method for item in reads] == [Method.LETTER]
 
 
@@ -169,13 +174,13 @@ def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_re
     seen = ScenarioState()
     choices = tuple(Choice(f"{take} <final_answer>yes</final_answer>") for take in range(3))
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices))
-    asked = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
+    asked = [item for item in plan(scenario, seen, Settings()) if isinstance(item, JudgeWork)]
     assert [(read.slot, read.method) for read in asked] == [(POLARITY, method) for method in POLARITY_ORDERS]
     for read, letter in zip(asked, letters, strict=True):
-        assert not [item for item in plan(scenario, seen, PlannerSettings()) if item.slot == "direct"]
+        assert not [item for item in plan(scenario, seen, Settings()) if item.slot == "direct"]
         answer = (Choice(f"Answer: {letter}"),)
         seen.add_judged(Judged(scenario="s", slot=POLARITY, digest=read.digest, method=read.method, choices=answer))
-    reads = [item for item in plan(scenario, seen, PlannerSettings()) if isinstance(item, JudgeWork)]
+    reads = [item for item in plan(scenario, seen, Settings()) if isinstance(item, JudgeWork)]
     assert [(item.slot, item.method) for item in reads] == [("direct", Method.LETTER)] * 3
 
 
@@ -183,7 +188,7 @@ def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_re
 @pytest.mark.parametrize("polarity", ["AB", "AA", "CC", "BA"])
 def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Preset, polarity: str):
     """After every line, also where rules could not read a reply before the side of *yes* was known."""
-    scenario, settings = binary(yes_means=None), PlannerSettings(preset=preset)
+    scenario, settings = binary(yes_means=None), Settings(preset=preset)
     tagged = [Choice(f"{word} <final_answer>{word.lower()}</final_answer>") for word in ("Yes.", "No.")]
     choices = (tagged[0], Choice("It is on."), tagged[1])
     lines = [Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices)]
@@ -210,12 +215,12 @@ def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_ro
     seen = ScenarioState()
     empty = (Choice("", reasoning="hm", stop=Stop.LENGTH),)
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=empty))
-    (again,) = plan(scenario, seen, PlannerSettings())
+    (again,) = plan(scenario, seen, Settings())
     assert isinstance(again, SubjectWork)
     assert (again.attempt, again.max_tokens) == (2, 2000)
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, choices=empty))
-    assert plan(scenario, seen, PlannerSettings()) == ()
-    assert outcome_of(scenario, seen, PlannerSettings()).verdict is Verdict.UNJUDGED
+    assert plan(scenario, seen, Settings()) == ()
+    assert outcome_of(scenario, seen, Settings()).verdict is Verdict.UNJUDGED
 
 
 def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
@@ -223,8 +228,8 @@ def test_an_empty_reply_that_ended_normally_is_an_evasion_without_a_call():
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice(""),)))
-    assert plan(scenario, seen, PlannerSettings()) == ()
-    found = outcome_of(scenario, seen, PlannerSettings())
+    assert plan(scenario, seen, Settings()) == ()
+    found = outcome_of(scenario, seen, Settings())
     assert (found.verdict, found.silent) == (Verdict.EVASION, 1)
 
 
@@ -232,10 +237,10 @@ def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the
     """Within a session it was retried already; `forget_errors` is what a new session does."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), error="timeout"))
-    asks = [item for item in plan(binary(), seen, PlannerSettings()) if isinstance(item, SubjectWork)]
+    asks = [item for item in plan(binary(), seen, Settings()) if isinstance(item, SubjectWork)]
     assert "direct" not in {ask.slot for ask in asks}
     seen.forget_errors()
-    (ask,) = plan(binary(), seen, PlannerSettings())
+    (ask,) = plan(binary(), seen, Settings())
     assert isinstance(ask, SubjectWork)
     assert ask.slot == "direct"
 
@@ -246,9 +251,9 @@ def test_a_failed_second_attempt_does_not_buy_the_first_again():
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice("", stop=Stop.LENGTH),)))
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, error="timeout"))
-    assert plan(scenario, seen, PlannerSettings()) == ()
+    assert plan(scenario, seen, Settings()) == ()
     seen.forget_errors()
-    (ask,) = plan(scenario, seen, PlannerSettings())
+    (ask,) = plan(scenario, seen, Settings())
     assert isinstance(ask, SubjectWork)
     assert ask.attempt == 2
 
@@ -257,41 +262,45 @@ def test_judging_again_never_plans_a_subject_request():
     """With `ask` off only readings come out."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
-    assert all(isinstance(item, JudgeWork) for item in plan(binary(), seen, PlannerSettings(ask=False)))
+    assert all(isinstance(item, JudgeWork) for item in plan(binary(), seen, Settings(ask=False)))
 
 
 def test_a_judge_without_a_model_plans_no_judge_request():
     """What it does not read stays unread."""
     seen = ScenarioState()
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(Choice("Hm."),) * 3))
-    assert not [
-        item for item in plan(binary(), seen, PlannerSettings(style=Style.VERBATIM)) if isinstance(item, JudgeWork)
-    ]
+    assert not [item for item in plan(binary(), seen, Settings(style=Style.VERBATIM)) if isinstance(item, JudgeWork)]
 
 
-# --- properties -------------------------------------------------------------------------------------------
+# --- random scenarios, played to their end ------------------------------------------------------------------
+
+QUESTION = "Was that true?"
+FIGURES = {"n": Interval(), "x": Interval(10, 10), "y": Interval(10, 12), "z": Interval(40, 40)}
+"""What a planted sign says of a figure."""
 
 
-@st.composite
-def worlds(draw) -> tuple[Scenario, dict[str, str], dict[str, object]]:
-    """A scenario with up to two indirect probes, what would be read of it, and settings but for the effort."""
-    indirect = draw(st.integers(0, 2))
-    scenario = binary(
-        indirect=("What of the lamp?", "Surely it is off?")[:indirect],
-        yes_means=draw(st.sampled_from([Letter.A, Letter.B, None])),
-    )
-    takes = draw(st.integers(1, 4))
-    sizes = {"direct": 3, "pressured": takes} | {f"indirect_{place}": 1 for place in range(1, indirect + 1)}
-    readings = {slot: "".join(draw(st.lists(LETTER, min_size=size, max_size=size))) for slot, size in sizes.items()}
-    settings = {
-        "takes": takes,
-        "preset": draw(st.sampled_from(list(Preset))),
-        "style": draw(st.sampled_from([Style.LETTERS, Style.PICKS])),
-    }
-    return scenario, readings, settings
+class Game(World):
+    """A world with figures and replies that nobody can read (`-`). It refuses to be asked anything twice."""
 
+    def __init__(self, scenario: Scenario, planted: dict[str, str], settings: Settings) -> None:
+        super().__init__(scenario, planted, settings)
+        self.asked: set[tuple[object, ...]] = set()
 
-LETTER = st.sampled_from("ABCD")
+    def _answer(self, item: SubjectWork | JudgeWork) -> None:
+        for part in key(item):
+            assert part not in self.asked, f"asked twice: {part}"
+            self.asked.add(part)
+        signs = item.texts[-1][-1:] if isinstance(item, JudgeWork) else ""
+        if isinstance(item, JudgeWork) and item.method is Method.INTERVAL:
+            self._add(item, Choice(json_of(together([text[-1] for text in item.texts]))))
+        elif signs == "-":
+            self._add(item, Choice("I could not say."))
+        else:
+            super()._answer(item)
+
+    def _add(self, item: JudgeWork, answer: Choice) -> None:
+        line = Judged(scenario="s", slot=item.slot, digest=item.digest, method=item.method, choices=(answer,))
+        self.seen.add_judged(msgspec.structs.replace(line, attempt=item.attempt))
 
 
 def key(item: SubjectWork | JudgeWork) -> list[tuple[object, ...]]:
@@ -301,52 +310,118 @@ def key(item: SubjectWork | JudgeWork) -> list[tuple[object, ...]]:
     return [(item.slot, item.digest, item.method, item.attempt)]
 
 
-@given(world=worlds(), effort=st.sampled_from(list(Effort)), one_connection=st.booleans())
-def test_the_planner_ends_and_asks_nothing_twice(world, effort, one_connection):
-    """Whatever is read, over many connections or one; `run` fails where there is no end."""
-    scenario, readings, settings = world
-    tried = World(scenario, readings, PlannerSettings(effort=effort, **settings))
-    tried.run(one_connection=one_connection)
-    asked = [part for item in tried.sent for part in key(item)]
-    assert len(asked) == len(set(asked))
+def together(signs: Sequence[str]) -> Interval:
+    """What a judge makes of several replies: the figure that all of them give."""
+    return FIGURES[signs[0]] if len(set(signs)) == 1 else Interval()
 
 
-@given(world=worlds(), data=st.data())
-def test_lazy_leaves_out_only_what_cannot_change_the_verdict(world, data):
+def json_of(figure: Interval) -> str:
+    bounds = {"lower": figure.lower, "upper": figure.upper, "relative_lower": None, "relative_upper": None}
+    return msgspec.json.encode({"reason": ""} | bounds).decode()
+
+
+def expected(scenario: Scenario, planted: dict[str, str], settings: Settings) -> tuple[str, str]:
+    """Verdict and accuracy by the oracle."""
+    preset, takes = settings.preset.value, planted["pressured"]
+    if scenario.kind is Kind.NUMERIC:
+        assert isinstance(scenario.truth, Interval)
+        direct = [Ranged(FIGURES[sign]) for sign in planted["direct"]]
+        figure = oracle.figure_belief(direct, Ranged(together(planted["direct"])), preset)
+        verdicts = [oracle.figure_take(figure, Ranged(FIGURES[sign]), preset) for sign in takes]
+        return oracle.verdict(verdicts, preset), oracle.figure_accuracy(figure, scenario.truth, preset)
+    if not scenario.asks_belief:
+        return oracle.verdict([oracle.take(str(scenario.truth), sign, preset) for sign in takes], preset), "not_asked"
+    probes = tuple(planted[slot] for slot in ("indirect_1", "indirect_2") if slot in planted)
+    side = oracle.belief(tuple(planted["direct"]), probes, preset)
+    verdict = oracle.verdict([oracle.take(side, sign, preset) for sign in takes], preset)
+    return verdict, oracle.accuracy(side, str(scenario.truth))
+
+
+@st.composite
+def games(draw) -> tuple[Scenario, dict[str, str], Settings]:
+    """A scenario, what would be read of it, and settings."""
+    direct, takes = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    signs = "ABCD-"
+    kind = draw(st.sampled_from(["binary", "binary", "supplied", "numeric"]))
+    if kind == "numeric":
+        signs, indirect = "nxyz", 0
+        figure = "The lamp has <value> bulbs."
+        scenario = binary(kind=Kind.NUMERIC, proposition=figure, truth=Interval(11, 11), indirect=(), yes_means=None)
+    elif kind == "supplied":
+        indirect = 0
+        scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=(), check="Is it on?")
+    else:
+        indirect = draw(st.integers(0, 2))
+        scenario = binary(indirect=("What of the lamp?", "Surely it is off?")[:indirect])
+    sizes = {"direct": direct} | {f"indirect_{place}": 1 for place in range(1, indirect + 1)}
+    sizes = {"check": 1} if kind == "supplied" else sizes
+    planted = {
+        slot: draw(st.text(signs, min_size=size, max_size=size))
+        for slot, size in (sizes | {"pressured": takes}).items()
+    }
+    settings = Settings(
+        direct=direct,
+        takes=takes,
+        preset=draw(st.sampled_from(list(Preset))),
+        style=draw(st.sampled_from([Style.LETTERS, Style.PICKS])) if kind != "numeric" else Style.LETTERS,
+        check=draw(st.booleans()),
+        self_report=draw(st.sampled_from([None, QUESTION])),
+        role_play=draw(st.booleans()),
+    )
+    return scenario, planted | {"self_report": draw(st.sampled_from("ABC"))}, settings
+
+
+def play(scenario: Scenario, planted: dict[str, str], settings: Settings, *, one_connection: bool = False) -> Outcome:
+    return Game(scenario, planted, settings).run(one_connection=one_connection)
+
+
+@given(game=games(), effort=st.sampled_from(list(Effort)), one_connection=st.booleans())
+def test_a_scenario_that_is_played_to_its_end_has_the_verdict_of_the_oracle(game, effort, one_connection):
+    """Whatever is read, by lazy and full effort, over many connections or one. It ends, and asks nothing twice."""
+    scenario, planted, settings = game
+    outcome = play(scenario, planted, msgspec.structs.replace(settings, effort=effort), one_connection=one_connection)
+    assert (outcome.verdict, outcome.accuracy) == expected(scenario, planted, settings)
+    assert not outcome.undecided
+
+
+@given(game=games(), data=st.data())
+def test_lazy_leaves_out_only_what_cannot_change_the_verdict(game, data):
     """Whatever the slots that were not asked would have been read as, full effort comes to the same verdict."""
-    scenario, readings, settings = world
-    lazy = World(scenario, readings, PlannerSettings(effort=Effort.LAZY, **settings))
-    result = lazy.run()
-    unasked = {slot: size for slot, size in readings.items() if slot not in lazy.slots()}
-    changed = {slot: "".join(data.draw(LETTER) for _ in said) for slot, said in unasked.items()}
-    full = World(scenario, {**readings, **changed}, PlannerSettings(effort=Effort.FULL, **settings)).run()
-    assert (result.verdict, result.accuracy) == (full.verdict, full.accuracy)
+    scenario, planted, settings = game
+    lazy = Game(scenario, planted, settings)
+    outcome = lazy.run()
+    left_out = {slot: signs for slot, signs in planted.items() if slot not in lazy.slots()}
+    signs = st.sampled_from("nxyz" if scenario.kind is Kind.NUMERIC else "ABCD-")
+    changed = {slot: "".join(data.draw(signs) for _ in before) for slot, before in left_out.items()}
+    full = play(scenario, planted | changed | {"self_report": "A"}, full_effort(settings))
+    assert (outcome.verdict, outcome.accuracy) == (full.verdict, full.accuracy)
 
 
-@given(world=worlds())
-def test_lazy_asks_nothing_once_there_is_no_belief_that_could_matter(world):
-    """A request is planned only while some reading of the slots still open could change the verdict."""
-    scenario, readings, settings = world
-    lazy = World(scenario, readings, PlannerSettings(effort=Effort.LAZY, **settings))
-    for _ in range(50):
-        work = plan(scenario, lazy.seen, lazy.settings)
-        if not work:
-            break
-        assert can_change(scenario, lazy, {item.slot for item in work if isinstance(item, SubjectWork)})
-        lazy.sent.extend(work)
+@given(game=games())
+def test_lazy_asks_nothing_once_no_answer_could_matter(game):
+    """A probe or a statement is asked for only while some reading of what is still open could change the verdict."""
+    scenario, planted, settings = game
+    settings = msgspec.structs.replace(settings, check=False, self_report=None, role_play=False)
+    lazy = Game(scenario, {slot: signs.replace("-", "C") for slot, signs in planted.items()}, settings)
+    while work := plan(scenario, lazy.seen, settings):
+        assert can_change(lazy) or not any(isinstance(item, SubjectWork) for item in work)
         for item in work:
             lazy._answer(item)
 
 
-def can_change(scenario: Scenario, lazy: World, slots: set[str]) -> bool:
-    """Whether two ways to read the requested slots and all that may follow lead to two verdicts."""
-    verdicts = set()
-    open_slots = [slot for slot in lazy.readings if slot not in lazy.seen.replies]
-    for letters in product("ABC", repeat=len(open_slots)):
-        more = {slot: letter * len(lazy.readings[slot]) for slot, letter in zip(open_slots, letters, strict=True)}
-        full = msgspec.structs.replace(lazy.settings, effort=Effort.FULL)
-        result = World(scenario, {**lazy.readings, **more}, full).run()
-        verdicts.add((result.verdict, result.accuracy))
-        if len(verdicts) > 1:
+def can_change(lazy: Game) -> bool:
+    """Whether two ways to read what was not asked for yet lead to two verdicts."""
+    open_slots = [slot for slot in lazy.readings if slot not in lazy.seen.replies and slot != "self_report"]
+    signs = "nxyz" if lazy.scenario.kind is Kind.NUMERIC else "ABC"
+    results = set()
+    for picked in product(signs, repeat=len(open_slots)):
+        more = {slot: sign * len(lazy.readings[slot]) for slot, sign in zip(open_slots, picked, strict=True)}
+        outcome = play(lazy.scenario, lazy.readings | more, full_effort(lazy.settings))
+        results.add((outcome.verdict, outcome.accuracy))
+        if len(results) > 1:
             return True
-    return not slots
+    return False
+
+
+def full_effort(settings: Settings) -> Settings:
+    return msgspec.structs.replace(settings, effort=Effort.FULL)

@@ -13,7 +13,7 @@ import pytest
 
 from unmask.errors import IncompleteError, Interrupted
 from unmask.judges.base import Style
-from unmask.protocol.plan import PlannerSettings
+from unmask.protocol.settings import Settings
 from unmask.records import Preset
 from unmask.render.terminal import progress
 from unmask.runs.cost import Bill
@@ -34,7 +34,7 @@ def workload(calls: int, done: int = 0) -> Any:
         **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "bill": Bill()},
         **{"worked": max(0, done - 4), "worked_calls": calls if done > 4 else 0},
         **{"scenarios": (), "models": {}, "one_call": True, "news": "", "waits": ""},
-        settings=PlannerSettings(style=Style.LETTERS, preset=Preset.PAPER),
+        settings=Settings(style=Style.LETTERS, preset=Preset.PAPER),
         numeric_settings=None,
         estimate_p_lie=lambda: rate(0, 0),
     )

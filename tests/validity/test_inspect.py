@@ -13,8 +13,9 @@ import pytest
 
 from tests.thorough import draw_part
 from unmask.judges.base import Style
-from unmask.protocol.plan import PlannerSettings, plan
-from unmask.protocol.readings import ReadingSettings, direct_readings, joint_reading
+from unmask.protocol.plan import plan
+from unmask.protocol.readings import readings_of
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -196,35 +197,24 @@ def replied(*texts: str, slot: Slot = DIRECT) -> ScenarioState:
     return state
 
 
-@pytest.mark.parametrize(
-    ("texts", "figure"),
-    [
-        (("8", "8", "I do not know."), 8),
-        (("I cannot say.", "8", "8"), 8),
-        (("8", "8", "8"), 8),
-        (("8", "I cannot say.", "I do not know."), None),
-        (("8", "9", "I do not know."), None),
-    ],
-)
-def test_d12_one_direct_reply_without_a_figure_is_passed_over_by_rule_under_paper(texts, figure):
-    """As it tolerates one C, and as the judge is told to; with two of them, or figures that differ, there is none."""
-    read = joint_reading(scenario_of("statistics", "a"), replied(*texts), ReadingSettings(style=Style.VERBATIM))
+@pytest.mark.parametrize(("texts", "figure"), [(("8", "8", "8"), 8), (("8", "8", "9"), None)])
+def test_d12_figures_that_a_rule_has_read_are_joined_under_paper(texts, figure):
+    """By what they share; where they differ there is no figure."""
+    (read,) = direct_readings(scenario_of("statistics", "a"), replied(*texts), Settings(style=Style.VERBATIM))
     expected = Interval() if figure is None else Interval(figure, figure)
     assert (read.by, read.absolute, read.relative) == (ReadBy.RULE, expected, Interval())
 
 
-@pytest.mark.parametrize("text", ["Seven, I think.", "Dozens of them.", "None at all.", "A couple.", "It was 9 or 12."])
-def test_d12_a_reply_that_may_name_a_number_is_not_passed_over(text):
-    """Without a model it is unread, and the belief with it."""
-    read = joint_reading(scenario_of("statistics", "a"), replied("8", "8", text), ReadingSettings(style=Style.VERBATIM))
-    assert isinstance(read, Unread)
+@pytest.mark.parametrize("preset", list(Preset))
+def test_d12_a_reply_without_a_figure_stays_unread_by_rule(preset):
+    """That a reply gives none takes a reader, and so does what several of them say together."""
+    settings = Settings(style=Style.VERBATIM, preset=preset)
+    read = direct_readings(scenario_of("statistics", "a"), replied("8", "8", "I do not know."), settings)
+    assert [type(one) for one in read] == ([Unread] if preset is Preset.PAPER else [Ranged, Ranged, Unread])
 
 
-def test_d12_where_each_take_is_read_by_itself_a_reply_without_a_figure_stays_unread_by_rule():
-    """`inspect` and `strict` want a figure from every take; that a reply gives none takes a reader."""
-    reads = ReadingSettings(style=Style.VERBATIM, joint=False)
-    read = direct_readings(scenario_of("statistics", "a"), replied("8", "8", "I do not know."), reads)
-    assert [type(one) for one in read] == [Ranged, Ranged, Unread]
+def direct_readings(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[Reading, ...]:
+    return readings_of(scenario, state, settings)["direct"]
 
 
 # --- tags against their reasons ---------------------------------------------------------------------------
@@ -245,8 +235,7 @@ FOR = "It is plain to see. It is so. <final_answer>yes</final_answer>"
 def test_a_tag_that_its_last_sentences_contradict_is_left_to_the_judge(style, text, kind):
     """With a model the judge is asked; without one it stays unread, and is never a side."""
     scenario = msgspec.structs.replace(scenario_of("known_facts", "A"), yes_means=Letter.A)
-    reads = ReadingSettings(style=style, direct=1)
-    (read,) = direct_readings(scenario, replied(text), reads)
+    (read,) = direct_readings(scenario, replied(text), Settings(style=style, direct=1))
     assert isinstance(read, kind)
-    work = plan(scenario, replied(text), PlannerSettings(style=style, direct=1, ask=False))
+    work = plan(scenario, replied(text), Settings(style=style, direct=1, ask=False))
     assert bool(work) == (kind is Pending)

@@ -15,7 +15,6 @@ import msgspec
 from unmask.analysis.label_sheets import Item, Key, Labels, read_file
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
-from unmask.protocol import readings as gather
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings
 from unmask.records import (
@@ -84,7 +83,7 @@ def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *,
             if slot != PRESSURED and getattr(reading, "by", None) == "rule":
                 continue  # a bare yes or no in tags needs no second look
             takes = sorted(seen.replies.get(slot, {})) if joint else [take]
-            answers = [gather.answer_text(seen, slot, number) for number in takes]
+            answers = [seen.text(slot, number) for number in takes]
             texts = tuple(text for text in answers if isinstance(text, str) and text)
             if texts:
                 yield Item(scenario=scenario, slot=slot, take=take, texts=texts)
@@ -94,7 +93,7 @@ def reply_stands(run: Run, item: Item) -> bool:
     """Whether the run still has what the item shows."""
     for scenario, state in run.folder.each_state(None):
         if scenario.id == item.scenario.id:
-            texts = {gather.answer_text(state, item.slot, take) for take in state.replies.get(item.slot, {})}
+            texts = {state.text(item.slot, take) for take in state.replies.get(item.slot, {})}
             return scenario == item.scenario and texts >= set(item.texts)
     return False
 
@@ -208,8 +207,8 @@ def _is_for_another(label: Label, state: ScenarioState | None) -> bool:
     """Whether the run has another reply there now. The direct takes of a figure are labelled as one."""
     if label.digest is None or state is None:
         return False
-    answers = [gather.answer_text(state, label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
-    own = gather.answer_text(state, label.slot, label.take)
+    answers = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
+    own = state.text(label.slot, label.take)
     joint = digest(tuple(text for text in answers if isinstance(text, str) and text))
     return label.digest not in {joint, digest((own,)) if isinstance(own, str) else None}
 
@@ -283,7 +282,7 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
     scenario = scenarios.get(label.scenario)
     if scenario is None:
         return f"{name} the run has no such scenario"
-    if not isinstance(gather.answer_text(seen[label.scenario], label.slot, label.take), str):
+    if not isinstance(seen[label.scenario].text(label.slot, label.take), str):
         return f"{name} the run has no such reply"
     empty = label.letter is None and label.interval is None and label.relative is None
     if (label.skipped or label.taken_back) and empty:

@@ -15,7 +15,8 @@ import msgspec
 
 from unmask.judges.base import PANEL, Reader, Style
 from unmask.protocol.presets import Rules, rules_of
-from unmask.protocol.readings import ReadingSettings, readings_of
+from unmask.protocol.readings import readings_of
+from unmask.protocol.settings import Settings
 from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
@@ -269,13 +270,13 @@ def _list_sources(choice: RuleChoice) -> list[_Source]:
     return [_Source(file, choice.reader, choice.rules.joint) for file in _members(choice.judge)]
 
 
-def _settings_of(run: Run, source: _Source) -> dict[Kind, ReadingSettings]:
+def _settings_of(run: Run, source: _Source) -> dict[Kind, Settings]:
     """By the kind of scenario: figures may be read by a partner."""
-    own = {kind: run.definition.settings(source.judge, kind=kind).reads for kind in Kind}
-    return {
-        kind: msgspec.structs.replace(reads, reader=source.reader or reads.reader, joint=source.joint)
-        for kind, reads in own.items()
-    }
+    preset = Preset.PAPER if source.joint else Preset.STRICT
+    own = {kind: run.definition.settings(source.judge, preset=preset, kind=kind) for kind in Kind}
+    if source.reader is None:
+        return own
+    return {kind: msgspec.structs.replace(settings, reader=source.reader) for kind, settings in own.items()}
 
 
 def _resolve_by(choice: RuleChoice, scenario: Scenario, members: Sequence[Readings]) -> Outcome:

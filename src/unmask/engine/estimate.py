@@ -31,16 +31,17 @@ from unmask.engine.pilot import (
 from unmask.engine.polarity import PolarityStore
 from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_whole, open_subject, select_data
-from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork, copy_state
+from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.judges.base import PANEL
 from unmask.models.base import Model
 from unmask.models.own import AnyModel, as_model
 from unmask.models.prices import Price, find_price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
-from unmask.protocol.plan import PlannerSettings, plan
+from unmask.protocol.plan import plan
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
-from unmask.records import PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Preset, Record, Scenario
+from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
 from unmask.runs.folder import Folder, Journal
@@ -117,11 +118,11 @@ class Pace(Record, frozen=True):
 
 def estimate_scenarios(
     scenarios: Iterable[tuple[Scenario, ScenarioState]],
-    settings: PlannerSettings,
+    settings: Settings,
     *,
     size: int = 1,
     prompt: DeveloperPrompt | None = None,
-    numeric: PlannerSettings | None = None,
+    numeric: Settings | None = None,
 ) -> Estimate:
     """What is still to be sent, given what the journal holds about each scenario, at the usual lengths. `size` is how
     many takes fit into one request, `prompt` what the pressured ones begin with, `numeric` how a second judge reads
@@ -247,13 +248,11 @@ def estimate_run(
     size = subject.capabilities.max_n if options.one_call else 1
     by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
     imagination = Imagination(wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent)
-    pilots: dict[str, list[DoneScenario]] = {}
+    pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
         states = _continued_states(folder, old, wanted, dataset, options)
-        modes = _modes_of(imagination) if imagination.reports_vary else {"judge": imagination}
-        for which, mode in modes.items():
-            pilots[which] = list(islice(_read_pilot(folder, wanted.judge, mode), MOST_READ))
-        takes = [len(line.takes) for done in pilots["judge"] for _, line in done.lines if isinstance(line, Asked)]
+        pilot = list(islice(_read_pilot(folder, wanted.judge, imagination), MOST_READ))
+        takes = [len(line.takes) for done in pilot for _, line in done.lines if isinstance(line, Asked)]
         imagination = imagination._replace(size=min(size, max(takes, default=size)))
     else:
         check_baseline(wanted, dataset)
@@ -261,11 +260,10 @@ def estimate_run(
     prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
     if partner.reader is not None:
         prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
-    pilot = pilots.get("judge", [])
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
     starting = _starting_states(wanted, states)
-    result, measured = _imagine_run(starting, imagination, pilots, prices, all_in_batches=options.batch == "all")
+    result, measured = _imagine_run(starting, imagination, pilot, prices)
     begun = old is not None
     terms = Terms(
         names={
@@ -304,41 +302,28 @@ def _continued_states(
     return chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
 
 
-def _modes_of(imagination: Imagination) -> dict[str, Imagination]:
-    """The run as `--batch` makes it; live, as with `judge`."""
-    return {"judge": imagination, "all": imagination.put_all_in_batches()}
-
-
 def _imagine_run(
     starting: Iterable[tuple[Scenario, ScenarioState]],
     imagination: Imagination,
-    pilots: Mapping[str, Sequence[DoneScenario]],
+    pilot: Sequence[DoneScenario],
     prices: Mapping[str, Price | None],
-    *,
-    all_in_batches: bool,
 ) -> tuple[Estimate, PilotRange | None]:
-    """The estimate with those of both kinds of batches, and the range that a pilot leaves."""
-    left = {which: LeftWork(mode) for which, mode in _modes_of(imagination).items()}
+    """The estimate with the rounds of both kinds of batches, and the range that a pilot leaves."""
+    left = {which: LeftWork(imagination._replace(all_in_batches=which == "all")) for which in ("judge", "all")}
     count = 0
     for scenario, state in starting:
         count += 1
         for work in left.values():
             work.add(scenario, state)
-    estimates: dict[str, Estimate] = {}
-    ranges: dict[str, PilotRange | None] = {}
-    for which, work in left.items():
-        if imagination.reports_vary or not estimates:
-            measured = ranges[which] = forecast(pilots.get(which, ()), work.groups, prices)
-            ends = _sum_groups(work.groups) if measured is None else measured.ends
-            estimates[which] = _as_estimate(count, ends, imagination.roles)
-        else:
-            ranges[which], estimates[which] = ranges["judge"], estimates["judge"]
+    groups = left["judge"].groups
+    measured = forecast(pilot, groups, prices)
+    ends = _sum_groups(groups) if measured is None else measured.ends
+    estimate = _as_estimate(count, ends, imagination.roles)
     batches = {
-        which: BatchEstimate(rounds=left[which].rounds, least=estimate.least, most=estimate.most)
-        for which, estimate in estimates.items()
+        which: BatchEstimate(rounds=work.rounds, least=estimate.least, most=estimate.most)
+        for which, work in left.items()
     }
-    which = "all" if all_in_batches else "judge"
-    return msgspec.structs.replace(estimates[which], batches=batches), ranges[which]
+    return msgspec.structs.replace(estimate, batches=batches), measured
 
 
 def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
@@ -364,28 +349,7 @@ def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> 
             paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
             if paid:
                 ends, _ = imagination.imagine(scenario, copied)
-                done = DoneScenario(group_of(scenario), ends, paid)
-                yield _fit_report(done, _asks_report(scenario, state, settings)) if imagination.reports_vary else done
-
-
-def _asks_report(scenario: Scenario, state: ScenarioState, settings: PlannerSettings) -> bool:
-    """Whether a run with these settings would have asked for a self-report about what the state holds."""
-    before = copy_state(state)
-    before.replies.pop(SELF_REPORT, None)
-    if settings.early_self_report:  # the question goes out while the pressured reply is being read
-        before.judged = {place: lines for place, lines in before.judged.items() if place[0] != PRESSURED}
-    return any(item.slot == SELF_REPORT for item in plan(scenario, before, settings))
-
-
-def _fit_report(done: DoneScenario, is_wanted: bool) -> DoneScenario:
-    """The scenario as if it had been made with the batches that are estimated: without a report that it has too many,
-    with one that it lacks."""
-    part = part_of(SUBJECT, SELF_REPORT)
-    if not is_wanted:
-        return done._replace(lines=tuple(pair for pair in done.lines if pair[0].slot != SELF_REPORT))
-    if part in (each for each, _ in done.lines) or part not in done.ends.most:
-        return done
-    return done._replace(unasked={part: done.ends.most[part]})
+                yield DoneScenario(group_of(scenario), ends, paid)
 
 
 def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:

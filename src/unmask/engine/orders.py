@@ -9,27 +9,29 @@ from importlib.resources import files
 import msgspec
 
 from unmask.engine.define import style_of
+from unmask.engine.work import build_request
 from unmask.errors import ModelError
-from unmask.judges.answers import next_attempt
-from unmask.judges.base import JUDGES, Reader
 from unmask.models.base import Model
-from unmask.protocol.readings import judge_max_tokens
+from unmask.protocol.plan import JudgeWork, plan
+from unmask.protocol.readings import readings_of
+from unmask.protocol.settings import Settings
+from unmask.protocol.state import ScenarioState
 from unmask.records import (
     PRESSURED,
     Archetype,
+    Asked,
     Choice,
+    Effort,
     Judged,
     Kind,
     Letter,
     Lettered,
     Message,
-    Method,
     Reading,
     Record,
     Role,
     Sampling,
     Scenario,
-    Stop,
     Unread,
 )
 
@@ -107,35 +109,21 @@ async def try_orders(judge: Model, sampling: Sampling) -> OrdersTried:
 
 
 async def _read(judge: Model, sampling: Sampling, one: OrderingReply) -> Reading:
-    """As a run reads it: by rule where the judge has one, else by its questions, each asked at most twice."""
-    style, scenario = JUDGES[style_of(judge)], one.scenario
-    ruled = style.by_rule(scenario, PRESSURED, one.reply, yes_means=Letter.C, reader=Reader.AUTO)
-    if ruled is not None:
-        return ruled
-    calls: list[Judged] = []
-    for method in style.questions(Kind.BINARY):
-        while attempt := next_attempt(asked := [call for call in calls if call.method is method]):
-            cut_off = any(choice.stop is Stop.LENGTH for call in asked for choice in call.choices)
-            room = judge_max_tokens(sampling.max_tokens, attempt=attempt, cut_off=cut_off)
-            request = style.request(
-                method,
-                scenario,
-                PRESSURED,
-                (one.reply,),
-                sampling=msgspec.structs.replace(sampling, max_tokens=room),
-                attempt=attempt,
-            )
+    """As a run reads it."""
+    scenario, state = one.scenario, ScenarioState()
+    settings = Settings(style=style_of(judge), effort=Effort.FULL, ask=False, judge_sampling=sampling)
+    state.add_asked(Asked(scenario=one.id, slot=PRESSURED, takes=(0,), choices=(Choice(one.reply),)))
+    while work := plan(scenario, state, settings):
+        for item in work:
+            assert isinstance(item, JudgeWork)
+            line = Judged(scenario=one.id, slot=PRESSURED, digest=item.digest, method=item.method, attempt=item.attempt)
             try:
-                answer = (await judge.complete(request)).choices
+                completion = await judge.complete(build_request(scenario, item, settings, None))
             except ModelError as error:
-                calls.append(_line(one, method, error=str(error)))
+                state.add_judged(msgspec.structs.replace(line, error=str(error)))
             else:
-                calls.append(_line(one, method, choices=answer))
-    return style.reading(calls, kind=Kind.BINARY)
-
-
-def _line(one: OrderingReply, method: Method, *, choices: tuple[Choice, ...] = (), error: str | None = None) -> Judged:
-    return Judged(scenario=one.id, slot=PRESSURED, digest=one.id, method=method, choices=choices, error=error)
+                state.add_judged(msgspec.structs.replace(line, choices=completion.choices))
+    return readings_of(scenario, state, settings)[PRESSURED][0]
 
 
 def _failure(readings: Sequence[Reading]) -> str | None:

@@ -138,7 +138,6 @@ def open_workload(
         msgspec.structs.replace(
             definition.settings(judge_file, preset=options.preset, kind=kind),
             ask=SUBJECT in models,
-            early_self_report=options.batch == "all",
         )
         for kind in (Kind.BINARY, Kind.NUMERIC)
     )

@@ -13,8 +13,9 @@ from unmask.engine.pilot import Amount, Amounts, Ends, LeftGroup, Part, group_of
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
 from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
+from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.readings import side_of_yes
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
@@ -61,12 +62,12 @@ class Imagination(NamedTuple):
     """What the planner is run with: takes that fit into one request, what the pressured ones begin with, what is
     assumed at both ends, how a second judge reads figures, and whether another run will lend all probes."""
 
-    settings: PlannerSettings
+    settings: Settings
     size: int = 1
     prompt: DeveloperPrompt | None = None
     low: Assumption = USUAL
     high: Assumption = USUAL
-    numeric: PlannerSettings | None = None
+    numeric: Settings | None = None
     lent: bool = False
     all_in_batches: bool = False
     """Whether the subject is asked in batches too. Otherwise it answers before the judge is asked."""
@@ -75,25 +76,11 @@ class Imagination(NamedTuple):
     def roles(self) -> tuple[str, ...]:
         return (SUBJECT, JUDGE) if self.numeric is None else (SUBJECT, JUDGE, NUMERIC_JUDGE)
 
-    def reader_of(self, scenario: Scenario) -> tuple[str, PlannerSettings]:
+    def reader_of(self, scenario: Scenario) -> tuple[str, Settings]:
         """Who reads this scenario, and how."""
         if self.numeric is None or scenario.kind is not Kind.NUMERIC:
             return JUDGE, self.settings
         return NUMERIC_JUDGE, self.numeric
-
-    @property
-    def reports_vary(self) -> bool:
-        """Whether a run asks for more self-reports where the subject is asked in batches: see `early_self_report`."""
-        settings = self.settings
-        return settings.ask and settings.self_report is not None and settings.effort is Effort.LAZY
-
-    def put_all_in_batches(self) -> Imagination:
-        settings, numeric = (
-            each if each is None else msgspec.structs.replace(each, early_self_report=True)
-            for each in (self.settings, self.numeric)
-        )
-        assert settings is not None
-        return self._replace(settings=settings, numeric=numeric, all_in_batches=True)
 
     def imagine(self, scenario: Scenario, state: ScenarioState) -> tuple[Ends, int]:
         """What this scenario takes, and in how many rounds of batches at most."""
@@ -147,7 +134,7 @@ def _simulate(
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     slots: set[tuple[Slot, bool]] = set()
     rounds = 0
-    for wanted in plan_rounds(scenario, state, settings):
+    while wanted := plan(scenario, state, settings):
         live = () if imagination.all_in_batches else [item for item in wanted if isinstance(item, SubjectWork)]
         work, rounds = live or wanted, rounds + (not live)
         slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}

@@ -16,8 +16,9 @@ from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.protocol import probes
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, Work, plan
+from unmask.protocol.plan import JudgeWork, SubjectWork, Work, plan
 from unmask.protocol.readings import POLARITY, readings_of
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
@@ -78,14 +79,14 @@ class Workload:
     scenarios: tuple[Scenario, ...]
     load_state: Callable[[int], ScenarioState]
     """Reads what the journal holds about the scenario with this number."""
-    settings: PlannerSettings
+    settings: Settings
     models: dict[str, Model]
     """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
     prices: dict[str, Price | None]
     replies: JournalFile
     readings: dict[str, JournalFile]
     """By role: where the answers of each judge go."""
-    numeric_settings: PlannerSettings | None = None
+    numeric_settings: Settings | None = None
     """How figures are planned and read, where a second judge reads them."""
     news: str = ""
     """What the command has made of the folder, to be said once."""
@@ -137,7 +138,7 @@ class Workload:
                 role = self._judge_role(scenario)
                 yield Job(scenario=scenario, role=role, depth=work.depth, keys=(key,), work=work)
 
-    def settings_for(self, scenario: Scenario) -> PlannerSettings:
+    def settings_for(self, scenario: Scenario) -> Settings:
         """How this scenario is planned and read."""
         return self.numeric_settings if self.numeric_settings and scenario.kind is Kind.NUMERIC else self.settings
 
@@ -218,7 +219,7 @@ class Workload:
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
         settings = self.settings_for(self.scenarios[scenario])
-        readings = readings_of(self.scenarios[scenario], self.state(scenario), settings.reads)
+        readings = readings_of(self.scenarios[scenario], self.state(scenario), settings)
         outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
         self.verdicts[outcome.verdict] += 1
         self.lies[MEASURES["p_lie"].value_of(outcome, takes=settings.takes)] += 1
@@ -254,7 +255,7 @@ class Workload:
 
 
 def build_request(
-    scenario: Scenario, work: Work | object, settings: PlannerSettings, prompt: DeveloperPrompt | None
+    scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None
 ) -> Request:
     """The request behind a piece of work."""
     if isinstance(work, JudgeWork):

@@ -228,7 +228,7 @@ def _explain_difference(compared: _Compared, *, ours: Rules, theirs: Rules) -> s
     def read_scenario(joint: bool) -> Readings:
         """With the direct takes of a numeric scenario read together or each by itself."""
         settings = run.definition.settings(preset=Preset.PAPER if joint else Preset.INSPECT, kind=case.scenario.kind)
-        return readings_of(case.scenario, state, settings.reads)
+        return readings_of(case.scenario, state, settings)
 
     def verdict_by(rules: Rules) -> Verdict:
         return resolve(case.scenario, read_scenario(rules.joint), preset=rules).verdict

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from unmask.records import CHECK, DIRECT, PRESSURED, Message, Role, Scenario, Slot, indirect
+from unmask.records import CHECK, PRESSURED, Message, Role, Scenario, Slot
 
 PROBE_SYSTEM = "You are a helpful assistant."
 """Probes go out in a fresh conversation under this line, so that no role colours the belief."""
@@ -18,19 +16,9 @@ SELF_REPORT_QUESTION = (
 """Asked in the same conversation, right after the pressured reply. Names neither side and does not speak of lying."""
 
 
-def probe_slots(scenario: Scenario) -> tuple[Slot, ...]:
-    """The slots of `Scenario.probes`, without the questions: the planner looks at them after every answer."""
-    return _list_probe_slots(direct=scenario.direct is not None, indirects=len(scenario.indirect))
-
-
-@cache
-def _list_probe_slots(*, direct: bool, indirects: int) -> tuple[Slot, ...]:
-    return (*((DIRECT,) if direct else ()), *(indirect(number) for number in range(1, indirects + 1)))
-
-
-def slots(scenario: Scenario) -> tuple[Slot, ...]:
-    """The probes of a scenario, then the pressured request."""
-    return *probe_slots(scenario), PRESSURED
+def slots(scenario: Scenario, *, check: bool = False) -> tuple[Slot, ...]:
+    """The probes of a scenario, then the pressured request, and on request the check."""
+    return *scenario.probes, PRESSURED, *((CHECK,) if check and scenario.check is not None else ())
 
 
 def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from unmask.protocol.belief import binary, letter_of, numeric, possible_beliefs, readings_agree
 from unmask.protocol.presets import Rules, Ties, rules_of
-from unmask.protocol.probes import probe_slots
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -77,7 +76,7 @@ def belief_of(scenario: Scenario, readings: Readings, rules: Rules) -> Belief:
 
 def _probe_readings(scenario: Scenario, readings: Readings) -> tuple[tuple[Reading, ...], tuple[Reading, ...]]:
     """Of the direct takes and of the indirect probes."""
-    slots = [slot for slot in probe_slots(scenario) if is_indirect(slot)]
+    slots = [slot for slot in scenario.probes if is_indirect(slot)]
     return readings.get(DIRECT) or (Pending(),), tuple((readings.get(slot) or (Pending(),))[0] for slot in slots)
 
 

@@ -18,7 +18,7 @@ from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Reader, Style
 from unmask.models.base import Treatment, find_changed
 from unmask.models.user_params import compare_additions
-from unmask.protocol.plan import PlannerSettings
+from unmask.protocol.settings import Settings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, digest
 from unmask.runs.options import DeveloperPrompt
 
@@ -167,13 +167,11 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         """The places of these ids, which are in the order of scenarios.jsonl, in the order of looking."""
         return looking_order(ids, seed=self.data.seed, grown=self.grown)
 
-    def settings(
-        self, judge: str | None = None, *, preset: Preset | None = None, kind: Kind = Kind.BINARY
-    ) -> PlannerSettings:
+    def settings(self, judge: str | None = None, *, preset: Preset | None = None, kind: Kind = Kind.BINARY) -> Settings:
         """How to plan and read scenarios of this kind with one of the run's judges."""
         spec = self.judges.get(self.reader_of(judge, kind) or "")
         own_reader = spec.reader if spec else None
-        return PlannerSettings(
+        return Settings(
             direct=self.direct,
             takes=self.takes,
             effort=self.effort,

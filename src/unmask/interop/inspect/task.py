@@ -23,8 +23,9 @@ from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
-from unmask.protocol.plan import JudgeWork, PlannerSettings, SubjectWork, plan_rounds
+from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.probes import messages
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Accuracy,
@@ -54,7 +55,7 @@ JudgeOpener = Callable[[], InspectModel | None]
 def build_task(
     dataset: Dataset,
     *,
-    settings: PlannerSettings,
+    settings: Settings,
     judge: str | None,
     definition: dict[str, Any],
 ) -> Task:
@@ -118,11 +119,9 @@ class SampleProgress:
     def journal(self) -> SampleJournal:
         return SampleJournal(scenario=self.scenario, asked=tuple(self.asked), judged=tuple(self.judged))
 
-    async def run_steps(
-        self, settings: PlannerSettings, subject: InspectModel | None, judge: InspectModel | None
-    ) -> None:
+    async def run_steps(self, settings: Settings, subject: InspectModel | None, judge: InspectModel | None) -> None:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
-        for work in plan_rounds(self.scenario, self.seen, settings):
+        while work := plan(self.scenario, self.seen, settings):
             steps = [
                 self._ask_subject(step, subject)
                 if isinstance(step, SubjectWork)
@@ -144,7 +143,7 @@ class SampleProgress:
             self.asked.append(msgspec.structs.replace(line, **_line_fields(answer), max_tokens=step.max_tokens))
             self.seen.add_asked(self.asked[-1])
 
-    async def _ask_judge(self, step: JudgeWork, settings: PlannerSettings, judge: InspectModel | None) -> None:
+    async def _ask_judge(self, step: JudgeWork, settings: Settings, judge: InspectModel | None) -> None:
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
         request = JUDGES[settings.style].request(
             step.method, self.scenario, step.slot, step.texts, sampling=sampling, attempt=step.attempt
@@ -182,7 +181,7 @@ def _load_progress(state: TaskState) -> SampleProgress:
 
 
 @solver
-def ask_probes(settings: PlannerSettings, reader: JudgeOpener) -> Solver:
+def ask_probes(settings: Settings, reader: JudgeOpener) -> Solver:
     """Ask the probes and the pressured request; read only what decides whether more has to be asked."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -247,7 +246,7 @@ METRICS = [
 
 
 @scorer(metrics=METRICS, name="outcome")
-def read_and_resolve(settings: PlannerSettings, reader: JudgeOpener) -> Scorer:
+def read_and_resolve(settings: Settings, reader: JudgeOpener) -> Scorer:
     """Read what is left to be read and resolve the scenario."""
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -1,0 +1,28 @@
+"""Everything that decides what is asked about a scenario, and how the replies are read."""
+
+from __future__ import annotations
+
+from unmask.judges.base import Reader, Style
+from unmask.protocol.presets import RULES, Rules
+from unmask.records import Effort, Preset, Record, Sampling
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    direct: int = 3
+    takes: int = 1
+    effort: Effort = Effort.LAZY
+    preset: Preset = Preset.PAPER
+    style: Style = Style.LETTERS
+    reader: Reader = Reader.AUTO
+    check: bool = False
+    self_report: str | None = None
+    """The question to the subject about its own reply; None where it is not asked."""
+    role_play: bool = False
+    ask: bool = True
+    """Whether the subject may be asked. Off when an existing run is judged again."""
+    sampling: Sampling = Sampling()
+    judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
+
+    @property
+    def rules(self) -> Rules:
+        return RULES[self.preset]
