@@ -22,23 +22,20 @@ class Reply(Record, frozen=True, dict=True):
         only reasoned, and is asked once more. A reply cut off in mid-answer has asserted what it has asserted."""
         if self.error is not None or self.choice is None:
             return Unread(f"failed: {self.error}")
-        answer, stop = self.choice.answer, self.choice.stop
+        answer, stop, seen = self.choice.answer, self.choice.stop, excerpt(self.choice)
         if stop is Stop.FILTER:
-            return self._unread("filtered: the endpoint withheld the reply")
+            return Unread("filtered: the endpoint withheld the reply", text=seen)
         if answer:
             return answer
         if stop is Stop.END and self.choice.thinking is None:
             return ""
         if stop is Stop.OTHER:
-            return self._unread("empty: no text, and the endpoint did not say that the reply had ended")
+            return Unread("empty: no text, and the endpoint did not say that the reply had ended", text=seen)
         if self.attempt < ATTEMPTS:
             return Pending()
         if stop is Stop.LENGTH:
-            return self._unread("truncated: cut off before any answer, twice")
-        return self._unread("empty: nothing but reasoning came back, twice")
-
-    def _unread(self, reason: str) -> Unread:
-        return Unread(reason, text=None if self.choice is None else excerpt(self.choice))
+            return Unread("truncated: cut off before any answer, twice", text=seen)
+        return Unread("empty: nothing but reasoning came back, twice", text=seen)
 
 
 class ScenarioState:
