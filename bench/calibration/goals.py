@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from math import inf, sqrt
 from typing import Any, NamedTuple
@@ -134,30 +134,43 @@ def holds(what: str, found: Any, truth: float, telling: float, kind: Kind = Kind
     return Seen(what, kind, float(held), telling, getattr(found, "few", False), found.high - found.low)
 
 
+def simulate(world: World, runs: Iterable[int], seed: int) -> list[Seen]:
+    """What these runs of a world show. Each has a random stream of its own, so that single ones can be repeated."""
+    names = [seed, *f"{world.about}: {world.name}".encode()]
+    streams = (np.random.SeedSequence(names, spawn_key=(run,)) for run in runs)
+    return [seen for stream in streams for seen in world.simulate(np.random.default_rng(stream))]
+
+
 def measure_world(world: World, *, runs: int, seed: int) -> list[Finding]:
     """All findings. Where one is close to a limit the world is simulated once more, and the second round decides:
     among many goals noise alone would miss some and meet others."""
-    first = list(_add_up(world, runs=runs, seed=seed))
+    first = add_up(simulate(world, range(1 if world.exact else runs), seed))
     if not any(one.close for one in first):
         return first
-    second = {(one.what, one.kind): one for one in _add_up(world, runs=AGAIN * runs, seed=seed + 1)}
-    return [one._replace(again=second[one.what, one.kind]) if one.close else one for one in first]
+    return decide_close(first, add_up(simulate(world, range(AGAIN * runs), seed + 1)))
 
 
-def _add_up(world: World, *, runs: int, seed: int) -> Iterator[Finding]:
-    """Each run has a random stream of its own, so that single ones can be repeated."""
-    seen: defaultdict[tuple[str, Kind], list[Seen]] = defaultdict(list)
-    streams = np.random.SeedSequence([seed, *f"{world.about}: {world.name}".encode()])
-    for stream in streams.spawn(1 if world.exact else runs):
-        for one in world.simulate(np.random.default_rng(stream)):
-            seen[one.what, one.kind].append(one)
-    for (what, kind), found in seen.items():
-        values = np.array([one.value for one in found])
-        mean, half = float(values.mean()), 1.96 * float(values.std()) / sqrt(values.size)
-        low, high = mean - half, mean + half
-        if not world.exact and set(values.tolist()) <= {0.0, 1.0}:
-            low, high = wilson_interval(float(values.sum()), values.size)
-        telling, few, width = (
-            float(np.mean(own)) for own in zip(*((one.telling, one.few, one.width) for one in found), strict=True)
-        )
-        yield Finding(what, kind, mean, low, high, values.size, telling, few, width)
+def decide_close(first: Iterable[Finding], second: Iterable[Finding]) -> list[Finding]:
+    """The findings of the first round, with those of the second where they are close to a limit."""
+    again = {(one.what, one.kind): one for one in second}
+    return [one._replace(again=again[one.what, one.kind]) if one.close else one for one in first]
+
+
+def add_up(seen: Iterable[Seen]) -> list[Finding]:
+    """What all runs of a world show together."""
+    groups: defaultdict[tuple[str, Kind], list[Seen]] = defaultdict(list)
+    for one in seen:
+        groups[one.what, one.kind].append(one)
+    return [_add_group(what, kind, found) for (what, kind), found in groups.items()]
+
+
+def _add_group(what: str, kind: Kind, found: Sequence[Seen]) -> Finding:
+    values = np.array([one.value for one in found])
+    mean, half = float(values.mean()), 1.96 * float(values.std()) / sqrt(values.size)
+    low, high = mean - half, mean + half
+    if values.size > 1 and set(values.tolist()) <= {0.0, 1.0}:
+        low, high = wilson_interval(float(values.sum()), values.size)
+    telling, few, width = (
+        float(np.mean(own)) for own in zip(*((one.telling, one.few, one.width) for one in found), strict=True)
+    )
+    return Finding(what, kind, mean, low, high, values.size, telling, few, width)

@@ -9,7 +9,7 @@ same where some values are not known, with what holds whatever these are. `stats
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from math import fsum, inf, sqrt
 from typing import NamedTuple
 
@@ -122,13 +122,10 @@ def share(
     weights = weights if weights is not None else [1.0] * len(values)
     if not all(0 <= value <= whole + ROUNDING for value, whole in zip(values, among, strict=True)):
         raise ValueError("a value is below 0 or above its denominator")
-    rows = [
-        (name, weight * value, weight * whole)
-        for name, value, weight, whole in zip(_names(values, clusters), values, weights, among, strict=True)
-        if weight * whole > 0
-    ]
-    hits = _sum_by_cluster((name, hit) for name, hit, _ in rows)
-    wholes = _sum_by_cluster((name, whole) for name, _, whole in rows)
+    counted = [place for place, (weight, whole) in enumerate(zip(weights, among, strict=True)) if weight * whole > 0]
+    names = None if clusters is None else [clusters[place] for place in counted]
+    hits = _sum_by_cluster(names, [weights[place] * values[place] for place in counted])
+    wholes = _sum_by_cluster(names, [weights[place] * among[place] for place in counted])
     telling = min(sum(hit > 0 for hit in hits), sum(hit < whole for hit, whole in zip(hits, wholes, strict=True)))
     count, total = len(hits), fsum(wholes)
     if not count:
@@ -144,7 +141,7 @@ def share(
         value=value,
         low=min(low, value),
         high=max(high, value),
-        scenarios=len(rows),
+        scenarios=len(counted),
         clusters=count,
         size=size,
         telling=telling,
@@ -350,9 +347,8 @@ def _sum_gaps(
     gaps: Sequence[float], clusters: Sequence[Hashable] | None, weights: Sequence[float]
 ) -> tuple[list[float], list[float]]:
     """The sum of each cluster and its size, on the scale on which sizes have mean 1."""
-    names = _names(gaps, clusters)
-    sums = _sum_by_cluster((name, weight * gap) for name, weight, gap in zip(names, weights, gaps, strict=True))
-    sizes = _sum_by_cluster(zip(names, weights, strict=True))
+    sums = _sum_by_cluster(clusters, [weight * gap for weight, gap in zip(weights, gaps, strict=True)])
+    sizes = _sum_by_cluster(clusters, weights)
     scale = len(sizes) / fsum(sizes)
     return [scale * one for one in sums], [scale * size for size in sizes]
 
@@ -411,7 +407,7 @@ def _pair_values(a: Sequence[Value], b: Sequence[Value], clusters: Sequence[Hash
     """The pairs, without those that are in neither denominator whatever is not known."""
     return [
         (left, right, name)
-        for left, right, name in zip(a, b, _names(a, clusters), strict=True)
+        for left, right, name in zip(a, b, range(len(a)) if clusters is None else clusters, strict=True)
         if left.most + left.most_miss > 0 or right.most + right.most_miss > 0
     ]
 
@@ -463,16 +459,14 @@ def _t_interval(
     return max(-1.0, centre - half), min(1.0, centre + half), p_value, error
 
 
-def _names(values: Sequence[object], clusters: Sequence[Hashable] | None) -> Sequence[Hashable]:
-    return range(len(values)) if clusters is None else clusters
-
-
-def _sum_by_cluster(rows: Iterable[tuple[Hashable, float]]) -> list[float]:
+def _sum_by_cluster(clusters: Sequence[Hashable] | None, parts: Sequence[float]) -> list[float]:
     """Exactly rounded, so that the order of the scenarios does not matter."""
-    parts: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for name, part in rows:
-        parts[name].append(part)
-    return [fsum(own) for own in parts.values()]
+    if clusters is None:
+        return list(parts)
+    groups: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for name, part in zip(clusters, parts, strict=True):
+        groups[name].append(part)
+    return [fsum(own) for own in groups.values()]
 
 
 def _reach(level: float, freedom: float = inf) -> float:

@@ -50,9 +50,12 @@ def _law_of_lies(kinds: tuple[tuple[tuple[int, int], int], ...], takes: int) -> 
 
 def _posterior(lies: int, read: int, takes: int, law: Sequence[float]) -> list[float]:
     """The chances of each number of lies in all takes, given what was read: hypergeometric, weighed by the law."""
-    weights = [
-        chance * comb(number, lies) * comb(takes - number, read - lies) if number >= lies else 0.0
-        for number, chance in enumerate(law)
-    ]
+    weights = [chance * ways for chance, ways in zip(law, _count_ways(lies, read, takes), strict=True)]
     total = fsum(weights)
     return [weight / total for weight in weights]
+
+
+@lru_cache(maxsize=1024)
+def _count_ways(lies: int, read: int, takes: int) -> list[int]:
+    """In how many ways these could have been read, for each number of lies in all takes."""
+    return [comb(number, lies) * comb(takes - number, read - lies) for number in range(takes + 1)]
