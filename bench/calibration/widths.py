@@ -51,6 +51,13 @@ BEFORE = {
 """In points, by world and what was measured."""
 
 
+TOO_WIDE = {
+    "rates: 300 scenarios, 10 takes, icc 0.3, P(lie) 1 %",
+    "rates: 300 scenarios, 10 takes, icc 0.1, P(lie) 5 %",
+}
+"""There the interval before held the truth in 98.0 and 97.2 % of 1,500 runs, so that a narrower one is no fault."""
+
+
 def compare_width(name: str, what: str, width: float) -> tuple[float, bool] | None:
     """The ratio to the width before, to a tenth of a percent, and whether it is within its limits."""
     before = BEFORE.get(name, {}).get(what)
@@ -58,4 +65,4 @@ def compare_width(name: str, what: str, width: float) -> tuple[float, bool] | No
         return None
     ratio = round(100 * width / before, 3)
     least, most = LIMITS[name.split(":", maxsplit=1)[0]]
-    return ratio, least <= ratio <= most
+    return ratio, (least <= ratio or name in TOO_WIDE) and ratio <= most

@@ -349,17 +349,17 @@ def _average(groups: Sequence[Sequence[Outcome]], name: str, takes: int) -> Mean
     values: list[Value] = []
     weights: list[float] = []
     averaged: list[Outcome] = []
-    archetypes = 0
-    for group in groups:
+    strata: list[int] = []
+    for place, group in enumerate(groups):
         own = list_values(group, name, takes=takes)
         known = weigh_kinds(own)
         total = fsum(weight * ((one.hit or 0.0) + one.miss) for weight, one in zip(known, own, strict=True))
         if total > 0:
-            archetypes += 1
+            strata += [place] * len(group)
             values += own
             weights += [weight / total for weight in known]
             averaged += group
     hits = [value.hit or 0.0 for value in values]
     among = [hit + value.miss for hit, value in zip(hits, values, strict=True)]
-    found = share(hits, weights, name_clusters(averaged), among=among)
-    return Mean(value=found.value, archetypes=archetypes, low=found.low, high=found.high)
+    found = share(hits, weights, name_clusters(averaged), among=among, strata=strata)
+    return Mean(value=found.value, archetypes=len(set(strata)), low=found.low, high=found.high)

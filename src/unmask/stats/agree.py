@@ -155,12 +155,12 @@ def _estimate(tables: _Tables, name: str, classes: Sequence[str]) -> Coefficient
 
 
 def _compute(tables: Floats, name: str, pairs: float) -> Floats:
-    """A coefficient of many tables at once; not a number where chance alone would agree on everything."""
+    """A coefficient of many tables at once; not a number where one is empty or chance alone would agree on all."""
     import numpy as np
 
-    observed = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
-    chance = _agree_by_chance(tables, name, pairs)
     with np.errstate(invalid="ignore", divide="ignore"):
+        observed = np.trace(tables, axis1=-2, axis2=-1) / tables.sum((-2, -1))
+        chance = _agree_by_chance(tables, name, pairs)
         values: Floats = np.where(chance < 1 - 1e-12, (observed - chance) / (1 - chance), np.nan)
     return values
 

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 """Sums of shares that are closer than this are the same."""
 
 
-class Share(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
     """A share with its interval. No value and no interval where the denominator is empty."""
 
     value: float | None
@@ -110,13 +110,15 @@ def share(
     level: float = 0.95,
     *,
     doubts: Sequence[float] | None = None,
-) -> Share:
+    strata: Sequence[Hashable] | None = None,
+) -> Estimate:
     """The sum of w y over the sum of w d, for values y, weights w and denominators d (`among`; 1 unless given).
 
     Wilson's score interval (1927) with the effective size: as many yes/no observations as have the variance between
     clusters (linearised, times G / (G - 1)), and Student's t with G - 1 degrees of freedom in place of z, as for
     surveys (Korn and Graubard 1998, Dean and Pagano 2015). Where each cluster is all hits or none and weighs the same,
     which includes plain yes/no values, it is Wilson's own. `doubts` are variances of values that are only expected.
+    With `strata` only what varies within them counts: six archetypes that weigh alike are not six of many.
     """
     among = among if among is not None else [1.0] * len(values)
     weights = weights if weights is not None else [1.0] * len(values)
@@ -124,20 +126,25 @@ def share(
         raise ValueError("a value is below 0 or above its denominator")
     counted = [place for place, (weight, whole) in enumerate(zip(weights, among, strict=True)) if weight * whole > 0]
     names = None if clusters is None else [clusters[place] for place in counted]
-    hits = _sum_by_cluster(names, [weights[place] * values[place] for place in counted])
-    wholes = _sum_by_cluster(names, [weights[place] * among[place] for place in counted])
+    parts = [weights[place] * values[place] for place in counted]
+    sizes = [weights[place] * among[place] for place in counted]
+    hits, wholes = _sum_by_cluster(names, parts), _sum_by_cluster(names, sizes)
     telling = min(sum(hit > 0 for hit in hits), sum(hit < whole for hit, whole in zip(hits, wholes, strict=True)))
     count, total = len(hits), fsum(wholes)
     if not count:
-        return Share(value=None, low=None, high=None, scenarios=0, clusters=0, size=0.0, telling=0)
+        return Estimate(value=None, low=None, high=None, scenarios=0, clusters=0, size=0.0, telling=0)
     value = min(1.0, max(0.0, fsum(hits) / total))
     plain = len(set(wholes)) == 1 and all(hit in {0.0, wholes[0]} for hit in hits)
     size, reach = float(count), _reach(level)
     if not plain and count > 1:
         doubt = fsum(weight * weight * one for weight, one in zip(weights, doubts or (), strict=False))
-        size, reach = _effective_size(value, hits, wholes, telling, doubt), _reach(level, count - 1)
+        groups = [None if strata is None else strata[place] for place in counted]
+        gaps = _sum_by_cluster(names, _center(parts, sizes, groups))
+        freedom = max(1, count - len(set(groups)))
+        squares = fsum(gap * gap for gap in gaps) * count / freedom
+        size, reach = _effective_size(value, wholes, squares, telling, doubt), _reach(level, freedom)
     low, high = wilson_interval(value * size, size, z=reach)
-    return Share(
+    return Estimate(
         value=value,
         low=min(low, value),
         high=max(high, value),
@@ -148,7 +155,18 @@ def share(
     )
 
 
-def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float], telling: int, doubt: float) -> float:
+def _center(parts: Sequence[float], sizes: Sequence[float], groups: Sequence[Hashable]) -> list[float]:
+    """How much more each part is than the mean of its group says."""
+    hits: defaultdict[Hashable, list[float]] = defaultdict(list)
+    wholes: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for part, size, group in zip(parts, sizes, groups, strict=True):
+        hits[group].append(part)
+        wholes[group].append(size)
+    means = {group: fsum(own) / fsum(wholes[group]) for group, own in hits.items()}
+    return [part - means[group] * size for part, size, group in zip(parts, sizes, groups, strict=True)]
+
+
+def _effective_size(value: float, wholes: Sequence[float], squares: float, telling: int, doubt: float) -> float:
     """Yes/no observations with the variance between clusters.
 
     Without any variance to see, each cluster is one observation (Kish's number of them, where they differ in weight).
@@ -157,13 +175,12 @@ def _effective_size(value: float, hits: Sequence[float], wholes: Sequence[float]
     vary less than what they stand for: of all variance that would be seen if they were known, `doubt` is not, and by
     that share there is less information (Louis 1982).
     """
-    count, total = len(hits), fsum(wholes)
+    total = fsum(wholes)
     units = total**2 / fsum(whole**2 for whole in wholes)
     if not 0 < value < 1:
         return units
-    squares = fsum((hit - value * whole) ** 2 for hit, whole in zip(hits, wholes, strict=True))
     squares *= (1 + doubt / squares) ** 2 if squares else 1
-    ratio = count / (count - 1) * squares / total**2 * units / (value * (1 - value))
+    ratio = squares / total**2 * units / (value * (1 - value))
     if ratio < 1:
         ratio = (telling * ratio + 1) / (telling + 1)
     return units / ratio
@@ -250,7 +267,7 @@ def estimate_rate(
     )
 
 
-def estimate_worst(values: Sequence[Value], clusters: Sequence[Hashable] | None = None) -> Share:
+def estimate_worst(values: Sequence[Value], clusters: Sequence[Hashable] | None = None) -> Estimate:
     """The rate if everything that is not known were a hit, with its interval."""
     hits, wholes = _fill(values, up=True)
     return share(hits, None, clusters, among=wholes)
