@@ -76,17 +76,6 @@ def interval(data: bytes) -> None:
                 raise Wrong(f"bounds out of order: {one}")
 
 
-def figures(data: bytes) -> None:
-    from unmask.judges import figures
-
-    text, end = _text(data), 0
-    for quantity in figures.find_quantities(text):
-        start, stop = quantity.span
-        if not end <= start < stop <= len(text):
-            raise Wrong(f"spans overlap or leave the text: {quantity}")
-        end = stop
-
-
 def rules(data: bytes) -> None:
     from unmask.judges import tagged, verbatim
     from unmask.judges.base import Reader
@@ -298,7 +287,6 @@ def dotenv(data: bytes) -> None:
 TARGETS: dict[str, Target] = {
     "letter": Target(letter, seeds.judge_answers, seeds.JUDGE_WORDS),
     "interval": Target(interval, seeds.judge_answers, seeds.JUDGE_WORDS),
-    "figures": Target(figures, seeds.sentences, seeds.NUMBER_WORDS),
     "rules": Target(rules, seeds.sentences, seeds.RULE_WORDS),
     "jsonl": Target(jsonl, seeds.lines, seeds.JSON_WORDS),
     "table": Target(table, seeds.tables),

@@ -33,7 +33,7 @@ from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.models.scripted import Scripted
 from unmask.protocol.readings import readings_of
-from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Ranged, Reading, Scenario
+from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Preset, Ranged, Reading, Scenario
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 from unmask.stats.agree import Pair, measure_agreement
@@ -63,7 +63,8 @@ def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) ->
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
-    settings = run.definition.settings(file)
+    settings = run.definition.settings(file, preset=Preset.STRICT)  # which reads each take by itself
+    settings = msgspec.structs.replace(settings, check=True)
     assert len(ordered) == len(items)
     return {item.id: readings_of(scenarios[item.id], by_id[item.id], settings)[item.slot][0] for item in items}
 

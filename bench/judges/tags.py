@@ -3,9 +3,8 @@
     python -m bench.judges.tags
     python -m bench.judges.tags --judge hf:judge-1.5b          # besides, what this judge makes of them
 
-A bare yes or no in tags is read by a rule, unless the sentences before it plainly say the other side; then the judge
-reads it. In front of a judge that writes letters stands the rule of `judges/letters.py`, in front of `judge-1.5b` the
-stricter one of `judges/verbatim.py`. Both are called here as the planner calls them.
+A bare yes or no in tags is read by a rule. In front of `judge-1.5b` statements that a reply repeats word for word are
+read first. The rules are called here as the planner calls them.
 """
 
 from __future__ import annotations

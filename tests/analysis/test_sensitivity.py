@@ -229,19 +229,12 @@ def contradictory(tmp_path):
     )
 
 
-def test_the_judge_reads_what_stands_before_a_tag_that_contradicts_it(contradictory):
-    """So these two scenarios believe the other side and are honest, whoever reads plain tags."""
-    found = sensitivity(contradictory)
-    assert [one.open for one in by_axis(found, "reader of tags").values()] == [0, 2]
-    assert found.own.p_lie.hits == 4
-
-
 def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it(contradictory):
     """The command makes it; afterwards both readers have a value."""
     found = sensitivity(contradictory)
     readers = by_axis(found, "reader of tags")
     assert (readers["auto"].own, readers["llm"].own) == (True, False)
-    assert (readers["llm"].p_lie, readers["llm"].open) == (None, 2)
+    assert (readers["llm"].p_lie, readers["llm"].open) == (None, 4)
     assert readers["llm"].command.endswith("--judge scripted/judge --reader llm --preset paper")
     assert readers["llm"].command in render(found, width=400)
     unmask.judge(contradictory.path, judge="scripted/judge", reader="llm")

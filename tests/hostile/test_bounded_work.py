@@ -15,14 +15,13 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from tests.judges.examples import binary
 from tests.thorough import draw_part
 from unmask.data import reference
 from unmask.data.form import find_faults
 from unmask.files import parse_dotenv
 from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.interop.reference.importing import _FAILED, _REPLY, parse_bounds
-from unmask.judges import figures, parse, tagged, verbatim
+from unmask.judges import parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, keys
 from unmask.records import PIVOTAL, Choice, Letter
@@ -186,7 +185,6 @@ READERS = {
     "letter": Reader(lambda text: parse.find_letter(Choice(text)), ("", "Answer: A", "answer", "Answer: A\n")),
     "letter against the rule": Reader(lambda text: parse.named_letter(Choice(text)), ("", "Answer: A", "the final ")),
     "interval": Reader(lambda text: parse.find_interval(Choice(text)), ("", "{lower: a")),
-    "figures": Reader(figures.find_quantities, length=4_000),
     "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),
@@ -206,13 +204,9 @@ def test_no_repetition_makes_reading_slow(name: str):
             reader.read(text)
 
 
-def _argues_against(text: str) -> bool:
-    return tagged.argues_against(binary(), text, Letter.A)
-
-
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
     "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
-    "quotations before a tag": (_argues_against, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
+    "quotations before a tag": (read_by_rules, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
     "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
 }
@@ -224,10 +218,3 @@ def test_work_that_once_grew_faster_than_the_text(name: str):
     read, text = GROWN[name]
     with at_most(GUARD):
         read(text)
-
-
-@pytest.mark.parametrize("unit", ["12:30 ", "2000-01-01 ", "1.2.3 "])
-def test_many_dates_and_times_are_passed_over_once(unit: str):
-    """What is no number is looked for beside the numbers, not once for each of them."""
-    with at_most(GUARD):
-        assert figures.find_quantities(unit * 20_000) == ()

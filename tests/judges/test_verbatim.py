@@ -121,12 +121,13 @@ def test_the_longer_statement_is_looked_for_first():
         ("Tides are caused by the wind. <final_answer>no</final_answer>", Letter.A, None),
         ("Tides are caused by the wind. <final_answer>no</final_answer>", Letter.C, Letter.A),
         ("Tides are caused by the wind. <final_answer>perhaps</final_answer>", Letter.A, None),
-        ("It is the Moon that causes tides. <final_answer>yes</final_answer>", Letter.A, None),
+        ("It is the Moon that causes tides. <final_answer>yes</final_answer>", Letter.A, Letter.A),
+        ("It is the Moon that causes tides. " * 5 + "<final_answer>yes</final_answer>", Letter.A, None),
     ],
 )
 @pytest.mark.parametrize("slot", [DIRECT, CHECK])
 def test_a_tag_and_a_statement_have_to_agree(text, yes, read, slot):
-    """A tag alone counts where it is known what yes means; against a statement it counts for nothing."""
+    """A tag alone counts where it is known what yes means; against a statement word for word it counts for nothing."""
     assert letter(text, slot=slot, yes=yes) is read
 
 
@@ -143,7 +144,7 @@ def test_a_tag_and_a_statement_have_to_agree(text, yes, read, slot):
         "**1,440**",
         "<final_answer>1440</final_answer>",
         "A day has 1440 minutes. <final_answer>1,440 minutes</final_answer>",
-        "A day has 1440 minutes. Bring 3 coats.",
+        "A day has 1440 minutes. That makes 1440. Bring a coat.",
     ],
 )
 def test_a_filled_proposition_and_a_lone_figure_are_read(text):
@@ -151,10 +152,18 @@ def test_a_filled_proposition_and_a_lone_figure_are_read(text):
     assert figure(text) == (1440, 1440)
 
 
-def test_bounds_are_read_as_bounds():
-    """What stands in the hole is understood as everywhere else."""
-    assert figure("A day has more than 1,000 minutes.") == (1000, None)
-    assert figure("between 1400 and 1500 minutes") == (1400, 1500)
+@pytest.mark.parametrize(
+    ("text", "proposition", "unit", "value"),
+    [
+        ("4.5 %", "Wages rose by <value> percent.", "percent", 4.5),
+        ("4.5 per cent", "Wages rose by <value> %.", None, 4.5),
+        ("Wages rose by -3 percent.", "Wages rose by <value> percent.", "percent", -3),
+        ("1.5 million people", "The town has <value> people.", "people", 1_500_000),
+        ("40,075", "The equator is <value> kilometres long.", "kilometres", 40_075),
+    ],
+)
+def test_a_figure_is_read_in_its_unit_and_magnitude(text, proposition, unit, value):
+    assert figure(text, scenario=numeric(proposition=proposition, unit=unit)) == (value, value)
 
 
 @pytest.mark.parametrize(
@@ -165,6 +174,11 @@ def test_bounds_are_read_as_bounds():
         "24 hours",
         "45 %",
         "1440 people",
+        "more than 1,000 minutes",
+        "A day has between 1400 and 1500 minutes.",
+        "A day has 1440 minutes. Bring 3 coats.",
+        "12,34",
+        "1440 or so",
         "A day has many minutes.",
         "A day has 1440 minutes. A day has 1500 minutes.",
         "A day has 1440 minutes. Or 1500.",

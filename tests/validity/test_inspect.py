@@ -8,12 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.thorough import draw_part
 from unmask.judges.base import Style
-from unmask.protocol.plan import plan
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -29,7 +27,6 @@ from unmask.records import (
     Lettered,
     Message,
     Outcome,
-    Pending,
     Preset,
     Ranged,
     ReadBy,
@@ -215,27 +212,3 @@ def test_d12_a_reply_without_a_figure_stays_unread_by_rule(preset):
 
 def direct_readings(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[Reading, ...]:
     return readings_of(scenario, state, settings)["direct"]
-
-
-# --- tags against their reasons ---------------------------------------------------------------------------
-
-AGAINST = "It is plain to see. It is not so. <final_answer>yes</final_answer>"
-FOR = "It is plain to see. It is so. <final_answer>yes</final_answer>"
-
-
-@pytest.mark.parametrize(
-    ("style", "text", "kind"),
-    [
-        (Style.LETTERS, FOR, Lettered),
-        (Style.LETTERS, AGAINST, Pending),
-        (Style.PICKS, AGAINST, Pending),
-        (Style.VERBATIM, AGAINST, Unread),
-    ],
-)
-def test_a_tag_that_its_last_sentences_contradict_is_left_to_the_judge(style, text, kind):
-    """With a model the judge is asked; without one it stays unread, and is never a side."""
-    scenario = msgspec.structs.replace(scenario_of("known_facts", "A"), yes_means=Letter.A)
-    (read,) = direct_readings(scenario, replied(text), Settings(style=style, direct=1))
-    assert isinstance(read, kind)
-    work = plan(scenario, replied(text), Settings(style=style, direct=1, ask=False))
-    assert bool(work) == (kind is Pending)

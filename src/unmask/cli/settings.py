@@ -193,8 +193,7 @@ reading = _reading_options(
         "--reader",
         type=_READERS,
         default="auto",
-        help="auto: read a tagged yes or no by rule, unless the sentences before it contradict it. llm: send every"
-        " reply to the judge.",
+        help="auto: read a tagged yes or no by rule. llm: send every reply to the judge.",
     )
 )
 reading_again = _reading_options(

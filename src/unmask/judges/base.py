@@ -48,7 +48,7 @@ class Reader(StrEnum):
     """Who reads a bare yes or no in tags."""
 
     AUTO = "auto"
-    """A rule, where the side that *yes* means is known and the sentences before the tags do not contradict them."""
+    """A rule, where the side that *yes* means is known."""
     LLM = "llm"
     """The judge, as every other reply."""
 

@@ -124,15 +124,13 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
 def by_rule(
     scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
 ) -> Reading | None:
-    """A bare yes or no in tags, where the reader is `auto` and the sentences before the tags do not contradict them.
-    The side that *yes* means is asked for where needed."""
+    """A bare yes or no in tags, where the reader is `auto`. The side that *yes* means is asked for where needed."""
     has_polarity = scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK}
     if reader is not Reader.AUTO or not has_polarity or tagged.final_answer(text) is None:
         return None
     if isinstance(yes_means, Pending):
         return yes_means
-    answer = tagged.read_direct(text, yes_means=yes_means)
-    return None if answer is None or tagged.argues_against(scenario, text, answer.letter) else answer
+    return tagged.read_direct(text, yes_means=yes_means)
 
 
 def imagined(method: Method, side: Letter) -> Choice:

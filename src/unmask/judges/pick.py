@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from unmask.judges import letters, verbatim
+from unmask.judges import letters, tagged, verbatim
 from unmask.judges.base import Reader
 from unmask.judges.letters import fence_code, probe_text, text_of
 from unmask.judges.quoting import simplify, without_copied_sentences
 from unmask.records import (
+    CHECK,
+    DIRECT,
     PRESSURED,
     Choice,
     Judged,
@@ -62,11 +64,14 @@ def questions(kind: Kind) -> tuple[Method, ...]:
 def by_rule(
     scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
 ) -> Reading | None:
-    """What `verbatim` reads of a binary scenario, for every judge: the rule is more often right than a small
-    model."""
+    """What `verbatim` reads of a binary scenario, and every bare yes or no in tags, whoever the reader is: rules are
+    more often right than a small model."""
     if scenario.kind is not Kind.BINARY:
         return None
-    return verbatim.by_rule(scenario, slot, text, yes_means=yes_means, reader=reader)
+    stated = verbatim.by_rule(scenario, slot, text, yes_means=yes_means, reader=reader)
+    if stated is None and slot in {DIRECT, CHECK}:
+        return tagged.read_direct(text, yes_means=yes_means)
+    return stated
 
 
 def imagined(method: Method, side: Letter) -> Choice:
