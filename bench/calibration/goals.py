@@ -93,7 +93,7 @@ class Finding(NamedTuple):
         telling = round(self.telling)
         if telling < FEW:
             return None
-        most = (0.985 if self.kind is Kind.CAREFUL else 0.975) if telling >= 40 else inf
+        most = (0.985 if self.kind is Kind.CAREFUL else 0.975) if telling >= 40 and self.few <= 0.5 else inf
         return 0.935 if telling >= 20 else 0.91, most
 
     @property

@@ -243,6 +243,6 @@ def _see_difference(p_a: float, p_b: float, same: bool, rng: Rng) -> Iterator[Se
     reads = [draw_read(Reading(p, 0.03, 0.1), own, rng, chosen) for p, own in ((p_a, luck), (p_b, again))]
     rows = [read.list_rows(read.labels) for read in reads]
     a, b = map(correct_rate, rows)
-    interval = _Bounds(*difference_interval(a, b, covariance=covary(*rows)))
+    interval = _Bounds(*difference_interval(a, b, covariance=covary(*rows)), few=a.few or b.few)
     differ = int((reads[0].true != reads[1].true).sum())
     yield holds("difference of corrected P(lie)", interval, p_b - p_a, differ, Kind.CAREFUL)

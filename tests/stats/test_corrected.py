@@ -202,6 +202,14 @@ def test_labels_of_one_class_give_a_value_and_an_open_side(lie):
     assert found.high - found.low == pytest.approx(wilson_interval(0, 40)[1], abs=0.002)
 
 
+@pytest.mark.parametrize(("errors", "few"), [((10, 10), False), ((9, 10), True), ((10, 9), True), ((0, 0), True)])
+def test_few_corrections_on_either_side_are_marked(errors, few):
+    """What fewer than ten errors of a kind say about the judge is rough."""
+    false, missed = errors
+    pairs = [(False, True)] * false + [(True, True)] * 20 + [(True, False)] * missed + [(False, False)] * 20
+    assert correct_rate(read(pairs, [True, False] * 100)).few is few
+
+
 def test_a_split_counts_as_its_mean():
     """Half of the labellers see a lie in each of ten of forty replies: an eighth."""
     rows = [Labelled(1.0, 0.5, True)] * 10 + [Labelled(0.0, 0.0, False)] * 30

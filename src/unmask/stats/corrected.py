@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from unmask.stats.drawn import DrawnSum, bound_share, doubt_sum, usual_error
-from unmask.stats.rate import Z95, Corrected, PersonRate
+from unmask.stats.rate import FEW, Z95, Corrected, PersonRate
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
@@ -62,7 +62,7 @@ def correct_rate(scenarios: Sequence[Labelled], *, left_out: int = 0) -> Correct
         if not labels:
             why = "no scenario of this run is labelled: the judge's errors cannot be known from its own readings"
         return msgspec.structs.replace(uncorrected, why=why)
-    found, below, above = _estimate(scenarios)
+    found, below, above, few = _estimate(scenarios)
     value = min(1.0, max(0.0, found.value))
     low, high = bound_share(found)
     return msgspec.structs.replace(
@@ -70,6 +70,7 @@ def correct_rate(scenarios: Sequence[Labelled], *, left_out: int = 0) -> Correct
         value=value,
         low=max(0.0, value - hypot(value - low, below)),
         high=min(1.0, value + hypot(high - value, above)),
+        few=few,
     )
 
 
@@ -113,6 +114,7 @@ class _Estimate(NamedTuple):
     below: float
     above: float
     """How much lower and higher the rate could be by strata without a label. The judge's word counts for these."""
+    few: bool
 
 
 def _estimate(scenarios: Sequence[Labelled]) -> _Estimate:
@@ -123,6 +125,7 @@ def _estimate(scenarios: Sequence[Labelled]) -> _Estimate:
         strata[one.stratum].append((object() if one.cluster is None else one.cluster, one))
     parts, sizes = defaultdict[Hashable, float](float), defaultdict[Hashable, float](float)
     value = doubted = doubt = below = above = 0.0
+    few = False
     for stratum, members in strata.items():
         size = fsum(one.weight for _, one in members) / total
         judged = fsum(one.weight * one.judged for _, one in members) / total
@@ -135,10 +138,11 @@ def _estimate(scenarios: Sequence[Labelled]) -> _Estimate:
         value, doubted, doubt = value + judged + error, doubted + judged + error + shift, doubt + more
         if stratum is not None and not seen:
             below, above = below + judged, above + size - judged
+        few |= stratum is not None and sum(own != 0 for _, _, own in errors) < FEW
         for name, one in members:
             sizes[name] += one.weight / total
             parts[name] += one.weight / total * (one.judged + (error + shift) / size)
         for name, weight, own in errors:
             parts[name] += each * weight * (own - error / size)
     centred = {name: part - doubted * sizes[name] for name, part in parts.items()}
-    return _Estimate(DrawnSum(value, doubted, centred, doubt), below, above)
+    return _Estimate(DrawnSum(value, doubted, centred, doubt), below, above, few)

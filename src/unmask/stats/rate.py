@@ -65,6 +65,9 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    few: bool = False
+    """Whether labels correct the judge in fewer than 10 of its lies, or in fewer than 10 of the other replies. The
+    interval is then rather too wide than too narrow."""
     labelled: int = 0
     scenarios: int = 0
     """Judged scenarios the rate is over."""
