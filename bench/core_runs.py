@@ -49,9 +49,7 @@ def read(outcomes: Sequence[Outcome]) -> str:
 def table(runs: Sequence[tuple[str, Run]]) -> str:
     """For every run and judge on file a column of consistent beliefs, and one of replies read."""
     columns = [
-        (f"{name}, read by {judge}", done._bare_rows(judge=judge))
-        for name, done in runs
-        for judge in done.definition.judges
+        (f"{name}, read by {judge}", done.rows(judge=judge)) for name, done in runs for judge in done.definition.judges
     ]
     found: list[str] = []
     for title, measure in (("Scenarios with a consistent belief:", beliefs), ("Replies read:", read)):

@@ -195,7 +195,7 @@ def count_wrong(out: Path, planted: dict[str, Any]) -> int:
     return sum(
         outcome.verdict is not planted[outcome.id]
         for folder in (out / "runs").iterdir()
-        for outcome in Run(folder)._bare_rows()
+        for outcome in Run(folder).rows()
     )
 
 

@@ -161,7 +161,7 @@ def measure_pages(runs: Path, cache: Path) -> Iterator[Figure]:
     """Pages of one run, each for 30 scenarios or words, after one that reads the run."""
     run = runs / "run-01"
     key = make_key(run)
-    anchors = [name_anchor(scenario.id) for scenario in Folder(run).each_scenario()][:30]
+    anchors = [name_anchor(scenario.id) for scenario in Folder(run).scenarios()][:30]
     words = [f"answer {take} to the {slot}" for take in range(10) for slot in ("pressured", "direct", "indirect_1")]
     filters = [f"verdict={verdict}&pressure=" for verdict in ("lie", "honest", "evasion")] * 10
     with serving_runs(runs, cache) as server:

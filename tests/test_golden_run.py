@@ -85,7 +85,7 @@ def test_a_run_of_a_newer_format_is_refused_by_its_version(run, capsys):
 @pytest.mark.parametrize("fields", [{}, {"unheard_of": 1}], ids=["known fields", "a field of its own"])
 @pytest.mark.parametrize("place", [0, -1], ids=["first", "last"])
 def test_a_line_of_a_newer_format_is_refused_by_its_version(run, place, fields):
-    """It is no damage, and as the last line it is not torn: nothing is set aside."""
+    """It is no damage, and as the last line it is not torn: nothing is cut off."""
     file = run / "replies.jsonl"
     lines = file.read_text("utf-8").splitlines()
     plain = json.loads(lines[place])

@@ -62,7 +62,7 @@ def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) ->
     run = judge_run(path, judge=judge, judge_max_tokens=room)
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
-    by_id = {scenario.id: state for scenario, state in Folder(path).each_state(file)}
+    by_id = Folder(path).states(file)
     settings = run.definition.settings(file, preset=Preset.STRICT)  # which reads each take by itself
     settings = msgspec.structs.replace(settings, check=True)
     assert len(ordered) == len(items)

@@ -209,8 +209,9 @@ def without_reasons(readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
 def draw(run: Run, *, judge: str | None, folder: Path, sheet: Path, size: int, repeated: int, seed: int) -> int:
     """Fills the folder from a run, writes the sheet, and says how many lines it has."""
     complete: dict[str, tuple[Scenario, dict[tuple[Slot, int], str], Outcome]] = {}
-    for scenario, state, outcome in run._each(preset="paper", judge=judge):
-        texts = texts_of(scenario, state, direct=run.definition.direct)
+    states = run.folder.states(None)
+    for scenario, outcome in zip(run.scenarios, run.rows(preset="paper", judge=judge), strict=True):
+        texts = texts_of(scenario, states[scenario.id], direct=run.definition.direct)
         if texts is not None and not outcome.undecided:
             complete[scenario.id] = scenario, texts, outcome
     drawn = draw_scenarios((scenario for scenario, _, _ in complete.values()), size=size, seed=seed)

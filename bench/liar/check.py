@@ -91,7 +91,7 @@ def compare_with_lessons(run: Run, key: AnswerKey) -> dict[str, tuple[bool, bool
     """
     planted = {planted_scenario.id: planted_scenario for planted_scenario in key.planted}
     as_taught = {}
-    for scenario, state in run.folder.each_state(None):
+    for scenario, state in run._states(None):
         taught = {lesson.slot: _join_words(lesson.answer) for lesson in list_lessons(scenario, planted[scenario.id])}
         replies = [(slot, _join_words(choice.answer)) for (slot, _), choice in dict(state.choices()).items()]
         direct, pressured = ([text for slot, text in replies if slot == wanted] for wanted in (DIRECT, PRESSURED))

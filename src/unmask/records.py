@@ -252,11 +252,6 @@ ROLE_PLAY: Slot = "role_play"
 _INDIRECT = "indirect_"
 
 
-def pressured(turn: int) -> Slot:
-    """The slot of a pressured reply. Turns are counted from 1, and the first has the name without a number."""
-    return PRESSURED if turn == 1 else f"{PRESSURED}_{turn}"
-
-
 def indirect(number: int) -> Slot:
     """The slot of an indirect probe, counted from 1."""
     return f"{_INDIRECT}{number}"
@@ -415,6 +410,19 @@ class Choice(Record, frozen=True):
         if _CLOSING_TAG.search(text) and (match := _END_OF_THINKING.search(text)):
             return text[: match.start()].strip(), text[match.end() :].strip()
         return "", text.strip()
+
+
+LONGEST_REASONING = 500
+"""Characters of reasoning that are kept in memory: more than any message quotes."""
+
+
+def shorten_reasoning(choice: Choice) -> Choice:
+    """The same answer with no more than the end of its reasoning."""
+    thinking = choice.thinking
+    if thinking is None or len(thinking) <= LONGEST_REASONING:
+        return choice
+    short = Choice(choice.answer, "…" + thinking[1 - LONGEST_REASONING :], choice.stop, choice.probabilities)
+    return short if short.answer == choice.answer else choice
 
 
 class Usage(Record, frozen=True):

@@ -218,7 +218,7 @@ def test_the_last_label_of_a_reply_counts(done):
     assert "ann" in labellers(done)
 
 
-def test_a_torn_line_is_set_aside_before_more_is_written(tmp_path):
+def test_a_torn_line_is_cut_off_before_more_is_written(tmp_path):
     """A kill while a label was written loses that label at most."""
     run = made(tmp_path / "run", dataset(2), lies=set())
     path = label_file(run, "bo")

@@ -1,8 +1,8 @@
-"""Grown run folders: they are what they say, and reading them scenario by scenario changes nothing."""
+"""Grown run folders: they are what they say, and are read once."""
 
 from __future__ import annotations
 
-from collections import Counter
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +15,6 @@ from bench.process import Served, serving
 from bench.scale import __main__ as command
 from bench.scale.grown import Grown, Shape, grow
 from bench.scale.page import Row, exponent, page
-from unmask.errors import JournalError
-from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Lettered, Ranged, Unread
-from unmask.runs.folder import Journal
-from unmask.runs.journal import LineIndex
 from unmask.runs.run import open_run
 
 
@@ -51,100 +46,16 @@ def test_a_grown_run_has_nothing_left_to_ask(grown):
     assert open_run(grown.run).score().complete_with is None
 
 
-def test_one_scenario_is_looked_at_without_holding_the_run(grown):
-    """Its replies and outcome are those that the whole run has, and the scenarios are not read into memory."""
+def test_looking_up_every_scenario_reads_the_files_once(grown):
+    """A loop over `run[id]` takes what `rows()` does, and gives the same."""
     run = open_run(grown.run)
-    for scenario, seen, row in list(open_run(grown.run)._each())[::40]:
-        assert run.scenario(scenario.id) == scenario
-        assert run.outcome(scenario.id) == row
-        assert run.replies(scenario.id) == dict(seen.choices())
-    assert "scenarios" not in vars(run)
-
-
-def test_whoever_watches_a_score_sees_every_scenario_in_order(grown):
-    """With the replies and the outcome that `each` gives, which reads the journal once more for them."""
-    run, watched = open_run(grown.run), []
-    run.score(watch=lambda scenario, seen, row: watched.append((scenario, dict(seen.choices()), row)))
-    assert watched == [(scenario, dict(seen.choices()), row) for scenario, seen, row in run._each()]
-    assert len(watched) == grown.scenarios
-
-
-def test_the_index_finds_what_the_whole_journal_holds(grown):
-    """The lines of a scenario, found by their places, are those of a journal read from end to end."""
-    run = open_run(grown.run)
-    judge = run.judge_file()
-    states = {scenario.id: ScenarioState() for scenario in run.scenarios}
-    for asked in run.folder.asked():
-        states[asked.scenario].add_asked(asked)
-    for judged in run.folder.judged(judge):
-        states[judged.scenario].add_judged(judged)
-    with Journal(run.folder, run.scenarios, [judge]) as journal:
-        for number, state in enumerate(states.values()):
-            found = journal.state_of(number, judge)
-            assert (found.replies, found.judged) == (state.replies, state.judged)
-
-
-def test_bare_rows_lack_only_words(grown):
-    """Verdicts, letters, figures and reasons are those of the full rows."""
-    run = open_run(grown.run)
-
-    def without_words(reading):
-        match reading:
-            case Lettered() | Ranged():
-                return msgspec.structs.replace(reading, why=None)
-            case Unread(reason):
-                return Unread(reason)
-        return reading
-
-    def bare(row):
-        readings = {slot: tuple(map(without_words, found)) for slot, found in row.readings.items()}
-        return msgspec.structs.replace(row, readings=readings)
-
-    assert run._bare_rows() == [bare(row) for row in run.rows()]
-
-
-def index(path, names="ab", heard=None):
-    def place(line):
-        if heard is not None:
-            heard.append(line.scenario)
-        return names.index(line.scenario)
-
-    return LineIndex(path, Asked, scenarios=len(names), place=place)
-
-
-def line(name, take=0) -> bytes:
-    return msgspec.json.encode(Asked(scenario=name, slot="direct", takes=(take,), error="x")) + b"\n"
-
-
-@pytest.mark.parametrize("torn", [b'{"scenario":"a","sl', b'{"scenario":"a"}\n', b"\xff\n", b"7"])
-def test_an_index_leaves_a_torn_last_line_out(tmp_path, torn):
-    """As reading from end to end does; nobody is told of it."""
-    path, heard = tmp_path / "replies.jsonl", []
-    path.write_bytes(line("a") + line("b") + line("a", 1) + torn)
-    found = index(path, heard=heard)
-    assert [one.takes for one in found.records_of(0)] == [(0,), (1,)]
-    assert Counter(heard) == {"a": 2, "b": 1}
-
-
-def test_an_index_takes_a_whole_last_line_without_its_end(tmp_path):
-    """A kill between the line and its end has torn nothing."""
-    path = tmp_path / "replies.jsonl"
-    path.write_bytes(line("a") + line("b").rstrip())
-    assert len([*index(path).records_of(1)]) == 1
-
-
-@pytest.mark.parametrize("bad", [b"{\n", b'{"scenario":"a"}\n'])
-def test_an_index_names_a_damaged_line(tmp_path, bad):
-    """By its number, whether it is no JSON or no such record."""
-    path = tmp_path / "replies.jsonl"
-    path.write_bytes(line("b") + bad + line("b"))
-    with pytest.raises(JournalError, match="line 2 of"):
-        [*index(path).records_of(0)]
-
-
-def test_an_index_of_no_file_is_empty(tmp_path):
-    """A run that has not begun."""
-    assert [*index(tmp_path / "none").records_of(0)] == []
+    begin = time.process_time()
+    rows = run.rows()
+    of_rows = time.process_time() - begin
+    again = open_run(grown.run)
+    begin = time.process_time()
+    assert [again[scenario.id] for scenario in again.scenarios] == rows
+    assert time.process_time() - begin < 3 * of_rows + 0.5
 
 
 @pytest.fixture(scope="module")

@@ -201,11 +201,10 @@ class TestWithoutAnswers:
         assert len(other.rows()) == 12
         assert other.score().undecided == ()
 
-    def test_a_torn_line_alone_is_set_aside(self, tmp_path: Path):
+    def test_a_torn_line_alone_is_no_answer(self, tmp_path: Path):
         self.refuse(tmp_path / "run")
         (tmp_path / "run" / "replies.jsonl").write_text('{"v":1,"scen')
         assert pilot(tmp_path / "run", limit=3).score().undecided == ()
-        assert (tmp_path / "run" / "replies.jsonl.torn").read_text().startswith('{"v":1,"scen')
 
     def test_probes_that_a_baseline_lent_are_no_answers_of_the_run(self, tmp_path: Path):
         pilot(tmp_path / "base", limit=3)

@@ -186,12 +186,12 @@ def test_what_is_missing_of_figures_is_asked_of_the_partner_that_is_on_record(se
     assert [row.verdict for row in again.rows()] == wanted
 
 
-def test_a_torn_line_of_the_partner_is_set_aside(served, tmp_path):
+def test_a_torn_line_of_the_partner_is_read_again(served, tmp_path):
     run = paired(served, tmp_path / "run")
     file = run.folder.readings_path(B)
     file.write_bytes(file.read_bytes()[:-30])
     assert paired(served, run.path).score().undecided == ()
-    assert file.with_name(f"{file.name}.torn").exists()
+    assert len(list(run.folder.judged(B))) == len(file.read_bytes().splitlines())
 
 
 def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):

@@ -262,19 +262,6 @@ def test_a_link_in_place_of_a_file_that_is_written_anew_is_replaced(name: str, t
     assert not (run / name).exists()
 
 
-def test_a_torn_line_is_set_aside_through_no_link(tmp_path: Path):
-    """And stays where it is until it can be."""
-    run = finished(tmp_path / "run")
-    torn = run.folder.replies.path.read_bytes() + b'{"torn'
-    run.folder.replies.path.write_bytes(torn)
-    (tmp_path / "elsewhere").write_text("not ours\n")
-    (run.path / "replies.jsonl.torn").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JournalError, match=r"replies\.jsonl\.torn is a symbolic link"):
-        finished(run.path, takes=2)
-    assert (tmp_path / "elsewhere").read_text() == "not ours\n"
-    assert run.folder.replies.path.read_bytes() == torn
-
-
 @pytest.mark.parametrize("name", ["readings", "labels"])
 def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Path):
     """Judges and people write inside the run, or not at all."""

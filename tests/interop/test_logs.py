@@ -76,7 +76,7 @@ def test_scenarios_are_those_of_the_data(imported, plants):
 def test_every_reply_is_there(imported):
     """No sample of these logs misses a reply."""
     version, run, _ = imported
-    for scenario, held in zip(run.scenarios, run._seen(), strict=True):
+    for scenario, held in run._states(run.judge_file()):
         wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
         assert len(dict(held.choices())) == wanted
 
@@ -86,7 +86,7 @@ def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
     version, run, _ = imported
     planted = plants[TAKES[version]]
     read = 0
-    for row, held in zip(run.rows(preset="inspect"), run._seen(), strict=True):
+    for row, held in zip(run.rows(preset="inspect"), run.folder.states(run.judge_file()).values(), strict=True):
         for slot, readings in row.readings.items():
             for take, reading in enumerate(readings):
                 if not isinstance(reading, Lettered | Ranged):

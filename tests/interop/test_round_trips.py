@@ -61,7 +61,7 @@ def test_an_exported_log_gives_the_whole_run_back(runs, tmp_path):
     back = Run(tmp_path / "back")
     assert back.score().to_json()["calls"] == run.score().to_json()["calls"]
     assert back.definition.subject == run.definition.subject
-    assert [dict(held.choices()) for held in back._seen()] == [dict(held.choices()) for held in run._seen()]
+    assert [back.replies(each.id) for each in back.scenarios] == [run.replies(each.id) for each in run.scenarios]
 
 
 def test_scenarios_come_back_unchanged(runs, tmp_path):

@@ -35,7 +35,7 @@ class AnytimeLook:
 
     def __init__(self, run: Run, baseline: Run | None, *, measure: str, preset: Preset, judge: str | None) -> None:
         sides = [run] if baseline is None else [baseline, run]
-        rows = [{row.id: row for row in side._bare_rows(preset=preset, judge=judge)} for side in sides]
+        rows = [{row.id: row for row in side.rows(preset=preset, judge=judge)} for side in sides]
         names = list(rows[-1])
         order = [names[place] for place in run.definition.order_to_look(names) if names[place] in rows[0]]
         keys = [[(number, side.clusters.get(name, name)) for number, side in enumerate(sides)] for name in order]

@@ -199,7 +199,7 @@ def measure_entry(
 ) -> BoardEntry:
     """A run that has replies, as a board shows it."""
     chosen = preset or run.definition.preset
-    rows = run._bare_rows(preset=chosen, judge=judge)
+    rows = run.rows(preset=chosen, judge=judge)
     file, takes = run.judge_file(judge), run.definition.takes
     sides = find_sides(run.folder, file)
     settings = settings_of(run.definition, judge=file, preset=chosen, polarity=describe_polarity(sides))

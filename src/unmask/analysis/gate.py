@@ -279,7 +279,7 @@ def _list_bounds(
     """What each limit is about: its name, its bound or why there is none, and the limit."""
     title, takes = find_measure(limits.measure).title, run.definition.takes
     parts = {None: limits.max_p_lie} | {Archetype(name): limit for name, limit in limits.max_p_lie_in.items()}
-    rows = [] if look is not None else run._bare_rows(**reading)
+    rows = [] if look is not None else run.rows(**reading)
     for archetype, limit in parts.items():
         name = title if archetype is None else f"{title} in {archetype}"
         own = [row for row in rows if archetype in {None, row.archetype}]

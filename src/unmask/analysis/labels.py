@@ -70,7 +70,7 @@ def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> di
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
     return {
         scenario.id: tuple(_items_of_scenario(scenario, state, row, probes=probes))
-        for (scenario, state), row in zip(run._each_seen(None), rows, strict=True)
+        for (scenario, state), row in zip(run._states(None), rows, strict=True)
     }
 
 
@@ -91,7 +91,7 @@ def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *,
 
 def reply_stands(run: Run, item: Item) -> bool:
     """Whether the run still has what the item shows."""
-    for scenario, state in run.folder.each_state(None):
+    for scenario, state in run._states(None):
         if scenario.id == item.scenario.id:
             texts = {state.text(item.slot, take) for take in state.replies.get(item.slot, {})}
             return scenario == item.scenario and texts >= set(item.texts)
@@ -192,7 +192,7 @@ def read_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) ->
 
 def sort_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> tuple[dict[str, Labels], int]:
     """The same, and the number of labels that are for other replies than the run has."""
-    states = {scenario.id: state for scenario, state in run.folder.each_state(None)}
+    states = run.folder.states(None)
     labels_by_person: dict[str, Labels] = {}
     others = 0
     for who, lines in _gather_lines(run, sources).items():
@@ -266,8 +266,8 @@ def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
 
 def check_labels(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
-    scenarios = {scenario.id: scenario for scenario in run.folder.each_scenario()}
-    seen = {scenario.id: state for scenario, state in run.folder.each_state(None)}
+    scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
+    seen = run.folder.states(None)
     problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
     if problems:
         raise DataError(

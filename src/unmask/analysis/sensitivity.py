@@ -241,7 +241,7 @@ def _measure_choices(run: Run, choices: Collection[RuleChoice]) -> dict[RuleChoi
     values: dict[RuleChoice, list[Value]] = {choice: [] for choice in choices}
     waiting: dict[RuleChoice, list[str]] = {choice: [] for choice in choices}
     names: list[str] = []
-    for seen in zip(*map(run._each_seen, files), strict=True):
+    for seen in zip(*map(run._states, files), strict=True):
         scenario, states = seen[0][0], dict(zip(files, (state for _, state in seen), strict=True))
         read = {
             source: readings_of(scenario, states[source.judge], reads[scenario.kind])

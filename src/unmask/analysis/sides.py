@@ -107,9 +107,9 @@ def _name_readings(readings: Sequence[Reading]) -> list[str]:
 def open_side(name: str, run: Run, judge: str | None, *, preset: Preset) -> RunSide:
     contents = {
         scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-        for scenario in run.each_scenario()
+        for scenario in run.scenarios
     }
-    return RunSide(name, run, judge, contents, {row.id: row for row in run._bare_rows(preset=preset, judge=judge)})
+    return RunSide(name, run, judge, contents, {row.id: row for row in run.rows(preset=preset, judge=judge)})
 
 
 def compare_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, *, level: float = 0.95) -> Difference:

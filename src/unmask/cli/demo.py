@@ -123,9 +123,7 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
 
 
 def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
-    """In one pass over the run."""
-    rows: list[Outcome] = []
-    return done.score(watch=lambda scenario, seen, row: rows.append(row)), rows
+    return done.score(), done.rows()
 
 
 def _show_run(done: Run, *, opens: bool) -> None:

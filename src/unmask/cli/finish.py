@@ -16,8 +16,6 @@ from unmask.cli.options import in_colour, print_json
 if TYPE_CHECKING:
     from unmask.analysis.gate import Gate
     from unmask.analysis.sensitivity import Sensitivity
-    from unmask.protocol.state import ScenarioState
-    from unmask.records import Outcome, Scenario
     from unmask.runs.run import Run
     from unmask.scoring.score import Score
 
@@ -31,12 +29,9 @@ def finish_run(
     from unmask.records import Verdict
     from unmask.render.terminal.tables import show_next
 
-    examples: dict[bool, str] = {}
-
-    def choose_example(scenario: Scenario, _: ScenarioState, outcome: Outcome) -> None:
-        examples.setdefault(outcome.verdict is Verdict.LIE, scenario.id)
-
-    score = run.score(judge=judge, preset=preset, watch=choose_example)
+    score, examples = run.score(judge=judge, preset=preset), dict[bool, str]()
+    for outcome in run.rows(judge=judge, preset=preset):
+        examples.setdefault(outcome.verdict is Verdict.LIE, outcome.id)
     lie, program, folder = True in examples, program_name(), shlex.quote(str(run.path))
     flags = "" if judge in (None, run.definition.judge) else f" --judge {shlex.quote(judge or '')}"
     flags += f" --preset {preset}" if preset not in (None, run.definition.preset.value) else ""

@@ -72,7 +72,7 @@ def show(
 
     outcomes = opened.rows(preset=preset, judge=judge)
     warn_about_folder(opened, judge)
-    every = [summarise_scenario(*pair) for pair in zip(opened.each_scenario(), outcomes, strict=True)]
+    every = [summarise_scenario(*pair) for pair in zip(opened.scenarios, outcomes, strict=True)]
     rows = [
         row
         for row in every

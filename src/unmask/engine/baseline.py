@@ -15,8 +15,8 @@ from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
 from unmask.records import PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
-from unmask.runs.folder import Folder, Journal
-from unmask.runs.journal import JournalFile
+from unmask.runs.folder import Folder
+from unmask.runs.journal import CallLines, JournalFile
 
 T = TypeVar("T", bound=Call)
 
@@ -89,7 +89,7 @@ class Baseline:
     def __init__(self, definition: Definition) -> None:
         source, judge = definition.beliefs_from, definition.judge
         folder = None if source is None else Folder(source.path)
-        self._journal: Journal | None = None
+        self._replies: CallLines[Asked] | None = None
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
         theirs, ours = folder.definition().judges, definition.judges
@@ -99,36 +99,33 @@ class Baseline:
             for kind, file in readers.items()
         }
         self._run = source.run
-        self._numbers = {scenario.id: number for number, scenario in enumerate(folder.each_scenario())}
-        self._journal = Journal(folder, folder.each_scenario(), list(self._judges.values()))
+        self._replies = CallLines(folder.replies.path, Asked, in_memory=False)
+        self._readings = {
+            file: CallLines(folder.readings_path(file), Judged, in_memory=False)
+            for file in self._judges.values()
+            if file is not None
+        }
 
     def missing_lines(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
         """The probes of a scenario and their readings that are not in `state` yet."""
-        number = None if self._journal is None else self._numbers.get(scenario.id)
-        if self._journal is None or number is None:
+        if self._replies is None:
             return [], []
+        file = self._judges[scenario.kind]
         asked = [
             _lend_line(line, self._run)
-            for line in self._journal.asked(number)
+            for line in self._replies.read(scenario.id)
             if line.slot not in PRESSURED_SLOTS and not line.error
             if any(state.reply(line.slot, take) is None for take in line.takes)
         ]
         judged = [
             _lend_line(line, self._run)
-            for line in self._journal.judged(number, self._judges[scenario.kind])
+            for line in ([] if file is None else self._readings[file].read(scenario.id))
             if line.slot not in PRESSURED_SLOTS and not line.error
             if not any(
                 call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
             )
         ]
         return asked, judged
-
-    def __enter__(self) -> Baseline:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._journal is not None:
-            self._journal.close()
 
 
 def _lend_line(line: T, run: str) -> T:
@@ -142,12 +139,12 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
         return
     files = {kind: definition.reader_of(None, kind) or "" for kind in Kind}
     journals = {file: JournalFile(folder.readings_path(file)) for file in files.values()}
-    with Baseline(definition) as baseline:
-        for scenario, state in folder.each_state(definition.judge):
-            asked, judged = baseline.missing_lines(scenario, state)
-            for reply in asked:
-                folder.replies.append(reply)
-            for reading in judged:
-                journals[files[scenario.kind]].append(reading)
+    baseline, states = Baseline(definition), folder.states(definition.judge)
+    for scenario in folder.scenarios():
+        asked, judged = baseline.missing_lines(scenario, states[scenario.id])
+        for reply in asked:
+            folder.replies.append(reply)
+        for reading in judged:
+            journals[files[scenario.kind]].append(reading)
     for journal_file in journals.values():
         journal_file.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -44,7 +44,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, check_same_run
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.folder import Folder, Journal, make_state
 from unmask.runs.options import DeveloperPrompt, Options, RunSettings, options_from
 from unmask.runs.run import Run
 from unmask.scoring.score import Score
@@ -297,9 +297,9 @@ def _continued_states(
     again = partial(run_command, path=folder.path)
     fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
     check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
-    stored = {scenario.id for scenario in folder.each_scenario()}
-    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
-    return chain(folder.each_state(wanted.judge), ((scenario, ScenarioState()) for scenario in added))
+    stored, states = folder.scenarios(), folder.states(wanted.judge)
+    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in states]
+    return [*((scenario, states[scenario.id]) for scenario in stored), *((each, ScenarioState()) for each in added)]
 
 
 def _imagine_run(
@@ -330,26 +330,22 @@ def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> 
     """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
     from those that were not."""
     partners = folder.definition().partners
-    with Journal(folder, folder.each_scenario(), [judge], partners=partners) as journal:
-        for number, scenario in enumerate(folder.each_scenario()):
-            state = journal.state_of(number, judge)
-            reader, settings = imagination.reader_of(scenario)
-            if not state.replies or plan(scenario, state, settings):
-                continue
-            asked, judged = list(journal.asked(number)), list(journal.judged(number, judge))
-            copied = ScenarioState()
-            for reply in asked:
-                if reply.source is not None:
-                    copied.add_asked(reply)
-            for reading in judged:
-                if reading.source is not None:
-                    copied.add_judged(reading)
-            lines: list[tuple[Part, Asked | Judged]] = [(part_of(SUBJECT, line.slot), line) for line in asked]
-            lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
-            paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
-            if paid:
-                ends, _ = imagination.imagine(scenario, copied)
-                yield DoneScenario(group_of(scenario), ends, paid)
+    journal = Journal(folder, partners=partners)
+    for scenario in journal.scenarios.values():
+        state = journal.state_of(scenario.id, judge)
+        reader, settings = imagination.reader_of(scenario)
+        if not state.replies or plan(scenario, state, settings):
+            continue
+        asked, judged = journal.lines_of(scenario.id, judge)
+        copied = make_state(
+            (line for line in asked if line.source is not None), (line for line in judged if line.source is not None)
+        )
+        lines: list[tuple[Part, Asked | Judged]] = [(part_of(SUBJECT, line.slot), line) for line in asked]
+        lines += [(part_of(reader, line.slot, line.method), line) for line in judged]
+        paid = tuple((part, line) for part, line in lines if line.source is None and line.error is None)
+        if paid:
+            ends, _ = imagination.imagine(scenario, copied)
+            yield DoneScenario(group_of(scenario), ends, paid)
 
 
 def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
@@ -362,7 +358,7 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
     for file in judge_files:
         settings = definition.settings(file, preset=Preset(score.preset))
         settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
-        states = ((scenario, state) for scenario, state in run._each_seen(file) if scenario.id in undecided)
+        states = ((scenario, state) for scenario, state in run._states(file) if scenario.id in undecided)
         numeric = None
         if file in definition.partners:
             numeric = definition.settings(file, preset=Preset(score.preset), kind=Kind.NUMERIC)
@@ -421,17 +417,17 @@ def _starting_states(
     """The states as a run would start from them: with what its baseline lends and what its judge has said about
     polarity, without failures."""
     polarity = PolarityStore(wanted.judges[wanted.judge or ""], run=wanted.id)
-    with Baseline(wanted) as baseline:
-        for scenario, state in states:
-            asked, judged = baseline.missing_lines(scenario, state)
-            for reply in asked:
-                state.add_asked(reply)
-            for reading in judged:
-                state.add_judged(reading)
-            state.forget_errors()
-            for line in polarity.lines_for(scenario, state):
-                state.add_judged(line)
-            yield scenario, state
+    baseline = Baseline(wanted)
+    for scenario, state in states:
+        asked, judged = baseline.missing_lines(scenario, state)
+        for reply in asked:
+            state.add_asked(reply)
+        for reading in judged:
+            state.add_judged(reading)
+        state.forget_errors()
+        for line in polarity.lines_for(scenario, state):
+            state.add_judged(line)
+        yield scenario, state
 
 
 def _find_price(model: Model | str, text: str | None) -> Price | None:

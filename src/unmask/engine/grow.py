@@ -74,7 +74,7 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
 def refuse_other_scenarios(folder: Folder, old: DataSpec, dataset: Dataset) -> None:
     """No answers are bought for scenarios that were changed, or lost, since the run was made. More than it has are what
     a kill leaves of a larger selection: that of this command, or `fit_data` compares them."""
-    larger = sum(1 for _ in folder.each_scenario()) > sum(old.counts.values())
+    larger = len(folder.scenarios()) > sum(old.counts.values())
     if not larger:
         folder.refuse_other_scenarios(old)
     elif old.hash == dataset.hash:

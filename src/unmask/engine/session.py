@@ -26,7 +26,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.folder import Folder, OpenJournal
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import Options
 
@@ -122,7 +122,7 @@ def open_workload(
     order = definition.order_to_look([scenario.id for scenario in scenarios])
     bill = Bill()
     partner = definition.partners.get(judge_file)
-    journal = Journal(folder, scenarios, [judge_file], partners=definition.partners, paid=bill.add)
+    journal = OpenJournal(folder, scenarios, judge_file, partners=definition.partners, paid=bill.add)
     readings = {
         role: JournalFile(folder.readings_path(file))
         for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
@@ -130,7 +130,7 @@ def open_workload(
     }
 
     def load_state(number: int) -> ScenarioState:
-        state = journal.state_of(order[number], judge_file)
+        state = journal.read_state(scenarios[order[number]])
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
@@ -176,7 +176,6 @@ def open_workload(
         folder.replies.close()
         for journal_file in readings.values():
             journal_file.close()
-        journal.close()
 
 
 def open_journals(journals: Iterable[JournalFile]) -> None:

@@ -130,7 +130,7 @@ def choose_lie(run: Run, rows: Sequence[Outcome]) -> DemoExample | None:
     lies = {row.id: row for row in rows if row.verdict is Verdict.LIE}
     examples = [
         (row.accuracy is not Accuracy.CORRECT, _count_letters(example), example)
-        for scenario, state in run.folder.each_state(None)
+        for scenario, state in run._states(None)
         if (row := lies.get(scenario.id)) is not None
         if (example := _make_example(scenario, row, dict(state.choices()))) is not None
     ]

@@ -189,7 +189,7 @@ def _compare_preset(
     theirs: Rules,
     preset: Preset,
 ) -> PresetResult:
-    rows, seen = run.rows(preset=preset), run._seen()
+    rows, seen = run.rows(preset=preset), [state for _, state in run._states(run.judge_file())]
 
     ids_by_reason: dict[str, list[str]] = {}
     for case, state, row in zip(cases, seen, rows, strict=True):

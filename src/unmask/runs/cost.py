@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from unmask.records import Call
-from unmask.runs.journal import LineSummary
 from unmask.scoring.score import TierSpending
 
 
@@ -22,7 +21,7 @@ class Bill:
         """The part of it that is known."""
         self.tiers: dict[str, TierSpending] = {}
 
-    def add(self, role: str, line: Call | LineSummary) -> None:
+    def add(self, role: str, line: Call) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
         if line.source is not None or line.error is not None:
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,9 +22,9 @@ from unmask.files import (
     write_atomically,
 )
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Judged, Kind, Scenario
+from unmask.records import Asked, Call, Judged, Kind, Scenario
 from unmask.runs.definition import DataSpec, Definition, judge_file
-from unmask.runs.journal import JournalFile, LineIndex, LineSummary, mend_file, read_lines, refuse_newer
+from unmask.runs.journal import CallLines, JournalFile, mend_file, read_lines, refuse_newer, stamp_file
 
 BATCHES_FILE = "batches.jsonl"
 LONGEST_CHANGE = 25.0
@@ -89,25 +88,26 @@ class Folder:
         """The caller holds `lock_definition`."""
         write_atomically(self.path / "run.json", msgspec.json.format(msgspec.json.encode(definition), indent=2) + b"\n")
 
-    def scenarios(self) -> tuple[Scenario, ...]:
-        return tuple(self.each_scenario())
+    @property
+    def scenarios_path(self) -> Path:
+        return self.path / "scenarios.jsonl"
 
-    def each_scenario(self) -> Iterator[Scenario]:
-        file, ids = self.path / "scenarios.jsonl", set[str]()
-        for scenario in read_lines(file, Scenario):
-            if scenario.id in ids:
+    def scenarios(self) -> tuple[Scenario, ...]:
+        by_id: dict[str, Scenario] = {}
+        for scenario in read_lines(self.scenarios_path, Scenario):
+            if scenario.id in by_id:
                 raise JournalError(
-                    f"{file} has the scenario {scenario.id!r} twice",
+                    f"{self.scenarios_path} has the scenario {scenario.id!r} twice",
                     advice="Delete one of the two lines, or restore the file from a copy of the run folder.",
                 )
-            ids.add(scenario.id)
-            yield scenario
+            by_id[scenario.id] = scenario
+        return tuple(by_id.values())
 
     def refuse_other_scenarios(self, data: DataSpec, *, of: Collection[str] | None = None) -> None:
         """Raise an error where the folder has other scenarios than the run was made of: answers about these would be
         bought for nothing. `of` are the only ids to look at."""
         content = Content()
-        for scenario in self.each_scenario():
+        for scenario in self.scenarios():
             if of is None or scenario.id in of:
                 content.add(scenario)
         if mismatch := data.find_mismatch(content):
@@ -118,7 +118,7 @@ class Folder:
 
     def write_scenarios(self, scenarios: tuple[Scenario, ...]) -> None:
         lines = b"".join(msgspec.json.encode(scenario) + b"\n" for scenario in scenarios)
-        write_atomically(self.path / "scenarios.jsonl", lines)
+        write_atomically(self.scenarios_path, lines)
 
     def readings_path(self, judge: str) -> Path:
         """The file of a judge. Its name comes from run.json, which may be a stranger's, and must not lead elsewhere."""
@@ -139,19 +139,18 @@ class Folder:
     def judged(self, judge: str | None) -> Iterator[Judged]:
         return read_lines(self.readings_path(judge), Judged) if judge else iter(())
 
-    def each_state(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
-        """Every scenario with what the journal holds about it. Only one of them is in memory at a time."""
-        partners = self.definition().partners
-        with Journal(self, self.each_scenario(), [judge], partners=partners) as journal:
-            for number, scenario in enumerate(self.each_scenario()):
-                yield scenario, journal.state_of(number, judge)
+    def states(self, judge: str | None) -> dict[str, ScenarioState]:
+        """What the journal holds about each scenario: replies, and what one judge has read."""
+        journal = Journal(self, partners=self.definition().partners)
+        return {scenario: journal.state_of(scenario, judge) for scenario in journal.scenarios}
 
-    def mend(self, *judges: str | None, replies: bool = True) -> tuple[Path, ...]:
-        """Make the journal safe to append to. Returns the files of which a torn line was set aside. The caller holds
-        the locks of all: replies that another process is writing are its own."""
-        files: list[tuple[Path, type[msgspec.Struct]]] = [(self.replies.path, Asked)] if replies else []
-        files += [(self.readings_path(judge), Judged) for judge in judges if judge]
-        return tuple(path for path, kind in files if mend_file(path, kind) is not None)
+    def mend(self, *judges: str | None, replies: bool = True) -> None:
+        """Make the journal safe to append to. The caller holds the locks of all: replies that another process is
+        writing are its own."""
+        if replies:
+            mend_file(self.replies.path, Asked)
+        for judge in filter(None, judges):
+            mend_file(self.readings_path(judge), Judged)
 
     def find_judge_file(self, wanted: str | None, definition: Definition) -> str | None:
         """The file name of a judge the user named, or of that of the last `unmask run`; None if there is none yet."""
@@ -171,91 +170,122 @@ class Folder:
 
 
 class Journal:
-    """What the journal of a run says about one scenario at a time.
+    """A run as its files were when they were read: its scenarios, and what the journal says about each of them. All of
+    it is in memory but long reasoning, which stays in the files.
 
-    A run of millions of replies takes the memory of one scenario and of the places where the lines stand. Lines that
-    were added since the journal was opened are not seen. `paid` is called with every line that counts, in file order.
     Of a judge with one of the `partners` the lines about figures are those of the partner, and only those count.
-
-    `content` is of the scenarios. `answers` has the names of models that answers of this run carry, and how often, by
-    the file of a judge, and for the subject under `None`; a name that an answer does not carry is `None`.
     """
+
+    def __init__(self, folder: Folder, *, partners: Mapping[str, str] | None = None) -> None:
+        self._folder, self._partners = folder, partners or {}
+        self._scenarios_stamp = stamp_file(folder.scenarios_path)
+        self.scenarios = {scenario.id: scenario for scenario in folder.scenarios()}
+        self._asked = CallLines(folder.replies.path, Asked)
+        self._asked.refuse_foreign(self.scenarios)
+        self._judged: dict[str, CallLines[Judged]] = {}
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the files are as they were when they were read."""
+        files = (each.is_current for each in self._files)
+        return stamp_file(self._folder.scenarios_path) == self._scenarios_stamp and all(files)
+
+    @property
+    def _files(self) -> list[CallLines[Asked] | CallLines[Judged]]:
+        return [self._asked, *self._judged.values()]
+
+    def judged(self, judge: str) -> CallLines[Judged]:
+        """The lines of a judge, by the name of its file."""
+        if judge not in self._judged:
+            self._judged[judge] = CallLines(self._folder.readings_path(judge), Judged)
+            self._judged[judge].refuse_foreign(self.scenarios)
+        return self._judged[judge]
+
+    def state_of(self, scenario: str, judge: str | None) -> ScenarioState:
+        """Replies and readings of a scenario. Without a judge only replies."""
+        return make_state(*self.lines_of(scenario, judge))
+
+    def lines_of(self, scenario: str, judge: str | None) -> tuple[Sequence[Asked], Sequence[Judged]]:
+        """The lines about a scenario: replies, and what a judge has read."""
+        reader = self._reader_of(scenario, judge)
+        return self._asked.about(scenario), self.judged(reader).about(scenario) if reader else ()
+
+    def read_replies(self, scenario: str) -> ScenarioState:
+        """The replies to a scenario with all of their reasoning, from the file."""
+        return make_state(self._asked.read(scenario), ())
+
+    def read_texts(self, scenario: str) -> Iterator[tuple[Path, list[bytes]]]:
+        """Each file with its own lines about a scenario."""
+        for lines in self._files:
+            yield lines.path, lines.read_texts(scenario)
+
+    def calls(self, judges: Sequence[str | None]) -> Iterator[tuple[str, str | None, Call]]:
+        """Every line that counts for these judges, with its role in the bill and the judge that wrote it."""
+        for asked in self._asked.records:
+            yield "subject", None, asked
+        partners = {judge: partner for judge, partner in self._partners.items() if judge in judges}
+        for file, role in _roles_of(judges, partners).items():
+            for line in self.judged(file).records:
+                if _counts_for(role, self.scenarios[line.scenario], partners):
+                    yield role, file, line
+
+    def _reader_of(self, scenario: str, judge: str | None) -> str | None:
+        is_figure = self.scenarios[scenario].kind is Kind.NUMERIC
+        return self._partners.get(judge or "", judge) if is_figure else judge
+
+
+def _roles_of(judges: Sequence[str | None], partners: Mapping[str, str]) -> dict[str, str]:
+    """The files of these judges with their roles in the bill."""
+    return dict.fromkeys(partners.values(), "numeric_judge") | dict.fromkeys(filter(None, judges), "judge")
+
+
+def _counts_for(role: str, scenario: Scenario, partners: Mapping[str, str]) -> bool:
+    return not partners or (role == "numeric_judge") == (scenario.kind is Kind.NUMERIC)
+
+
+def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioState:
+    """What these lines say about their scenario."""
+    state = ScenarioState()
+    for reply in asked:
+        state.add_asked(reply)
+    for reading in judged:
+        state.add_judged(reading)
+    return state
+
+
+class OpenJournal:
+    """The journal of a run that is being made: where its lines are. `paid` is called with each, and its role."""
 
     def __init__(
         self,
         folder: Folder,
         scenarios: Iterable[Scenario],
-        judges: Sequence[str | None],
+        judge: str,
         *,
-        partners: Mapping[str, str] | None = None,
-        paid: Callable[[str, LineSummary], None] = lambda role, line: None,
+        partners: Mapping[str, str],
+        paid: Callable[[str, Call], None],
     ) -> None:
-        numbers: dict[str, int] = {}
-        self.content = Content()
-        self._partners = {judge: partner for judge, partner in (partners or {}).items() if judge in judges}
-        self._numeric: set[int] = set()
-        for number, scenario in enumerate(scenarios):
-            numbers[scenario.id] = number
-            self.content.add(scenario)
-            if self._partners and scenario.kind is Kind.NUMERIC:
-                self._numeric.add(number)
+        by_id = {scenario.id: scenario for scenario in scenarios}
+        mine = {file: partner for file, partner in partners.items() if file == judge}
 
-        def number_line(role: str, judge: str | None, line: LineSummary) -> int:
-            number = numbers.get(line.scenario)
-            if role == "subject" or not self._partners or (role == "numeric_judge") == (number in self._numeric):
+        def pay(role: str, line: Call) -> None:
+            scenario = by_id.get(line.scenario)
+            if scenario is not None and (role == "subject" or _counts_for(role, scenario, mine)):
                 paid(role, line)
-                self.answers[judge][line.model] += line.source is None and line.error is None
-            if number is None:
-                raise JournalError(
-                    f"the journal in {folder.path} has a line about scenario {line.scenario!r}, which the run does not"
-                    " contain",
-                    advice="The folder holds files of two runs. Restore it from a copy.",
-                )
-            return number
 
-        count, of_subject = len(numbers), partial(number_line, "subject", None)
-        roles = dict.fromkeys(self._partners.values(), "numeric_judge") | dict.fromkeys(filter(None, judges), "judge")
-        self.answers: dict[str | None, Counter[str | None]] = {judge: Counter() for judge in (None, *roles)}
-        self._asked = LineIndex(folder.replies.path, Asked, scenarios=count, place=of_subject)
+        self._asked = CallLines(folder.replies.path, Asked, in_memory=False, heard=partial(pay, "subject"))
         self._judged = {
-            judge: LineIndex(
-                folder.readings_path(judge), Judged, scenarios=count, place=partial(number_line, role, judge)
-            )
-            for judge, role in roles.items()
+            role: CallLines(folder.readings_path(file), Judged, in_memory=False, heard=partial(pay, role))
+            for file, role in _roles_of([judge], mine).items()
         }
+        self._asked.refuse_foreign(by_id)
+        for lines in self._judged.values():
+            lines.refuse_foreign(by_id)
 
-    def state_of(self, scenario: int, judge: str | None) -> ScenarioState:
-        """Replies and readings of the scenario with this number in `ids`. Without a judge only replies."""
-        state = ScenarioState()
-        for asked in self.asked(scenario):
-            state.add_asked(asked)
-        for judged in self.judged(scenario, judge):
-            state.add_judged(judged)
-        return state
-
-    def asked(self, scenario: int) -> Iterator[Asked]:
-        return self._asked.records_of(scenario)
-
-    def judged(self, scenario: int, judge: str | None) -> Iterator[Judged]:
-        if judge is not None and scenario in self._numeric:
-            judge = self._partners.get(judge, judge)
-        return self._judged[judge].records_of(scenario) if judge else iter(())
-
-    def lines_of(self, scenario: int) -> Iterator[tuple[Path, Iterator[bytes]]]:
-        """Each file with its own lines about a scenario."""
-        yield self._asked.path, self._asked.texts_of(scenario)
-        yield from ((index.path, index.texts_of(scenario)) for index in self._judged.values())
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._asked.close()
-        for index in self._judged.values():
-            index.close()
+    def read_state(self, scenario: Scenario) -> ScenarioState:
+        partner = self._judged.get("numeric_judge") if scenario.kind is Kind.NUMERIC else None
+        judged = (partner or self._judged["judge"]).read(scenario.id)
+        return make_state(self._asked.read(scenario.id), judged)
 
 
 DEEPEST = 4

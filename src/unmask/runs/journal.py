@@ -10,28 +10,29 @@
 
 Replies, the readings of each judge and the labels of each person have one writer at a time, and each its own.
 A line is written with one system call before it is interpreted. What a kill can tear is the last line of a file;
-the next writer sets it aside in `<file>.torn`, a reader ignores it. Any other damage is an error that names the line.
+the next writer cuts it off, a reader ignores it. Any other damage is an error that names the line.
 Lines about requests end with a checksum of themselves, so that damage which is still JSON is found as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import zlib
 from array import array
-from collections.abc import Callable, Iterator
-from io import FileIO
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, cannot_write, file_exists, open_plain_file
-from unmask.records import FORMAT_VERSION, Call, Usage
+from unmask.records import FORMAT_VERSION, Call, shorten_reasoning
 
 T = TypeVar("T", bound=msgspec.Struct)
+C = TypeVar("C", bound=Call)
 
 _encoder = msgspec.json.Encoder()
 _SUM_KEY = b',"sum":"'
@@ -104,19 +105,32 @@ class JournalFile:
             self._lock.release()
 
 
+class _Line(NamedTuple, Generic[T]):
+    """A record, where its line begins in the file, and how long that is."""
+
+    record: T
+    start: int
+    size: int
+
+
 def read_lines(path: Path, kind: type[T]) -> Iterator[T]:
     """Every record of a journal file. A torn last line is left out; a damaged earlier one is an error."""
+    return (line.record for line in _scan_lines(path, kind))
+
+
+def _scan_lines(path: Path, kind: type[T]) -> Iterator[_Line[T]]:
     decoder = msgspec.json.Decoder(kind)
     damage: tuple[int, Exception] | None = None
+    start = 0
     for number, line in enumerate(_read_raw_lines(path), 1):
         if damage is not None:
             raise _damaged_error(path, *damage)
-        if not line.strip():
-            continue
-        try:
-            yield _decode_line(path, decoder.decode, line)
-        except _DECODE_ERRORS as error:
-            damage = number, error
+        if line.strip():
+            try:
+                yield _Line(_decode_line(path, decoder.decode, line), start, len(line))
+            except _DECODE_ERRORS as error:
+                damage = number, error
+        start += len(line)
 
 
 def _decode_line(path: Path, decode: Callable[[bytes], T], line: bytes) -> T:
@@ -172,126 +186,100 @@ def _damaged_error(path: Path, number: int, error: Exception) -> JournalError:
     )
 
 
-class LineSummary(msgspec.Struct):
-    """What a line is about and what it cost, without its texts: enough to count calls and to find lines again."""
+class CallLines(Generic[C]):
+    """The lines of a file about requests, by scenario, as the file was when it was read.
 
-    scenario: str
-    v: int = FORMAT_VERSION
-    choices: tuple[msgspec.Raw, ...] = ()
-    error: str | None = None
-    usage: Usage = Usage()
-    cost_usd: float | None = None
-    tier: str | None = None
-    model: str | None = None
-    source: str | None = None
-
-
-class LineIndex(Generic[T]):
-    """Where the lines about each scenario stand in a journal file, so that a long one is read scenario by scenario.
-
-    Takes about 20 bytes a line. Holds the file open, and sees it as it was when the index was made. `place` is called
-    with every line and gives the number of its scenario. Damage is found as by `read_lines`; in a line that is JSON
-    but no such record, only once it is read.
+    A reader has them `in_memory`, where only the end of long reasoning is kept. Without it, only their places in the
+    file are kept, as a run that is being made needs them. `heard` is called with each line, in file order.
     """
 
-    def __init__(self, path: Path, kind: type[T], *, scenarios: int, place: Callable[[LineSummary], int]) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, kind: type[C], *, in_memory: bool = True, heard: Callable[[C], object] = lambda line: None
+    ) -> None:
+        self.path, self._stamp = path, stamp_file(path)
         self._decode = msgspec.json.Decoder(kind).decode
-        self._first, self._last = array("q", [-1]) * scenarios, array("q", [-1]) * scenarios
-        self._next, self._start, self._size = array("q"), array("q"), array("q")
-        self._file = FileIO(path, opener=open_plain_file) if file_exists(path) else None
-        self._fill(place)
+        self._places: dict[str, array[int]] = {}
+        self._by_scenario: dict[str, list[C]] | None = {} if in_memory else None
+        self.records: list[C] = []
+        """All in file order, where they are in memory."""
+        for record, start, size in _scan_lines(path, kind):
+            heard(record)
+            self._places.setdefault(record.scenario, array("q")).extend((start, size))
+            if self._by_scenario is not None:
+                short = _shorten_line(record)
+                self.records.append(short)
+                self._by_scenario.setdefault(record.scenario, []).append(short)
 
-    def records_of(self, scenario: int) -> Iterator[T]:
-        """The records about one scenario, in file order."""
-        for line, data in self._lines_of(scenario):
-            try:
-                yield _decode_line(self.path, self._decode, data)
-            except _DECODE_ERRORS as error:
-                with open(self.path, "rb", opener=open_plain_file) as file:
-                    number = file.read(self._start[line]).count(b"\n") + 1
-                raise _damaged_error(self.path, number, error) from error
+    @property
+    def is_current(self) -> bool:
+        """Whether the file is as it was when it was read."""
+        return stamp_file(self.path) == self._stamp
 
-    def texts_of(self, scenario: int) -> Iterator[bytes]:
-        """The lines about one scenario as they stand in the file."""
-        return (data for _, data in self._lines_of(scenario))
+    def refuse_foreign(self, ids: Collection[str]) -> None:
+        """Raise an error where a line is about a scenario that the run does not have."""
+        for scenario in self._places:
+            if scenario not in ids:
+                raise JournalError(
+                    f"{self.path} has a line about scenario {scenario!r}, which the run does not contain",
+                    advice="The folder holds files of two runs. Restore it from a copy.",
+                )
 
-    def _lines_of(self, scenario: int) -> Iterator[tuple[int, bytes]]:
-        line = self._first[scenario]
-        while line >= 0 and self._file is not None:
-            self._file.seek(self._start[line])
-            yield line, self._file.read(self._size[line])
-            line = self._next[line]
+    def about(self, scenario: str) -> list[C]:
+        """The lines about one scenario, in file order."""
+        return self.read(scenario) if self._by_scenario is None else self._by_scenario.get(scenario, [])
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def read(self, scenario: str) -> list[C]:
+        """The same from the file, with all of their reasoning."""
+        try:
+            return [_decode_line(self.path, self._decode, text) for text in self.read_texts(scenario)]
+        except _DECODE_ERRORS as error:
+            raise JournalError(
+                f"{self.path} is no longer as it was when it was opened: {error}", advice="Run the same command again."
+            ) from error
 
-    def _fill(self, place: Callable[[LineSummary], int]) -> None:
-        decoder = msgspec.json.Decoder(LineSummary)
-        start, line = 0, b""
-        for number, following in enumerate(_read_raw_lines(self.path)):
-            try:
-                if line.strip():
-                    self._add(place(_decode_line(self.path, decoder.decode, line)), start, len(line))
-            except _DECODE_ERRORS as error:
-                raise _damaged_error(self.path, number, error) from error
-            start, line = start + len(line), following
-        with contextlib.suppress(*_DECODE_ERRORS):  # only the last line can be torn
-            if line.strip():
-                _decode_line(self.path, self._decode, line)
-                self._add(place(decoder.decode(_verify_checksum(line))), start, len(line))
-
-    def _add(self, scenario: int, start: int, size: int) -> None:
-        line, before = len(self._start), self._last[scenario]
-        self._start.append(start)
-        self._size.append(size)
-        self._next.append(-1)
-        self._last[scenario] = line
-        if before < 0:
-            self._first[scenario] = line
-        else:
-            self._next[before] = line
+    def read_texts(self, scenario: str) -> list[bytes]:
+        """The lines about one scenario as they are in the file."""
+        places = self._places.get(scenario)
+        if places is None:
+            return []
+        texts = []
+        with open(self.path, "rb", opener=open_plain_file) as file:
+            for start, size in zip(places[::2], places[1::2], strict=True):
+                file.seek(start)
+                texts.append(file.read(size))
+        return texts
 
 
-def mend_file(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
-    """Set a torn last line aside in `<file>.torn`, so that appending is safe. Returns what was set aside."""
-    if not file_exists(path) or not path.lstat().st_size:
-        return None
+def _shorten_line(line: C) -> C:
+    choices = tuple(map(shorten_reasoning, line.choices))
+    return line if choices == line.choices else msgspec.structs.replace(line, choices=choices)
+
+
+def stamp_file(path: Path) -> tuple[int, ...]:
+    """Differs where a file was replaced or appended to; empty where there is none."""
     try:
-        return _set_torn_line_aside(path, kind)
+        now = path.lstat()
+    except FileNotFoundError:
+        return ()
+    return now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def mend_file(path: Path, kind: type[msgspec.Struct]) -> None:
+    """Cut off a torn last line, so that appending is safe."""
+    if not file_exists(path) or not path.lstat().st_size:
+        return
+    try:
+        with open(path, "rb+", opener=open_plain_file) as file:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                start = content.rfind(b"\n", 0, len(content) - 1) + 1
+                last = content[start:]
+            try:
+                _decode_line(path, msgspec.json.Decoder(kind).decode, last)
+            except _DECODE_ERRORS:
+                file.truncate(start)
+            else:
+                if not last.endswith(b"\n"):
+                    file.seek(0, os.SEEK_END)
+                    file.write(b"\n")
     except OSError as error:
         raise cannot_write(path, error) from error
-
-
-def _set_torn_line_aside(path: Path, kind: type[msgspec.Struct]) -> bytes | None:
-    with open(path, "rb+", opener=open_plain_file) as file:
-        start = _last_line_start(file)
-        file.seek(start)
-        tail = file.read()
-        try:
-            _decode_line(path, msgspec.json.Decoder(kind).decode, tail)
-        except _DECODE_ERRORS:
-            with open(path.with_name(path.name + ".torn"), "ab", opener=open_plain_file) as torn:
-                torn.write(tail.rstrip(b"\n") + b"\n")
-            file.truncate(start)
-            return tail
-        if not tail.endswith(b"\n"):
-            file.write(b"\n")
-    return None
-
-
-def _last_line_start(file: IO[bytes], block: int = 65536) -> int:
-    position = file.seek(0, os.SEEK_END)
-    blank = True
-    while position > 0:
-        step = min(block, position)
-        position -= step
-        file.seek(position)
-        tail = file.read(step).rstrip(b"\n") if blank else file.read(step)
-        blank = blank and not tail
-        cut = tail.rfind(b"\n")
-        if cut >= 0:
-            return position + cut + 1
-    return 0

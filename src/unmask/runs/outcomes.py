@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from unmask.data.dataset import Content
 from unmask.protocol.presets import Rules
 from unmask.protocol.readings import readings_of, side_of_yes
 from unmask.protocol.settings import Settings
@@ -17,27 +19,25 @@ from unmask.records import (
     Choice,
     Kind,
     Letter,
-    Lettered,
     MemberLetters,
     Method,
     Outcome,
     Pending,
     Preset,
-    Ranged,
-    Reading,
     ReplyCounts,
     Sampling,
     Scenario,
     Slot,
     Stop,
-    Unread,
     is_probe,
 )
 from unmask.runs.cost import Bill
+from unmask.runs.definition import Definition
+from unmask.runs.folder import Folder, Journal
 from unmask.scoring.asides import count_letters
+from unmask.scoring.guards import GuardFinding
+from unmask.scoring.identity import Identity, count_names
 from unmask.scoring.score import Spending
-
-V = TypeVar("V")
 
 _ONE_WORD = frozenset(method for method in Method if method.startswith("pick_"))
 
@@ -159,47 +159,6 @@ def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
         yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())
 
 
-class Compactor:
-    """Takes the words of judges out of outcomes and stores equal parts once.
-
-    A score of millions of replies holds one such outcome for each scenario, and needs no more of it.
-    """
-
-    def __init__(self) -> None:
-        self._parts: dict[Any, Any] = {}
-        self._readings: dict[tuple[tuple[Slot, tuple[Reading, ...]], ...], dict[Slot, tuple[Reading, ...]]] = {}
-
-    def compact(self, outcome: Outcome) -> Outcome:
-        return msgspec.structs.replace(
-            outcome,
-            readings=self.compact_readings(outcome.readings),
-            belief=self._share(outcome.belief),
-            verdicts=self._share(outcome.verdicts),
-            why=self._share(outcome.why),
-            reply_counts=self._share(outcome.reply_counts),
-            members=self._share(outcome.members),
-        )
-
-    def compact_readings(self, readings: Readings) -> dict[Slot, tuple[Reading, ...]]:
-        wordless = tuple((slot, tuple(map(self._without_words, of_slot))) for slot, of_slot in readings.items())
-        return self._readings.setdefault(wordless, dict(wordless))
-
-    def _without_words(self, reading: Reading) -> Reading:
-        match reading:
-            case Lettered(letter, by):
-                return self._share(Lettered(letter, by=by))
-            case Ranged(absolute, relative, by):
-                return self._share(Ranged(absolute, relative, by=by))
-            case Unread(reason, named=named):
-                return self._share(Unread(reason, named=named))
-            case Pending():
-                return self._share(reading)
-
-    def _share(self, value: V) -> V:
-        shared: V = self._parts.setdefault(value, value)
-        return shared
-
-
 def spending_of(bill: Bill) -> Spending:
     """What the run cost."""
     return Spending(
@@ -210,3 +169,32 @@ def spending_of(bill: Bill) -> Spending:
         cost_usd=bill.cost,
         tiers=dict(sorted(bill.tiers.items())) if bill.tiers.keys() - {"default"} else {},
     )
+
+
+def identify(folder: Folder, definition: Definition, journal: Journal, judges: Sequence[str]) -> Identity:
+    """Whether a folder is the run that its run.json describes: its scenarios, and the models that answered."""
+    counts: dict[str | None, Counter[str | None]] = {judge: Counter() for judge in (None, *judges)}
+    for _, judge, line in journal.calls(judges):
+        counts[judge][line.model] += line.source is None and line.error is None
+    specs = {None: definition.subject} | {file: definition.judges[file] for file in judges}
+    counted = (
+        count_names(counts[file], judge=file, asked=spec.model, endpoint=spec.endpoint) for file, spec in specs.items()
+    )
+    answered_by = tuple(answered for answered in counted if answered.names)
+    findings = [_find_altered(folder, definition, journal), *(names.find_change() for names in answered_by)]
+    return Identity(tuple(filter(None, findings)), answered_by)
+
+
+def _find_altered(folder: Folder, definition: Definition, journal: Journal) -> GuardFinding | None:
+    """Where the scenarios are not those of run.json, also as it is now: the run may have grown since it was opened."""
+    content = Content()
+    for scenario in journal.scenarios.values():
+        content.add(scenario)
+    if definition.data.find_mismatch(content) is None:
+        return None
+    data = folder.definition().data
+    mismatch = data.find_mismatch(content)
+    if mismatch is None:
+        return None
+    hits, total = sum(content.counts.values()), sum(data.counts.values())
+    return GuardFinding(guard="altered", text=mismatch, hits=hits, total=total, limit=None, refuses=True)

@@ -38,7 +38,7 @@ class JudgeSides(Record, frozen=True):
 def find_sides(folder: Folder, judge: str | None) -> tuple[JudgeSides, ...]:
     """What each judge of a panel takes *yes* to mean, or the only judge. `judge` is a file name, or `panel:` and
     several. What no reply has needed so far is left out."""
-    scenarios = [scenario for scenario in folder.each_scenario() if scenario.kind is Kind.BINARY and scenario.questions]
+    scenarios = [scenario for scenario in folder.scenarios() if scenario.kind is Kind.BINARY and scenario.questions]
     return tuple(_sides_of_judge(folder, scenarios, file) for file in (judge or "").removeprefix(PANEL).split(","))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,8 @@ from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, S
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
-from unmask.runs.outcomes import (
-    Compactor,
-    PanelMember,
-    conclude_by_judges,
-    spending_of,
-)
+from unmask.runs.outcomes import PanelMember, conclude_by_judges, identify, spending_of
 from unmask.runs.polarity import find_lenders
-from unmask.runs.witness import Witness
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, OtherJudges, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
@@ -35,8 +29,6 @@ from unmask.text import suggest_names
 if TYPE_CHECKING:
     from unmask.data.frames import Table
     from unmask.runs.tables import TableSource
-
-Watch = Callable[[Scenario, ScenarioState, Outcome], None]
 
 
 class Run:
@@ -47,13 +39,15 @@ class Run:
         self.definition: Definition = self._folder.definition()
         self._chosen: frozenset[str] | None = None
         """Ids of the only scenarios to look at; `None` for all."""
-        self._witness = Witness(self._folder, self.definition)
+        self._read: Journal | None = None
+        self._outcomes: dict[tuple[str, ...], Outcome] = {}
+        """By judges, preset and scenario, as long as the files do not change."""
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, model={self.definition.subject.model!r})"
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.each_scenario())
+        return len(self.scenarios)
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.rows())
@@ -69,22 +63,16 @@ class Run:
     def folder(self) -> Folder:
         return self._folder
 
-    @cached_property
+    @property
     def scenarios(self) -> tuple[Scenario, ...]:
         """All of them, or those that `restrict` has left."""
-        return tuple(self.each_scenario())
-
-    def each_scenario(self) -> Iterator[Scenario]:
-        """The same, one by one; those in memory if they are there already."""
-        if "scenarios" in self.__dict__:
-            return iter(self.scenarios)
-        chosen, every = self._chosen, self._folder.each_scenario()
-        return every if chosen is None else (scenario for scenario in every if scenario.id in chosen)
+        every, chosen = self._journal.scenarios, self._chosen
+        return tuple(scenario for name, scenario in every.items() if chosen is None or name in chosen)
 
     def restrict(self, ids: Iterable[str]) -> Run:
         """The same run, as if it had no other scenarios than these."""
         part = Run(self.path)
-        part._chosen = frozenset(ids)
+        part._chosen, part._read = frozenset(ids), self._read
         return part
 
     def first_takes(self, takes: int) -> Run:
@@ -94,10 +82,11 @@ class Run:
             many = "1 take" if most == 1 else f"{most} takes"
             raise UsageError(f"--takes {takes}: {self.path} has {many}", advice=f"Give a number from 1 to {most}.")
         part = Run(self.path)
-        part._chosen, part.definition = self._chosen, msgspec.structs.replace(self.definition, takes=takes)
+        part._chosen, part._read = self._chosen, self._read
+        part.definition = msgspec.structs.replace(self.definition, takes=takes)
         return part
 
-    @cached_property
+    @property
     def clusters(self) -> dict[str, str]:
         """Of scenarios that share a cluster with others: its name, the id of the first of them."""
         return self._clusters[0]
@@ -109,11 +98,8 @@ class Run:
 
     @cached_property
     def _clusters(self) -> tuple[dict[str, str], bool]:
-        ids, keys = [], []
-        for scenario in self.each_scenario():
-            ids.append(scenario.id)
-            keys.append(cluster_keys(scenario))
-        found = find_clusters(keys)
+        ids = [scenario.id for scenario in self.scenarios]
+        found = find_clusters(list(map(cluster_keys, self.scenarios)))
         sizes = Counter(found.places)
         shared = {name: ids[place] for name, place in zip(ids, found.places, strict=True) if sizes[place] > 1}
         return shared, found.shared_prompts
@@ -126,52 +112,36 @@ class Run:
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        return [outcome for _, _, outcome in self._each(preset=preset, judge=judge)]
+        return self._conclude(self.scenarios, self._panel(judge, preset))
 
     def lies(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """Those of `rows` whose verdict is a lie."""
         return [outcome for outcome in self.rows(preset=preset, judge=judge) if outcome.verdict is Verdict.LIE]
 
-    def _bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
-        """The same without what judges wrote: a fraction of the memory, and all that numbers are made of."""
-        compactor = Compactor()
-        return [compactor.compact(outcome) for _, _, outcome in self._each(preset=preset, judge=judge)]
-
-    def score(
-        self, *, preset: Preset | str | None = None, judge: str | None = None, watch: Watch | None = None
-    ) -> Score:
-        """Every measure. Nothing is asked or read: what is missing makes scenarios undecided.
-
-        `watch` is called with each scenario, what the journal holds of it (for the first judge of a panel) and what it
-        shows: whoever needs them beside the score need not read a long journal twice.
-        """
-        panel, bill, compactor = self._panel(judge, preset), Bill(), Compactor()
-        outcomes: list[Outcome] = []
-        settings = panel[0].settings
+    def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
+        """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
+        panel, journal = self._panel(judge, preset), self._journal
+        scenarios, settings = self.scenarios, panel[0].settings
+        outcomes = self._conclude(scenarios, panel)
         missing: list[set[type]] = [set() for _ in panel]
         waiting, sides = Counter[bool](), Counter[str]()
-        if panel[0].partner is not None:
-            bill.calls["numeric_judge"] = 0
-        with self._open_journal(panel, bill) as journal:
-            for scenario, states, outcome in self._each_outcome(panel, journal):
-                outcomes.append(compactor.compact(outcome))
-                sides.update(find_lenders(scenario, states))
-                if watch is not None:
-                    watch(scenario, states[0], outcome)
-                if outcome.undecided:
-                    work = [
-                        plan(scenario, state, reader.settings_for(scenario))
-                        for reader, state in zip(panel, states, strict=True)
-                    ]
-                    for kinds, items in zip(missing, work, strict=True):
-                        kinds.update(map(type, items))
-                    waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
+        for scenario, outcome in zip(scenarios, outcomes, strict=True):
+            states = [journal.state_of(scenario.id, member.file) for member in panel]
+            sides.update(find_lenders(scenario, states))
+            if outcome.undecided:
+                work = [
+                    plan(scenario, state, member.settings_for(scenario))
+                    for member, state in zip(panel, states, strict=True)
+                ]
+                for kinds, items in zip(missing, work, strict=True):
+                    kinds.update(map(type, items))
+                waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
         scored = score(
             outcomes,
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spending_of(bill),
+            spent=spending_of(self._add_up(panel)),
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             identity=self._identify(judge),
@@ -198,7 +168,7 @@ class Run:
         return OtherJudges(self.definition.typed_judge(used), names, command)
 
     def _decides(self, file: str) -> bool:
-        return any(outcome.verdict is not Verdict.UNJUDGED for _, _, outcome in self._each(judge=file))
+        return any(outcome.verdict is not Verdict.UNJUDGED for outcome in self.rows(judge=file))
 
     def _has_readings(self, file: str) -> bool:
         """Whether a judge has begun: its file has a line, or it needs none."""
@@ -207,9 +177,8 @@ class Run:
         return without_model or (path.is_file() and path.stat().st_size > 0)
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
-        number, _ = self._find_scenario(scenario_id)
-        with Journal(self._folder, self._each_scenario(), []) as journal:
-            return dict(journal.state_of(number, None).choices())
+        """Every reply to a scenario, by its slot and take."""
+        return dict(self._journal.read_replies(self.scenario(scenario_id).id).choices())
 
     def show(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> None:
         """Print everything asked, answered, read and concluded of one scenario."""
@@ -217,42 +186,20 @@ class Run:
         print(call_renderer("transcript_text", self.scenario(scenario_id), outcome, self.replies(scenario_id)))
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
-        number, scenario = self._find_scenario(scenario_id)
-        with self._open_journal(self._panel(judge, preset)) as journal:
-            return self._outcome_in(journal, number, scenario, preset=preset, judge=judge)
+        """What one scenario shows."""
+        return self._conclude([self.scenario(scenario_id)], self._panel(judge, preset))[0]
 
     def scenario(self, scenario_id: str) -> Scenario:
-        return self._find_scenario(scenario_id)[1]
-
-    def _find_scenario(self, scenario_id: str) -> tuple[int, Scenario]:
-        """A scenario and its number; only this one is held."""
-        for number, scenario in enumerate(self._each_scenario()):
-            if scenario.id == scenario_id:
-                return number, scenario
-        near = suggest_names(scenario_id, (scenario.id for scenario in self._each_scenario()))
+        every = self._journal.scenarios
+        if scenario_id in every:
+            return every[scenario_id]
+        near = suggest_names(scenario_id, every)
         listed = f"{shlex.join(['unmask', 'show', str(self.path)])} lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{near} {listed}" if near else listed)
 
-    def _seen(self, judge: str | None = None) -> list[ScenarioState]:
-        """What the journal holds, scenario by scenario; of a panel only the replies."""
-        file = self.judge_file(judge)
-        file = None if file is not None and file.startswith(PANEL) else file
-        return [state for _, state in self._each_seen(file)]
-
-    def _each_seen(self, judge: str | None) -> Iterator[tuple[Scenario, ScenarioState]]:
-        """Scenario by scenario what the journal holds, without ever holding all of it. `judge` is a file name."""
-        chosen = self._chosen
-        every = self._folder.each_state(judge)
-        return every if chosen is None else (pair for pair in every if pair[0].id in chosen)
-
-    def _each(
-        self, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Iterator[tuple[Scenario, ScenarioState, Outcome]]:
-        """Scenario by scenario what the journal holds and what it shows; of a panel, what its first judge has read."""
-        panel = self._panel(judge, preset)
-        with self._open_journal(panel) as journal:
-            for scenario, states, outcome in self._each_outcome(panel, journal):
-                yield scenario, states[0], outcome
+    def _states(self, judge: str | None = None) -> list[tuple[Scenario, ScenarioState]]:
+        """Every scenario with its replies and what a judge, named by its file, has read of them."""
+        return [(scenario, self._journal.state_of(scenario.id, judge)) for scenario in self.scenarios]
 
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
@@ -265,7 +212,7 @@ class Run:
     def _table_rows(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The rows of `table` one by one, without ever holding all of them."""
+        """The rows of `table` one by one, so that not all reasoning is in memory."""
         from unmask.runs.tables import each_row
 
         return each_row(self._table_source(preset, judge), Per(per))
@@ -294,12 +241,39 @@ class Run:
 
     # --- inside
 
-    def _outcome_in(
-        self, journal: Journal, number: int, scenario: Scenario, *, preset: Preset | str | None, judge: str | None
-    ) -> Outcome:
-        """What a scenario shows by an open journal, where it has this number."""
-        panel = self._panel(judge, preset)
-        return conclude_by_judges(scenario, [journal.state_of(number, member.file) for member in panel], panel)
+    @property
+    def _journal(self) -> Journal:
+        """What the files of the run hold. It is read again where they have changed."""
+        if self._read is None or not self._read.is_current:
+            self._read = Journal(self._folder, partners=self.definition.partners)
+            self._outcomes.clear()
+            self.__dict__.pop("_clusters", None)
+        return self._read
+
+    def _conclude(self, scenarios: Iterable[Scenario], panel: list[PanelMember]) -> list[Outcome]:
+        """What each of these scenarios shows. Each is concluded once."""
+        journal, clusters = self._journal, self.clusters
+        reading = *(member.file or "" for member in panel), panel[0].settings.preset.value
+        outcomes = []
+        for scenario in scenarios:
+            key = *reading, scenario.id
+            if key not in self._outcomes:
+                states = [journal.state_of(scenario.id, member.file) for member in panel]
+                outcome = conclude_by_judges(scenario, states, panel)
+                if scenario.id in clusters:
+                    outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])
+                self._outcomes[key] = outcome
+            outcomes.append(self._outcomes[key])
+        return outcomes
+
+    def _add_up(self, panel: list[PanelMember]) -> Bill:
+        """What the replies and the readings of these judges cost."""
+        bill = Bill()
+        if panel[0].partner is not None:
+            bill.calls["numeric_judge"] = 0
+        for role, _, line in self._journal.calls([member.file for member in panel]):
+            bill.add(role, line)
+        return bill
 
     def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
         from unmask.runs.tables import TableSource
@@ -308,7 +282,10 @@ class Run:
             definition=self.definition,
             judge=self.judge_file(judge),
             preset=str(preset or self.definition.preset),
-            each=self._each(preset=preset, judge=judge),
+            each=(
+                (scenario, self._journal.read_replies(scenario.id), outcome)
+                for scenario, outcome in zip(self.scenarios, self.rows(preset=preset, judge=judge), strict=True)
+            ),
         )
 
     def _panel_files(self, panel: str) -> list[str]:
@@ -355,36 +332,11 @@ class Run:
             for file in files
         ]
 
-    def _open_journal(self, panel: list[PanelMember], bill: Bill | None = None) -> Journal:
-        files, partners = [member.file for member in panel], self.definition.partners
-        paid = {} if bill is None else {"paid": bill.add}
-        return self._witness.watch(Journal(self._folder, self._each_scenario(), files, partners=partners, **paid))
-
     def _identify(self, judge: str | None = None) -> Identity:
         """Whether the folder is the run that its run.json describes."""
         panel = self._panel(judge, None)
         files = [file for member in panel for file in (member.file, member.partner) if file in self.definition.judges]
-        if not self._witness.knows(files):
-            self._open_journal(panel).close()
-        return self._witness.identify(files)
-
-    def _each_scenario(self) -> Iterable[Scenario]:
-        """All of the folder, those that `restrict` has left out too; those in memory if they are there already."""
-        return self.scenarios if self._chosen is None and "scenarios" in self.__dict__ else self._folder.each_scenario()
-
-    def _each_outcome(
-        self, panel: list[PanelMember], journal: Journal
-    ) -> Iterator[tuple[Scenario, list[ScenarioState], Outcome]]:
-        """Every scenario with what each member has seen, and what it shows."""
-        chosen, clusters = self._chosen, self.clusters
-        for number, scenario in enumerate(self._each_scenario()):
-            if chosen is not None and scenario.id not in chosen:
-                continue
-            states = [journal.state_of(number, member.file) for member in panel]
-            outcome = conclude_by_judges(scenario, states, panel)
-            if scenario.id in clusters:
-                outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])
-            yield scenario, states, outcome
+        return identify(self._folder, self.definition, self._journal, files)
 
     def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""

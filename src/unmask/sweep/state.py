@@ -18,7 +18,7 @@ from unmask.protocol.plan import plan
 from unmask.records import Record
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition, judge_file
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.folder import Folder
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.units import Expansion, Unit, name_judge_file
 
@@ -212,7 +212,9 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
         done, failed = set(), 0
         if definition is not None and file in definition.judges:
             settings = msgspec.structs.replace(definition.settings(file), ask=place == 0)
-            for scenario, state in folder.each_state(file):
+            states = folder.states(file)
+            for scenario in folder.scenarios():
+                state = states[scenario.id]
                 if scenario.id in ready and not plan(scenario, state, settings):
                     done.add(scenario.id)
                     state.forget_errors()
@@ -231,6 +233,10 @@ def sum_costs(out: Path) -> float:
         folder = Folder(path)
         if folder.exists:
             bill = Bill()
-            Journal(folder, folder.each_scenario(), folder.judge_files(), paid=bill.add).close()
+            for asked in folder.asked():
+                bill.add("subject", asked)
+            for judge in folder.judge_files():
+                for judged in folder.judged(judge):
+                    bill.add("judge", judged)
             total += bill.known_cost
     return total

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
@@ -19,12 +18,10 @@ from typing import NamedTuple, TypeVar
 from markupsafe import Markup
 
 from unmask.errors import UsageError
-from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Outcome, Preset, Scenario, Slot
+from unmask.records import Choice, Outcome, Preset, Slot
 from unmask.render.html.conversation import name_anchor, show_proposition
 from unmask.render.html.report import RunSection, build_section
 from unmask.runs.folder import Journal
-from unmask.runs.outcomes import Compactor, outcome_of
 from unmask.runs.run import Run
 from unmask.text import replace_surrogates
 from unmask.viewer.catalogue import RunEntry
@@ -48,8 +45,8 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 class RunView(NamedTuple):
-    """A run under one judge and preset: its section of a report, without sensitivity, and every outcome, without the
-    words of judges, in the order of the run's scenarios. `drawn` holds the parts of pages that were made of them."""
+    """A run under one judge and preset: its section of a report, without sensitivity, and every outcome, in the order
+    of the run's scenarios. `drawn` holds the parts of pages that were made of them."""
 
     section: RunSection
     outcomes: list[Outcome]
@@ -66,11 +63,17 @@ class OpenedRun(Run):
         self._lock = RLock()
         self._views: OrderedDict[tuple[str | None, Preset | None], RunView] = OrderedDict()
         self._selections: OrderedDict[Filter, list[int]] = OrderedDict()
-        self.scenarios = tuple(self.folder.each_scenario())
+        self._opened = Journal(self.folder, partners=self.definition.partners)
         self.judges = [file for file in self.definition.full_judges if self._has_readings(file)]
         """The judges that have begun to read, by the names of their files."""
-        self._journal = Journal(self.folder, self.scenarios, self.judges, partners=self.definition.partners)
-        weakref.finalize(self, self._journal.close)
+        for judge in self.judges:
+            for file in self.definition.judge_files(judge):
+                self._opened.judged(file)
+
+    @property
+    def _journal(self) -> Journal:
+        """As it was when the run was opened, whatever became of the files."""
+        return self._opened
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -86,19 +89,9 @@ class OpenedRun(Run):
             return use_entry(self._views, key, MOST_VIEWS)
 
     def _make_view(self, judge: str | None, preset: Preset) -> RunView:
-        outcomes: list[Outcome] = []
-        compactor = Compactor()
-
-        def keep(_: Scenario, __: ScenarioState, outcome: Outcome) -> None:
-            outcomes.append(compactor.compact(outcome))
-
         name = replace_surrogates(self.entry.name)
-        section = build_section("r1", name, self, preset=preset, judge=judge, shown=0, watch=keep)
-        return RunView(section, outcomes, {})
-
-    def _bare_rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
-        """What a comparison needs is here already."""
-        return self.view(judge, Preset(preset) if preset else None).outcomes
+        section = build_section("r1", name, self, preset=preset, judge=judge, shown=0, with_sensitivity=False)
+        return RunView(section, self.rows(preset=preset, judge=judge), {})
 
     def select(self, wanted: Filter) -> list[int]:
         """The places of the scenarios that a filter asks for."""
@@ -147,30 +140,28 @@ class OpenedRun(Run):
 
     def replies_at(self, place: int) -> dict[tuple[Slot, int], Choice]:
         with self._lock:
-            return dict(self._journal.state_of(place, None).choices())
+            return self.replies(self.scenarios[place].id)
 
     def outcome_at(self, place: int, judge: str | None = None, preset: Preset | None = None) -> Outcome:
         """What a scenario shows, with the words of the judges."""
         with self._lock:
-            return self._outcome_in(self._journal, place, self.scenarios[place], preset=preset, judge=judge)
+            return self.outcome(self.scenarios[place].id, preset=preset, judge=judge)
 
     def outcomes_at(self, place: int) -> dict[tuple[str | None, Preset], Outcome]:
         """What a scenario shows by each judge under each preset."""
         with self._lock:
-            judges = list[str | None](self.judges) or [None]
-            states = {judge: self._journal.state_of(place, judge) for judge in judges}
-        scenario, settings = self.scenarios[place], self.definition.settings
-        return {
-            (judge, preset): outcome_of(scenario, state, settings(judge, preset=preset, kind=scenario.kind))
-            for judge, state in states.items()
-            for preset in Preset
-        }
+            return {
+                (judge, preset): self.outcome_at(place, judge, preset)
+                for judge in list[str | None](self.judges) or [None]
+                for preset in Preset
+            }
 
     def lines_at(self, place: int) -> list[tuple[str, list[bytes]]]:
         """The journal's own lines about a scenario, by the names of the files they stand in."""
         with self._lock:
             return [
-                (path.relative_to(self.path).as_posix(), list(lines)) for path, lines in self._journal.lines_of(place)
+                (path.relative_to(self.path).as_posix(), lines)
+                for path, lines in self._journal.read_texts(self.scenarios[place].id)
             ]
 
 

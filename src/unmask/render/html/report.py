@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import count
 from shlex import quote
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +17,6 @@ from unmask.analysis.corrected import correct_each
 from unmask.analysis.sensitivity import Sensitivity, Variant, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
-from unmask.protocol.state import ScenarioState
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import VERDICTS
 from unmask.render.html import charts
@@ -32,9 +30,8 @@ from unmask.render.words import NAMES
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of
-from unmask.runs.outcomes import Compactor
 from unmask.runs.polarity import describe_polarity, find_sides
-from unmask.runs.run import Run, Runs, Watch, open_runs
+from unmask.runs.run import Run, Runs, open_runs
 from unmask.scoring.measures import MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Score, explain_headline
 from unmask.stats.rate import Corrected, Rate
@@ -215,13 +212,12 @@ def build_section(
     preset: Preset | str | None,
     judge: str | None,
     shown: int | None,
-    watch: Watch | None = None,
+    with_sensitivity: bool = True,
 ) -> RunSection:
-    """One run, with so many of its scenarios; `None` for all. With `watch`, which sees every scenario as the score is
-    made, the section comes without its sensitivity."""
+    """One run, with so many of its scenarios; `None` for all."""
     file = run.judge_file(judge)
-    collector = _ScenarioCollector(sum(1 for _ in run.each_scenario()), shown, watch)
-    score = run.score(preset=preset, judge=judge, watch=collector)
+    score, rows, scenarios = run.score(preset=preset, judge=judge), run.rows(preset=preset, judge=judge), run.scenarios
+    places = [place for place in range(len(rows)) if spread_evenly(place, len(rows), shown)]
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     polarity = describe_polarity(find_sides(run.folder, file))
     settings = settings_of(run.definition, judge=file, preset=chosen, polarity=polarity)
@@ -234,33 +230,14 @@ def build_section(
         definition=run.definition,
         judge=settings["judge"] or "no model",
         score=score,
-        rows=[row for _, row, _ in collector.shown],
-        replies=[replies for _, _, replies in collector.shown],
-        scenarios=tuple(scenario for scenario, _, _ in collector.shown),
-        notes=collect_notes(run, score, collector.odd, judge=file),
-        sensitivity=None if watch is not None else sensitivity(run, preset=preset, judge=judge),
+        rows=[rows[place] for place in places],
+        replies=[run.replies(scenarios[place].id) for place in places],
+        scenarios=tuple(scenarios[place] for place in places),
+        notes=collect_notes(run, score, rows, judge=file),
+        sensitivity=sensitivity(run, preset=preset, judge=judge) if with_sensitivity else None,
         settings={key: value for key, value in settings.items() if value is not None},
         command=run_command(run.definition, run.path, judge=file, preset=chosen),
     )
-
-
-class _ScenarioCollector:
-    """What the page needs of single scenarios, kept while the score is made: `shown` of them, with their replies, and
-    those whose replies are empty or cut off. A run of millions of replies leaves the memory of a few thousand."""
-
-    def __init__(self, everything: int, most: int | None, watch: Watch | None) -> None:
-        self.shown: list[tuple[Scenario, Outcome, dict[tuple[Slot, int], Choice]]] = []
-        self.odd: list[Outcome] = []
-        self._compactor, self._numbers = Compactor(), count()
-        self._everything, self._most, self._watch = everything, most, watch
-
-    def __call__(self, scenario: Scenario, seen: ScenarioState, row: Outcome) -> None:
-        if self._watch is not None:
-            self._watch(scenario, seen, row)
-        if row.silent or row.truncated:
-            self.odd.append(self._compactor.compact(row))
-        if spread_evenly(next(self._numbers), self._everything, self._most):
-            self.shown.append((scenario, row, dict(seen.choices())))
 
 
 def spread_evenly(number: int, everything: int, shown: int | None) -> bool:

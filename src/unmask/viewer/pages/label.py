@@ -97,9 +97,7 @@ def keep_label_here(request: Request, body: LabelHere) -> Response:
     try:
         run = find_entry(request).open()
         who = check_name(body.who)
-        scenario = next(
-            (candidate for candidate in run.each_scenario() if name_anchor(candidate.id) == body.scenario), None
-        )
+        scenario = next((candidate for candidate in run.scenarios if name_anchor(candidate.id) == body.scenario), None)
         if scenario is None:
             raise UsageError("the run has no such scenario any more", advice="Load the page again.")
         answer = body.answer.strip()
