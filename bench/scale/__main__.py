@@ -1,7 +1,7 @@
 """`python -m bench.scale`: how time and memory grow with the journal; writes its section of bench/RESULTS.md.
 
-    python -m bench.scale                                  # 10 thousand to 3 million replies, under 6 GB of disk
-    python -m bench.scale --replies 10000 100000 --what score
+    python -m bench.scale                                  # public MASK with ten takes, less, and three times that
+    python -m bench.scale --replies 15000 --reasoning 40000 --what score
 
 Measurements made before stay in bench/results/scale.json until they are made again.
 """
@@ -25,7 +25,7 @@ from bench.scale.page import WHAT, Row, page
 from bench.scale.work import command
 
 KEPT = RESULTS.with_name("results") / "scale.json"
-SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000)
+SIZES = (4_000, 15_000, 50_000)
 
 
 def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
@@ -34,18 +34,22 @@ def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
         given.work.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix="scale", dir=given.work))
     try:
-        first = grow(place / "a", Shape(size))
-        second = grow(place / "b", Shape(size, seed=2), data=first.data) if "compare" in given.what else first
+        first = grow(place / "a", Shape(size, reasoning=given.reasoning))
+        second = (
+            grow(place / "b", Shape(size, seed=2, reasoning=given.reasoning), data=first.data)
+            if "compare" in given.what
+            else first
+        )
         for what in given.what:
-            yield _one(what, (first, second), given.time_limit)
+            yield _one(what, (first, second), given)
     finally:
         shutil.rmtree(place)
 
 
-def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
+def _one(what: str, runs: tuple[Grown, Grown], given: argparse.Namespace) -> Row:
     load = os.getloadavg()[0]
     printed = runs[0].run.with_suffix(".json")
-    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), limit=limit, out=printed)
+    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), limit=given.time_limit, out=printed)
     if done.code and not done.stopped:
         raise SystemExit(f"{what} failed with {done.code}:\n{done.said}")
     both = runs if what == "compare" else runs[:1]
@@ -53,6 +57,7 @@ def _one(what: str, runs: tuple[Grown, Grown], limit: float) -> Row:
         what=what,
         replies=runs[0].replies,
         scenarios=runs[0].scenarios,
+        reasoning=given.reasoning,
         megabytes=round(sum(run.bytes for run in both) / 1e6, 1),
         seconds=None if done.stopped else round(done.cpu, 2),
         wall=round(done.wall, 2),
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for size in given.replies:
         for row in measured(size, given):
             print(msgspec.json.encode(row).decode(), flush=True)
-            kept = [one for one in kept if (one.what, one.replies) != (row.what, row.replies)] + [row]
+            kept = [one for one in kept if one.key != row.key] + [row]
             given.kept.parent.mkdir(parents=True, exist_ok=True)
             given.kept.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
         write_section("scale", page(kept, limit=given.time_limit, machine=kept[-1].machine), path=given.results)
@@ -86,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m bench.scale", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--replies", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--reasoning", type=int, default=0, metavar="CHARACTERS", help="before each reply")
     parser.add_argument("--what", nargs="+", choices=WHAT, default=list(WHAT))
     parser.add_argument("--time-limit", type=float, default=1800.0, metavar="S", help="stop a command after this long")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where the run folders are written")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -55,6 +56,8 @@ class Shape(NamedTuple):
     takes: int = 10
     direct: int = 3
     seed: int = 1
+    reasoning: int = 0
+    """Characters of reasoning before each reply."""
 
 
 class Grown(NamedTuple):
@@ -166,7 +169,7 @@ def _write(
         if slot not in one.plant.readings:
             continue
         texts = tuple(_text(one, slot, take) for take in range(_takes(slot, shape)))
-        files[0].write(encoder.encode(_asked(one, slot, texts)) + b"\n")
+        files[0].write(encoder.encode(_asked(one, slot, texts, _reasoning(shape.reasoning))) + b"\n")
         lines = 1
         for judged in _judged(one, slot, texts):
             files[1].write(encoder.encode(judged) + b"\n")
@@ -184,12 +187,17 @@ def _text(one: _Told, slot: str, take: int) -> str:
     return f"{text}\n<final_answer>{'yes' if said is one.scenario.yes_means else 'no'}</final_answer>"
 
 
-def _asked(one: _Told, slot: str, texts: tuple[str, ...]) -> Asked:
+@cache
+def _reasoning(size: int) -> str | None:
+    return "".join(f"Step {number}. " for number in range(size // 7))[:size] or None
+
+
+def _asked(one: _Told, slot: str, texts: tuple[str, ...], reasoning: str | None) -> Asked:
     return Asked(
         scenario=one.scenario.id,
         slot=slot,
         takes=tuple(range(len(texts))),
-        choices=tuple(Choice(text) for text in texts),
+        choices=tuple(Choice(text, reasoning) for text in texts),
         usage=Usage(input=220, output=24 * len(texts)),
         latency=0.512,
         model="mock-2026-01-01",

@@ -10,7 +10,7 @@ import msgspec
 from bench.peers.page import MET, table
 
 WHAT = ("resume", "score", "compare", "report")
-MEMORY_MB = 2000.0
+MEMORY_MB = 300.0
 LINEAR = 1.1
 """The largest exponent that still counts as linear: times at the small end hold a constant part and noise."""
 
@@ -19,9 +19,9 @@ INTRO = """## Scale
 `python -m bench.scale` writes run folders of planted replies (ten takes, all questions asked, about 13 replies a
 scenario) and measures, each in a process of its own: *resume*, `unmask run` on the finished run with nothing left to
 send; *score*; *compare* with a second run of the same length; *report*. Time is CPU time, memory is the peak of the
-process. The exponent b is fitted to time ~ replies^b over the journals of 100 thousand replies and more, where the
-start of the program no longer counts: 1 is linear."""
-FROM = 90_000
+process. Public MASK with ten takes has 15 thousand replies. The exponent b is fitted to time ~ replies^b over the
+journals of that size and more without reasoning, where the start of the program counts less: 1 is linear."""
+FROM = 14_000
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +30,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     replies: int
     scenarios: int
+    reasoning: int = 0
+    """Characters before each reply."""
     megabytes: float
     """Of the run folder on disk; of both for a comparison."""
     seconds: float | None
@@ -42,10 +44,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Of the machine before the command began."""
     machine: str = ""
 
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.what, self.replies, self.reasoning
+
 
 def exponent(rows: Sequence[Row]) -> float | None:
     """Least squares over the logarithms; of all journals where there are not two long ones."""
-    points = [(log(row.replies), log(row.seconds)) for row in rows if row.seconds]
+    points = [(log(row.replies), log(row.seconds)) for row in rows if row.seconds and not row.reasoning]
     long = [point for point in points if point[0] >= log(FROM)]
     chosen = long if len(long) > 1 else points
     if len(chosen) < 2:
@@ -56,11 +62,17 @@ def exponent(rows: Sequence[Row]) -> float | None:
 
 
 def page(rows: Sequence[Row], *, limit: float, machine: str) -> str:
-    sizes = sorted({row.replies for row in rows})
+    sizes = sorted({(row.reasoning, row.replies) for row in rows})
     loads = [row.load for row in rows]
-    columns = ("replies", "scenarios", "folder MB", *(f"{what} {unit}" for what in WHAT for unit in ("s", "MB")))
-    body = [_line([row for row in rows if row.replies == size], limit) for size in sizes]
-    body.append(["exponent b", "", "", *(cell for what in WHAT for cell in (_exponent(rows, what), ""))])
+    columns = (
+        "replies",
+        "scenarios",
+        "reasoning",
+        "folder MB",
+        *(f"{what} {unit}" for what in WHAT for unit in ("s", "MB")),
+    )
+    body = [_line([row for row in rows if (row.reasoning, row.replies) == size], limit) for size in sizes]
+    body.append(["exponent b", "", "", "", *(cell for what in WHAT for cell in (_exponent(rows, what), ""))])
     return "\n\n".join(
         (
             INTRO,
@@ -74,7 +86,12 @@ def page(rows: Sequence[Row], *, limit: float, machine: str) -> str:
 def _line(rows: Sequence[Row], limit: float) -> list[str]:
     by_name = {row.what: row for row in rows}
     first = rows[0]
-    cells = [f"{first.replies:,}", f"{first.scenarios:,}", f"{min(row.megabytes for row in rows):,.0f}"]
+    cells = [
+        f"{first.replies:,}",
+        f"{first.scenarios:,}",
+        f"{first.reasoning:,}",
+        f"{min(row.megabytes for row in rows):,.0f}",
+    ]
     for what in WHAT:
         row = by_name.get(what)
         if row is None:
@@ -98,9 +115,9 @@ def _goals(rows: Sequence[Row]) -> str:
 
 
 def _bounds(what: str, rows: Sequence[Row]) -> list[list[str]]:
-    """Whether one command is linear, and what the longest journal took of it."""
+    """Whether one command is linear, and what the journals took that are as long as that of public MASK."""
     found = exponent(rows)
-    last = max(rows, key=lambda row: row.replies, default=None)
+    last = max((row for row in rows if row.replies < FROM * 1.2), key=lambda row: row.peak_mb, default=None)
     linear = "–" if found is None else f"{found:.2f}"
     taken = f"{last.peak_mb:,.0f} MB" if last else "–"
     return [
