@@ -242,18 +242,16 @@ def test_a_run_that_is_renamed_damaged_or_deleted_while_shown_gets_a_clear_page(
         assert viewer.get(f"/run/{viewer.key('there')}").status == 404
 
 
-def test_the_cache_keeps_a_few_runs_and_closes_the_files_of_the_others(folder, tmp_path, monkeypatch):
+def test_the_cache_keeps_a_few_runs_and_lets_the_others_go(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(opened, "MOST_RUNS", 2)
     for name in ("a", "b", "c"):
         shutil.copytree(folder / "small", tmp_path / name)
     cache, entries = RunCache(), Catalogue([tmp_path]).entries()
     gone = weakref.ref(cache.open(entries[0]))
-    journal_file = gone()._journal._asked._file
     for entry in entries[1:]:
         cache.open(entry)
     gc.collect()
     assert gone() is None
-    assert journal_file.closed
     assert len(cache._slots) == 2
 
 
