@@ -22,7 +22,6 @@ from unmask.records import (
     MemberLetters,
     Method,
     Outcome,
-    Pending,
     Preset,
     ReplyCounts,
     Sampling,
