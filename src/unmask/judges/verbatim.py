@@ -63,7 +63,7 @@ def by_rule(
 ) -> Reading | None:
     """The side or figure of the reply in words of the scenario, or None. The tags count whoever the reader is: there is
     nobody else to read them."""
-    if without_orders(text) != text:
+    if without_orders(text) != text.strip():
         return None  # it speaks to whoever grades it
     own = without_copied_sentences(scenario, slot, _without_quotations(tagged.without_tags(text)))
     if scenario.kind is Kind.NUMERIC:
