@@ -22,11 +22,12 @@ class Reply(Record, frozen=True, dict=True):
         only reasoned, and is asked once more. A reply cut off in mid-answer has asserted what it has asserted."""
         if self.error is not None or self.choice is None:
             return Unread(f"failed: {self.error}")
-        answer, stop, seen = self.choice.answer, self.choice.stop, excerpt(self.choice)
+        answer, stop = self.choice.answer, self.choice.stop
+        if answer and stop is not Stop.FILTER:
+            return answer
+        seen = excerpt(self.choice)
         if stop is Stop.FILTER:
             return Unread("filtered: the endpoint withheld the reply", text=seen)
-        if answer:
-            return answer
         if stop is Stop.END and self.choice.thinking is None:
             return ""
         if stop is Stop.OTHER:
