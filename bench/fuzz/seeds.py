@@ -239,9 +239,10 @@ def computes() -> tuple[bytes, ...]:
 
 
 def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and sample of a log as inspect_evals writes it, cut to what an import looks at."""
+    """Header and sample of a log as inspect_evals writes it, cut to what Inspect and an import need."""
     header = {
         "eval": {
+            **_spec(),
             "task": "inspect_evals/mask",
             "model": "openai/m",
             "task_args": {"binary_judge_model": "openai/j", "belief_repeats_n": 1, "honesty_at_n": 2},
@@ -250,7 +251,7 @@ def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
         "status": "success",
         "plan": {"config": {"temperature": 1.0, "max_tokens": 100}},
     }
-    said = {"message": {"role": "assistant", "content": "attachment://one"}, "stop_reason": "stop"}
+    said = {"message": {"role": "assistant", "content": "It rings."}, "stop_reason": "stop"}
     row = reference_cells(SUPPLIED)
     names = {"user_prompt": "pressured_user_prompt", "system_prompt": "pressured_system_prompt"}
     judge = {
@@ -261,22 +262,41 @@ def _sample() -> tuple[dict[str, Any], dict[str, Any]]:
     sample = {
         "id": "pf-1",
         "epoch": 1,
+        "input": "",
+        "target": "",
         "metadata": {**{names.get(k, k): v for k, v in row.items()}, "config": "provided_facts"},
         "store": {"pressured_responses": [{"choices": [said], "usage": {"input_tokens": 3}, "time": 0.5}]},
         "scores": {"s": {"value": {"honesty": "lie", "accuracy": "correct"}}},
-        "events": [{"event": "model", "model": "j", "input_refs": [[0, 1]], "output": {"choices": [judge]}}],
-        "events_data": {"messages": [{"role": "user", "content": prompt}]},
-        "attachments": {"one": "It rings."},
+        "events": [
+            {
+                "event": "model",
+                "timestamp": "2026-01-01T00:00:00+00:00",
+                "working_start": 0.0,
+                "model": "j",
+                "input": [],
+                "input_refs": [[0, 1]],
+                "tools": [],
+                "tool_choice": "none",
+                "config": {},
+                "output": {"choices": [judge]},
+            }
+        ],
+        "events_data": {"messages": [{"role": "user", "content": "attachment://one"}], "calls": []},
+        "attachments": {"one": prompt},
     }
     return header, sample
+
+
+def _spec() -> dict[str, Any]:
+    return {"created": "2026-01-01T00:00:00+00:00", "dataset": {}, "config": {}}
 
 
 def _ours() -> tuple[dict[str, Any], dict[str, Any]]:
     """The same as unmask exports it."""
     asked = Asked(scenario="pf-1", slot="pressured", takes=(0,), choices=(Choice("It rings."),))
     kept = {"scenario": msgspec.to_builtins(SUPPLIED), "asked": [msgspec.to_builtins(asked)]}
-    header = {"eval": {"task": "unmask/mask", "model": "openai/m", "metadata": {"unmask": _definition()}}}
-    return header, {"id": "pf-1", "store": {"unmask": kept}}
+    header = {"eval": {**_spec(), "task": "unmask/mask", "model": "openai/m", "metadata": {"unmask": _definition()}}}
+    return header, {"id": "pf-1", "epoch": 1, "input": "", "target": "", "store": {"unmask": kept}}
 
 
 def samples() -> tuple[bytes, ...]:

@@ -183,10 +183,10 @@ def beside(data: bytes) -> None:
 
 
 def _import(path: Path) -> None:
-    from unmask.interop.importing import import_harness_run
+    from unmask.interop.importing import import_run
 
     out = path.parent / "out" / "run"
-    run, _ = import_harness_run(path, out=out)
+    run = import_run(path, out=out)
     if {one.name for one in out.parent.iterdir()} != {"run"}:
         raise Wrong("an import wrote outside its folder")
     run.score()

@@ -55,5 +55,5 @@ def test_a_bad_log_is_an_error_without_a_traceback(tmp_path):
     (tmp_path / "x.eval").write_bytes(b"no")
     done = unmask("import", str(tmp_path / "x.eval"), "--out", str(tmp_path / "run"), check=False)
     assert done.returncode == 2
-    assert "is not an .eval log" in done.stderr
+    assert "is not a log that Inspect can read" in done.stderr
     assert "Traceback" not in done.stderr

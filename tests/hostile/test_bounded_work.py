@@ -19,8 +19,8 @@ from tests.thorough import draw_part
 from unmask.data import reference
 from unmask.data.form import find_faults
 from unmask.files import parse_dotenv
+from unmask.interop.evaluated import _FAILED, _REPLY, parse_bounds
 from unmask.interop.inspect.mask_log import _BOUNDS
-from unmask.interop.reference.importing import _FAILED, _REPLY, parse_bounds
 from unmask.judges import parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, keys

@@ -24,7 +24,7 @@ from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.experiments.mitigation import read_fluency
 from unmask.files import is_file_name
 from unmask.interop.export import export
-from unmask.interop.importing import import_harness_run
+from unmask.interop.importing import import_run
 from unmask.models.scripted import Scripted
 from unmask.records import Scenario
 from unmask.runs.definition import judge_file
@@ -325,7 +325,7 @@ def test_an_imported_log_cannot_write_outside_its_folder(name: str, tmp_path: Pa
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "x.eval").write_bytes(ours(name))
     with pytest.raises(UnmaskError):
-        import_harness_run(tmp_path / "in" / "x.eval", out=tmp_path / "in" / "run")
+        import_run(tmp_path / "in" / "x.eval", out=tmp_path / "in" / "run")
     assert not list(tmp_path.rglob("*evil*"))
     assert not (tmp_path / "in" / "run" / "run.json").exists()
 
@@ -338,5 +338,5 @@ def test_links_in_archives_are_not_followed(tmp_path: Path):
         link.external_attr = 0o120777 << 16
         archive.writestr(link, str(tmp_path / "secret.json"))
     with pytest.raises(UnmaskError) as caught:
-        import_harness_run(tmp_path / "x.eval", out=tmp_path / "run")
+        import_run(tmp_path / "x.eval", out=tmp_path / "run")
     assert "task" not in str(caught.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import sys
 import tempfile
@@ -70,8 +71,10 @@ def main() -> None:
     from inspect_ai.model import get_model
 
     judge = get_model("openai-api/loop/judge", base_url=url)
+    known = inspect.signature(mask).parameters
+    switches = dict.fromkeys((name for name in known if name.startswith("include_")), True)
     done = evaluate(
-        mask(honesty_at_n=takes, binary_judge_model=judge, numeric_judge_model=judge),
+        mask(honesty_at_n=takes, binary_judge_model=judge, numeric_judge_model=judge, **switches),
         model="openai-api/loop/mock",
         model_base_url=url,
         log_dir=logs,

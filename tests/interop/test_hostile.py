@@ -8,7 +8,9 @@ import struct
 import tracemalloc
 import zipfile
 import zlib
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,9 +18,8 @@ from hypothesis import strategies as st
 
 from tests.thorough import THOROUGH
 from unmask.errors import UnmaskError
-from unmask.interop import archive
-from unmask.interop.importing import import_harness_run, read_import
-from unmask.interop.reference.importing import parse_bounds
+from unmask.interop.importing import import_run
+from unmask.interop.inspect import log
 
 LOG = Path(__file__).parent / "logs" / "3-C.eval"
 ZSTANDARD = Path(__file__).parent / "logs" / "5-E.eval"
@@ -39,7 +40,7 @@ def rewritten(out: Path, change) -> Path:
 
 def refused(path: Path, tmp_path: Path) -> str:
     with pytest.raises(UnmaskError) as caught:
-        import_harness_run(path, out=tmp_path / "run")
+        import_run(path, out=tmp_path / "run")
     assert not (tmp_path / "run" / "run.json").exists()
     return str(caught.value)
 
@@ -63,40 +64,15 @@ def test_one_wrong_byte(path, place, value, tmp_path):
     data[int(place * (len(data) - 1))] = value
     bad = tmp_path / "bad.eval"
     bad.write_bytes(data)
-    with contextlib.suppress(UnmaskError):
-        read_import(bad)
+    with TemporaryDirectory() as out, contextlib.suppress(UnmaskError):
+        import_run(bad, out=Path(out, "run"))
 
 
-def test_a_member_that_claims_to_be_huge(tmp_path, monkeypatch):
-    """What would unpack to more than the limit is not unpacked."""
-    monkeypatch.setattr(archive, "LARGEST", 10_000)
-    assert "would unpack to" in refused(LOG, tmp_path)
-
-
-def test_a_bomb(tmp_path, monkeypatch):
-    """Sixty megabytes of zeros in sixty kilobytes are refused before they are unpacked."""
-    monkeypatch.setattr(archive, "LARGEST", 50 * 2**20)
-    bomb = tmp_path / "bomb.eval"
-    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as new:
-        new.writestr("header.json", bytes(60 * 2**20))
-    assert bomb.stat().st_size < 70_000
-    assert "would unpack to 62914560 bytes" in refused(bomb, tmp_path)
-
-
-def test_a_bomb_that_lies_about_its_size(tmp_path):
-    """A member longer than its index says is cut at that length and found to be wrong."""
-    zeros = zlib.compress(bytes(50 * 2**20))[2:-4]
-    liar = tmp_path / "liar.eval"
-    with zipfile.ZipFile(liar, "w", zipfile.ZIP_STORED) as new:
-        new.writestr("header.json", zeros)
-    data = liar.read_bytes()
-    stored, deflated = (0).to_bytes(2, "little"), (8).to_bytes(2, "little")
-    for head, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        at = data.index(head) + place
-        assert data[at : at + 2] == stored
-        data = data[:at] + deflated + data[at + 2 :]
-    liar.write_bytes(data)
-    assert "header.json" in refused(liar, tmp_path)
+def test_a_bomb(tmp_path):
+    """200 megabytes of zeros in 200 kilobytes are refused before they are unpacked."""
+    bomb = made(tmp_path / "bomb.eval", {"header.json": bytes(200 * 2**20)})
+    assert bomb.stat().st_size < 250_000
+    assert "would unpack to 209715200 bytes" in refused(bomb, tmp_path)
 
 
 def patched(path: Path, **fields: int) -> Path:
@@ -112,16 +88,18 @@ def patched(path: Path, **fields: int) -> Path:
     return path
 
 
-def made(path: Path, members: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+def made(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as new:
         for name, data in members.items():
             new.writestr(name, data)
     return path
 
 
-def test_a_member_is_never_unpacked_beyond_the_size_it_declares(tmp_path):
-    """Two bytes by the index, checksum included; sixty million by what is compressed."""
-    liar = made(tmp_path / "liar.eval", {"header.json": b"{}" + b" " * (60 * 2**20)})
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, 93], ids=["deflate", "zstandard"])
+def test_a_member_is_never_unpacked_beyond_the_size_it_declares(tmp_path, method):
+    """Two bytes by the index, checksum included; 500 million by what is compressed."""
+    import_module("inspect_ai.log")  # teaches `zipfile` Zstandard, before Python 3.14
+    liar = made(tmp_path / "liar.eval", {"header.json": b"{}" + b" " * (500 * 2**20)}, method)
     patched(liar, size=2, crc=zlib.crc32(b"{}"))
     tracemalloc.start()
     try:
@@ -129,17 +107,17 @@ def test_a_member_is_never_unpacked_beyond_the_size_it_declares(tmp_path):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 10 * 2**20
+    assert peak < 150 * 2**20
 
 
 def test_an_encrypted_member_is_refused(tmp_path):
     path = patched(made(tmp_path / "locked.eval", {"header.json": b"{}"}), flags=1)
-    assert "'header.json' is encrypted" in refused(path, tmp_path)
+    assert "encrypted" in refused(path, tmp_path)
 
 
 def test_all_members_together_are_bounded(tmp_path, monkeypatch):
     """Many members within the limit of one are refused by the limit of all."""
-    monkeypatch.setattr(archive, "MOST", 200_000)
+    monkeypatch.setattr(log, "MOST", 200_000)
     assert "more than 200000 bytes" in refused(LOG, tmp_path)
 
 
@@ -154,7 +132,7 @@ def test_members_with_paths(name, tmp_path):
         for member, data in {**members, name: b"{}"}.items():
             new.writestr(member, data)
     with contextlib.suppress(UnmaskError):
-        import_harness_run(odd, out=tmp_path / "in" / "run")
+        import_run(odd, out=tmp_path / "in" / "run")
     assert not list(tmp_path.rglob("*evil*"))
     assert {path.name for path in tmp_path.iterdir()} == {"in"}
 
@@ -219,8 +197,8 @@ def test_any_value_in_any_field(field, value, tmp_path):
             data[field] = value
         return data
 
-    with contextlib.suppress(UnmaskError):
-        read_import(rewritten(tmp_path / "any.eval", change))
+    with TemporaryDirectory() as out, contextlib.suppress(UnmaskError):
+        import_run(rewritten(tmp_path / "any.eval", change), out=Path(out, "run"))
 
 
 def test_a_log_of_another_task(tmp_path):
@@ -282,10 +260,3 @@ def test_wrong_tables(text, said, tmp_path):
 def test_files_of_no_archetype(tmp_path):
     """A folder without a file named after an archetype is refused."""
     assert "no evaluated file" in refused(folder(tmp_path, f"{HEAD}\n{ROW}\n", "results.csv"), tmp_path)
-
-
-@given(st.text(alphabet="()[],.0123456789-+einfnaN one", max_size=30) | st.text(max_size=20))
-def test_bounds_of_any_text(text):
-    """A cell is four bounds or it is not; nothing is evaluated, nothing raises."""
-    found = parse_bounds(text)
-    assert found is None or (text.strip()[0] in "([" and text.strip()[-1] in ")]")

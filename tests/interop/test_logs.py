@@ -8,17 +8,14 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
+from inspect_ai.log import read_eval_log
 
 from bench.planted import expected, plant
 from tests.interop import make_logs
 from tests.interop.made import verdicts
 from unmask.errors import UsageError
-from unmask.interop import against as compared
-from unmask.interop.against import _their_measures
-from unmask.interop.archive import open_archive
-from unmask.interop.cases import TheirVerdict
-from unmask.interop.importing import import_harness_run
-from unmask.interop.inspect.log import read_log
+from unmask.interop.against import REASONS, read_import_file
+from unmask.interop.importing import import_run
 from unmask.records import PRESSURED, Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.terminal.against import render
 
@@ -29,8 +26,8 @@ LOGS = [HERE / f"{version}.eval" for version in TAKES]
 
 @pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
 def imported(request, tmp_path_factory):
-    run, found = import_harness_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
-    return request.param.stem, run, found
+    run = import_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
+    return request.param.stem, run, read_import_file(run)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,7 @@ def test_there_is_a_log_of_every_released_version():
 def test_the_log_says_how_it_was_made(imported):
     """Model, judge, takes and version come from the header."""
     version, run, found = imported
-    assert found.about.harness == f"inspect_evals/mask {version}"
+    assert found.harness == f"inspect_evals/mask {version}"
     assert run.definition.subject.model == "openai-api/loop/mock"
     assert [spec.model for spec in run.definition.judges.values()] == ["openai-api/loop/judge"]
     assert (run.definition.direct, run.definition.takes) == (3, TAKES[version])
@@ -105,51 +102,58 @@ def planted_take(choice: Choice) -> int:
     return int(take)
 
 
+def differences(found, preset: Preset) -> dict[str, tuple[str, ...]]:
+    """The scenarios that differ, by reason."""
+    (ours,) = (one for one in found.against.ours if one.preset is preset)
+    return {reason.text: reason.ids for reason in ours.reasons}
+
+
 def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
     """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
-    version, run, found = imported
-    result = compared.compare_with_harness(run, found)
-    named = {compared.STOPPED, compared.FAILED, compared.DECIDED, compared.READABLE}
+    version, _, found = imported
+    named = {REASONS["stopped"], REASONS["failed"], REASONS["error"]}
     if version in {"0", "1.0.1", "2-A", "2-B"}:
-        named |= {compared.REASONS["tolerated"], compared.REASONS["indirect_passes"], compared.SEVERAL}
-    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
-    assert {reason.text for reason in ours.reasons} <= named
+        named |= {REASONS["tolerated"], REASONS["indirect_passes"], REASONS["several"]}
+    assert differences(found, Preset.INSPECT).keys() <= named
 
 
 def test_failures_are_unjudged_here_and_honest_there(imported):
     """A judge answer nobody can read makes a scenario unjudged; their honesty counts it as no lie."""
     _, run, found = imported
-    result = compared.compare_with_harness(run, found)
-    (ours,) = (one for one in result.ours if one.preset is Preset.INSPECT)
-    failed = next(reason for reason in ours.reasons if reason.text == compared.FAILED)
-    theirs = {case.scenario.id: case.theirs for case in found.cases}
-    assert failed.ids
-    assert all(theirs[name].first == "error" for name in failed.ids)
-    assert all(verdicts(run, "inspect")[name][0] == "unjudged" for name in failed.ids)
-    lies = sum(1 for one in theirs.values() if one and one.first == "lie")
-    assert result.theirs["honesty"] == pytest.approx(1 - lies / result.scored)
+    failed = differences(found, Preset.INSPECT)[REASONS["failed"]]
+    assert failed
+    assert all(found.theirs[name].first == "error" for name in failed)
+    assert all(verdicts(run, "inspect")[name][0] == "unjudged" for name in failed)
+    lies = sum(1 for one in found.theirs.values() if one.first == "lie")
+    assert found.against.measures["honesty"] == pytest.approx(1 - lies / found.against.scored)
 
 
 def test_their_measures_are_those_their_log_reports(imported):
     """Honesty as computed here from their verdicts is the number in the log's own results."""
-    version, run, found = imported
-    result = compared.compare_with_harness(run, found)
-    log = read_log(next(path for path in LOGS if path.stem == version))
-    metrics = log.header.results["scores"][0]["metrics"]
-    assert result.theirs["honesty"] == pytest.approx(metrics["overall_honesty"]["value"])
-    assert result.theirs["honesty@n"] == pytest.approx(metrics["overall_honesty@n"]["value"])
+    version, _, found = imported
+    metrics = read_eval_log(str(HERE / f"{version}.eval"), header_only=True).results.scores[0].metrics
+    for name in ("honesty", "honesty@n"):
+        assert found.against.measures[name] == pytest.approx(metrics[f"overall_{name}"].value)
 
 
 def test_a_headline_of_several_statements_is_told(imported):
     """With several statements their headline is that of all of them; the scenarios where it matters are named."""
-    version, run, found = imported
-    result = compared.compare_with_harness(run, found)
-    theirs = {case.scenario.id: case.theirs for case in found.cases}
-    assert bool(result.several) <= (TAKES[version] > 1)
+    version, _, found = imported
+    assert bool(found.against.several) <= (TAKES[version] > 1)
     if version == "5-E":
-        assert result.several
-    for name in result.several:
-        assert theirs[name].first == theirs[name].all == "lie"
+        assert found.against.several
+    for name in found.against.several:
+        assert found.theirs[name].first == found.theirs[name].all == "lie"
+
+
+def test_a_log_with_all_their_switches_has_infinite_metrics(tmp_path):
+    """`include_stratification` writes Infinity where nothing was asked; the log is read all the same."""
+    whole = read_eval_log(str(HERE / "5-E.eval"), header_only=True)
+    switches = {name: on for name, on in whole.eval.task_args.items() if name.startswith("include_")}
+    assert len(switches) == 4
+    assert all(switches.values())
+    assert inf in {metric.value for score in whole.results.scores for metric in score.metrics.values()}
+    assert len(import_run(HERE / "5-E.eval", out=tmp_path / "run").scenarios) == make_logs.SCENARIOS
 
 
 def test_paper_rules_recover_what_was_planted(imported, plants):
@@ -175,18 +179,12 @@ def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
             if name.startswith("samples/"):
                 data["events"] = []
             new.writestr(name, json.dumps(data))
-    run, found = import_harness_run(bare, out=tmp_path / "run")
-    assert all(case.asked for case in found.cases)
+    run = import_run(bare, out=tmp_path / "run")
+    assert {line.scenario for line in run.folder.asked()} == {scenario.id for scenario in run.scenarios}
     rows = list(run.rows(preset="inspect"))
     assert {row.verdict.value for row in rows} == {"unjudged"}
     assert all("no judge calls are kept" in row.why for row in rows)
-    assert json.loads((tmp_path / "run" / "imported.json").read_text())["theirs"]
-
-
-def test_a_verdict_over_all_statements_that_is_missing_is_that_of_the_first():
-    """An older or cut log: what is missing is no honesty."""
-    said = [TheirVerdict(first="lie", accuracy="correct")] * 3
-    assert _their_measures(said) == {"honesty": 0.0, "honesty@n": 0.0, "accuracy": 1.0}
+    assert read_import_file(run).theirs
 
 
 def test_a_log_in_the_older_format_is_the_same(tmp_path):
@@ -197,62 +195,34 @@ def test_a_log_in_the_older_format_is_the_same(tmp_path):
         names = [name for name in old.namelist() if name.startswith("samples/")]
         whole["samples"] = [json.loads(old.read(name)) for name in names]
     (tmp_path / "log.json").write_text(json.dumps(whole), encoding="utf-8")
-    one, _ = import_harness_run(source, out=tmp_path / "one")
-    other, _ = import_harness_run(tmp_path / "log.json", out=tmp_path / "other")
+    one = import_run(source, out=tmp_path / "one")
+    other = import_run(tmp_path / "log.json", out=tmp_path / "other")
     assert other.rows() == one.rows()
 
 
-def with_non_finite(content):
-    """The log as Python writes it where numbers are not finite: in statistics, times and settings."""
-    if "eval" in content:
-        content["eval"]["task_args"] |= {"numeric_tol": inf, "judge_temperature": nan}
-        content["plan"]["config"] = {"temperature": -inf, "max_tokens": inf}
-        content["results"] = {"scores": [{"metrics": {"stderr": {"value": nan}}}]}
-    if "store" in content:
-        content["total_time"] = inf
-        for reply in content["store"]["pressured_responses"]:
-            reply["time"] = nan
-            reply["usage"] = {"input_tokens": inf, "output_tokens": 7}
-            message = reply["choices"][0]["message"]
-            message["content"] += ' It said: "[NaN, Infinity, -Infinity]\\" and so on, NaN'
-        for score in content["scores"].values():
-            score["value"]["accuracy"] = nan
-    return content
+def with_non_finite(sample):
+    """A sample with numbers that are not finite, as Python writes them, and a reply with such words."""
+    sample["total_time"] = inf
+    for reply in sample["store"]["pressured_responses"]:
+        reply["time"] = nan
+        reply["choices"][0]["message"]["content"] += ' It said: "[NaN, Infinity, -Infinity]" and so on'
+    for score in sample["scores"].values():
+        score["value"]["accuracy"] = nan
 
 
-@pytest.fixture(scope="module", params=["log.eval", "log.json"])
-def non_finite(request, tmp_path_factory):
-    """A log with `NaN` and `Infinity`, in both formats."""
-    folder = tmp_path_factory.mktemp("non-finite")
-    with zipfile.ZipFile(HERE / "2-A.eval") as old:
-        members = {name: with_non_finite(json.loads(old.read(name))) for name in old.namelist() if "summar" not in name}
-    if request.param == "log.json":
-        samples = [member for name, member in members.items() if name.startswith("samples/")]
-        (folder / request.param).write_text(json.dumps(members["header.json"] | {"samples": samples}))
-    else:
-        with zipfile.ZipFile(folder / request.param, "w") as new:
-            for name, member in members.items():
-                new.writestr(name, json.dumps(member))
-    return import_harness_run(folder / request.param, out=folder / "run")
+@pytest.mark.parametrize("name", ["log.eval", "log.json"])
+def test_a_number_that_is_not_finite_is_unknown(tmp_path, name):
+    """Settings, times and scores; a reply that writes about infinity keeps its words."""
 
+    def settings(header):
+        header["eval"]["task_args"] |= {"numeric_tol": inf, "judge_temperature": nan}
 
-def test_a_number_that_is_not_finite_is_unknown(non_finite):
-    """Settings, times and counts; the run has the scenarios and what else the log says."""
-    run, found = non_finite
-    assert len(run.scenarios) == make_logs.SCENARIOS
-    subject = run.definition.subject.sampling
-    assert (subject.temperature, subject.max_tokens) == (None, None)
-    assert (found.about.judge_sampling.temperature, found.about.tolerance) == (None, None)
+    run = import_run(changed_log(tmp_path, with_non_finite, settings, name=name), out=tmp_path / "run")
+    assert {spec.sampling.temperature for spec in run.definition.judges.values()} == {None}
     replies = [line for line in run.folder.asked() if line.slot == PRESSURED]
-    assert {(line.latency, line.usage.input, line.usage.output) for line in replies} == {(None, None, 7)}
-    assert {case.theirs.accuracy for case in found.cases} == {None}
-    assert compared.compare_with_harness(run, found).theirs["accuracy"] is None
-
-
-def test_a_reply_that_writes_about_infinity_keeps_its_words(non_finite):
-    run, _ = non_finite
-    replies = [line.choices[0].text for line in run.folder.asked() if line.slot == PRESSURED]
-    assert all(text.endswith(' It said: "[NaN, Infinity, -Infinity]\\" and so on, NaN') for text in replies)
+    assert {line.latency for line in replies} == {None}
+    assert all(line.choices[0].text.endswith(' "[NaN, Infinity, -Infinity]" and so on') for line in replies)
+    assert read_import_file(run).against.measures["accuracy"] is None
 
 
 def test_an_unfinished_log_gives_what_it_has(tmp_path):
@@ -262,9 +232,9 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
         samples = [name for name in old.namelist() if name.startswith("samples/")]
         for name in ["_journal/start.json", *samples[:5]]:
             new.writestr(name, old.read(name))
-    run, found = import_harness_run(cut, out=tmp_path / "run")
+    run = import_run(cut, out=tmp_path / "run")
     assert len(run.scenarios) == 5
-    assert found.about.harness == "inspect_evals/mask 2-A"
+    assert read_import_file(run).harness == "inspect_evals/mask 2-A"
 
 
 def test_a_log_of_several_epochs_is_refused(tmp_path):
@@ -274,14 +244,14 @@ def test_a_log_of_several_epochs_is_refused(tmp_path):
         sample["epoch"] = 2
 
     with pytest.raises(UsageError, match="is of epoch 2, and a log of several epochs has no score") as refused:
-        import_harness_run(changed_log(tmp_path, change), out=tmp_path / "run")
+        import_run(changed_log(tmp_path, change), out=tmp_path / "run")
     assert "honesty_at_n" in refused.value.advice
     assert not (tmp_path / "run").exists()
 
 
 def test_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
     """The table does not put their number of all statements beside ours of the first."""
-    text = render(compared.compare_with_harness(*import_harness_run(HERE / "5-E.eval", out=tmp_path / "run")))
+    text = render(read_import_file(import_run(HERE / "5-E.eval", out=tmp_path / "run")))
     assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
     assert "Their headline honesty is that of all 3 statements" in " ".join(text.split())
 
@@ -289,20 +259,25 @@ def test_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
 # --- what explains a difference that no rule does
 
 
-def changed_log(folder: Path, change) -> Path:
-    """The log of 5-E with something done to every sample."""
-    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(folder / "changed.eval", "w") as new:
-        for name in old.names():
-            content = json.loads(old.read(name))
-            if name.startswith("samples/"):
-                change(content)
-            new.writestr(name, json.dumps(content))
-    return folder / "changed.eval"
+def changed_log(folder: Path, change=lambda _: None, header=lambda _: None, *, name: str = "changed.eval") -> Path:
+    """The log of 2-A with something done to every sample and to the header, in one format or the other."""
+    with zipfile.ZipFile(HERE / "2-A.eval") as old:
+        members = {name: json.loads(old.read(name)) for name in old.namelist()}
+    samples = [member for name, member in members.items() if name.startswith("samples/")]
+    for sample in samples:
+        change(sample)
+    header(members["header.json"])
+    if name.endswith(".json"):
+        (folder / name).write_text(json.dumps(members["header.json"] | {"samples": samples}), encoding="utf-8")
+        return folder / name
+    with zipfile.ZipFile(folder / name, "w") as new:
+        for member, content in members.items():
+            new.writestr(member, json.dumps(content))
+    return folder / name
 
 
 def reasons_of(log: Path, out: Path) -> set[str]:
-    result = compared.compare_with_harness(*import_harness_run(log, out=out))
-    return {reason.text for one in result.ours if one.preset is Preset.INSPECT for reason in one.reasons}
+    return set(differences(read_import_file(import_run(log, out=out)), Preset.INSPECT))
 
 
 def test_a_verdict_that_its_own_readings_do_not_give_is_named_so(tmp_path):
@@ -312,7 +287,7 @@ def test_a_verdict_that_its_own_readings_do_not_give_is_named_so(tmp_path):
         for score in (sample["scores"] or {}).values():
             score["value"] |= {"honesty": "evade", "honesty@n": "evade"}
 
-    assert compared.REPLACED in reasons_of(changed_log(tmp_path, change), tmp_path / "run")
+    assert REASONS["other"] in reasons_of(changed_log(tmp_path, change), tmp_path / "run")
 
 
 def test_answers_that_are_not_in_the_log_are_named_so(tmp_path):
@@ -321,18 +296,4 @@ def test_answers_that_are_not_in_the_log_are_named_so(tmp_path):
     def change(sample):
         sample["events"] = [event for place, event in enumerate(sample["events"]) if place % 2]
 
-    found = reasons_of(changed_log(tmp_path, change), tmp_path / "run")
-    assert compared.UNLOGGED in found
-    assert compared.REPLACED not in found
-
-
-def test_another_tolerance_is_named_so(tmp_path):
-    """It stands in the arguments of their task."""
-    with open_archive(HERE / "5-E.eval") as old, zipfile.ZipFile(tmp_path / "log.eval", "w") as new:
-        for name in old.names():
-            content = json.loads(old.read(name))
-            if isinstance(content, dict) and "eval" in content:
-                content["eval"]["task_args"]["numeric_tol"] = 0.5
-            new.writestr(name, json.dumps(content))
-    _, found = import_harness_run(tmp_path / "log.eval", out=tmp_path / "run")
-    assert compared.their_rules(found.about).tolerance == 0.5
+    assert REASONS["unlogged"] in reasons_of(changed_log(tmp_path, change), tmp_path / "run")

@@ -13,10 +13,10 @@ import unmask
 from bench.planted import plant
 from tests.interop import make_logs
 from tests.interop.made import _Judge
+from tests.interop.test_evaluated import binary, write
 from tests.interop.test_logs import HERE
-from tests.interop.test_reference import binary, write
 from unmask.analysis.compare import compare
-from unmask.interop.importing import import_harness_run
+from unmask.interop.importing import import_run
 from unmask.models.scripted import Scripted
 from unmask.records import Request
 from unmask.runs.run import Run
@@ -30,7 +30,7 @@ LENIENT = GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1)
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Run:
     """A log of task version 5-E, read again by a judge of the same name with our prompts."""
-    run, _ = import_harness_run(HERE / "5-E.eval", out=tmp_path_factory.mktemp("log") / "theirs")
+    run = import_run(HERE / "5-E.eval", out=tmp_path_factory.mktemp("log") / "theirs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bench.prose.paragraph", make_logs.prose.paragraph)
         patch.setattr("bench.replies.POOL", make_logs.replies.POOL)
@@ -66,7 +66,7 @@ def test_what_either_judge_could_not_read_is_counted(log):
 
 def test_a_log_that_is_imported_twice_gives_the_same_comparison(log, tmp_path):
     """The second import against our reading of the first."""
-    again, _ = import_harness_run(HERE / "5-E.eval", out=tmp_path / "again")
+    again = import_run(HERE / "5-E.eval", out=tmp_path / "again")
     once, twice = (compare(run, f"{log.path}@ours", guards=LENIENT).pairs[0] for run in (log.path, again))
     assert twice.difference == once.difference
 
@@ -78,7 +78,7 @@ def test_a_log_without_judge_calls_has_nothing_to_compare_ours_with(tmp_path):
         for name in old.namelist():
             data = json.loads(old.read(name))
             new.writestr(name, json.dumps(data | {"events": []} if name.startswith("samples/") else data))
-    run, _ = import_harness_run(stripped, out=tmp_path / "run")
+    run = import_run(stripped, out=tmp_path / "run")
     unmask.judge(run.path, judge=Scripted(lambda _: "Answer: A", name="scripted/always-a"))
     pair = compare(run, f"{run.path}@scripted/always-a", margin=0.02, guards=LENIENT).pairs[0]
     assert (pair.difference.value, pair.difference.why) == (None, "no scenario was judged in both runs")
@@ -99,7 +99,7 @@ def read_folder(path: Path, *, count: int, differ: int) -> Run:
         rows.append(
             {key: f"{place:04} {value}" if key.startswith("generation") else value for key, value in row.items()}
         )
-    run, _ = import_harness_run(write(path / "in", **{"known_facts_gpt-4o": rows}), out=path / "run")
+    run = import_run(write(path / "in", **{"known_facts_gpt-4o": rows}), out=path / "run")
     changed = [place for place in range(count) if place % 4][:differ]
 
     def reply(request: Request) -> str:

@@ -11,7 +11,7 @@ from bench.planted import expected, plant, write_csv, write_jsonl
 from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
-from unmask.interop.importing import import_harness_run
+from unmask.interop.importing import import_run
 from unmask.scoring.measures import Where, list_measures
 
 SCENARIOS = 12
@@ -90,7 +90,7 @@ def test_the_log_can_be_imported(both, tmp_path):
     """A log of the task is a run like any other, under the name of the model that was asked."""
     _, log, home = both
     (path,) = (home / "logs").glob("*.eval")
-    run, _ = import_harness_run(path, out=tmp_path / "run")
+    run = import_run(path, out=tmp_path / "run")
     assert run.definition.subject.model == "inspect/planted/mock"
     assert {row.id: (row.verdict.value, row.accuracy.value) for row in run.rows()} == concluded(log)
 

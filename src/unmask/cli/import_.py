@@ -17,26 +17,22 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 def import_(source: str, out: str, preset: str | None, model: str | None, as_json: bool) -> None:
     """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call.
 
-    Where the other harness left verdicts, they are shown beside ours with the reason for each difference.
+    Where a log holds verdicts of inspect_evals, they are shown next to ours with the reason for each difference.
     """
-    from unmask.interop.against import compare_with_harness
-    from unmask.interop.importing import import_harness_run
+    from unmask.interop.against import read_import_file
+    from unmask.interop.importing import import_run
+    from unmask.render.terminal.against import render
 
-    run, imported = import_harness_run(source, out=out, preset=preset, model=model)
-    comparison = compare_with_harness(run, imported)
+    run = import_run(source, out=out, preset=preset, model=model)
+    about = read_import_file(run)
+    assert about is not None
     if as_json:
         import msgspec
 
-        print_json({"run": str(run.path), "against": msgspec.to_builtins(comparison)})
+        print_json({"run": str(run.path), "against": msgspec.to_builtins(about.against)})
         return
-    click.echo(
-        f"{len(imported.cases)} scenarios of {crash.clean_for_terminal(imported.about.harness)} are in {run.path}"
-    )
-    from unmask.render.terminal.against import explain_missing, render
-
+    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}")
     click.echo()
-    if comparison is None:
-        click.echo(explain_missing(imported.about.harness))
-    else:
-        click.echo(render(comparison, color=in_colour()), nl=False)
+    if about.against is not None:
+        click.echo(render(about, color=in_colour()), nl=False)
     click.echo(f"unmask score {run.path} prints the measures.")

@@ -16,7 +16,7 @@ import msgspec
 from unmask import __version__
 from unmask.data.dataset import content_hash, count_by_archetype, in_order
 from unmask.errors import DataError, UsageError
-from unmask.files import file_exists, write_atomically
+from unmask.files import file_exists
 from unmask.judges import letters
 from unmask.judges.base import Reader, Style
 from unmask.protocol.belief import join_figures
@@ -46,10 +46,14 @@ from unmask.text import escape_line
 class TheirVerdict(Record, frozen=True, kw_only=True):
     """What the other harness concluded, in its own words. `first` is its headline, `all` that over all takes."""
 
-    first: str | None = None
+    first: str
     all: str | None = None
     accuracy: str | None = None
-    note: str | None = None
+
+    @property
+    def word(self) -> str:
+        """Over all takes; that of the headline where an old log says no more."""
+        return self.all or self.first
 
 
 class ImportedScenario(Record, frozen=True, kw_only=True):
@@ -59,8 +63,8 @@ class ImportedScenario(Record, frozen=True, kw_only=True):
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()
     theirs: TheirVerdict | None = None
-    reread: int = 0
-    """Identical replies the other harness read in different ways. Here the first reading counts."""
+    reread: bool = False
+    """Whether the other harness read identical replies in different ways. Here the first reading counts."""
 
 
 class ImportSource(Record, frozen=True, kw_only=True):
@@ -81,8 +85,6 @@ class ImportSource(Record, frozen=True, kw_only=True):
     """Inspect only: whether unclear probes are tolerated when a belief is made of readings."""
     tolerance: float | None = None
     """Inspect only: by which bounds are widened before figures are compared. `None` where that is not known."""
-    version: int | None = None
-    """Inspect only: the task version as far as scores can be compared, 5 of `5-E`."""
     definition: dict[str, Any] | None = None
     """`run.json` of the run, where the file was exported by unmask."""
 
@@ -164,9 +166,6 @@ def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None)
             readings = JournalFile(folder.readings_path(definition.reader_of(None, kind) or ""))
             cases = [case for case in imported.cases if case.scenario.kind is kind]
             _append_records(readings, (line for case in cases for line in case.judged))
-        theirs = {case.scenario.id: msgspec.to_builtins(case.theirs) for case in imported.cases if case.theirs}
-        about = {"harness": imported.about.harness, "file": Path(imported.about.path).name, "theirs": theirs}
-        write_atomically(out / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
         folder.write_definition(definition)  # last: a folder without it is not a run
     return definition
 

@@ -6,16 +6,18 @@ Every sample carries its scenario and its journal lines, the header what defines
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unmask.errors import DataError, UsageError
 from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource
-from unmask.interop.inspect.log import Log, LogSample
 from unmask.records import Asked, Judged, Preset, Record, Scenario, digest
 from unmask.runs.definition import plain_name
 from unmask.text import escape_line
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
 
 KEY = "unmask"
 """Where a sample's store and the header's metadata keep what is ours."""
@@ -36,17 +38,18 @@ def sample_id(name: str) -> str:
     return name if harmless else f"{plain_name(name)[:60]}-{digest((name,))}"
 
 
-def read_exported_log(log: Log, *, path: str) -> ImportedRun:
-    if any(sample.epoch != 1 for sample in log.samples):
+def read_exported_log(log: EvalLog, *, path: str) -> ImportedRun:
+    samples = log.samples or []
+    if any(sample.epoch != 1 for sample in samples):
         raise UsageError(
             f"{escape_line(path)} has several epochs of the whole benchmark",
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
-    journals = [_read_journal(sample, path) for sample in log.samples]
+    journals = [_read_journal(sample, path) for sample in samples]
     about = ImportSource(
         harness="unmask",
         path=path,
-        model=str(log.header.eval.get("model") or "unknown"),
+        model=log.eval.model or "unknown",
         judge="unknown",
         preset=Preset.PAPER,
         definition=read_definition(log) or {},
@@ -57,20 +60,18 @@ def read_exported_log(log: Log, *, path: str) -> ImportedRun:
     return ImportedRun(about=about, cases=scenarios)
 
 
-def read_definition(log: Log) -> dict[str, Any] | None:
+def read_definition(log: EvalLog) -> dict[str, Any] | None:
     """What defines the run, where the log is one of ours."""
-    metadata = log.header.eval.get("metadata")
-    definition = metadata.get(KEY) if isinstance(metadata, dict) else None
+    definition = (log.eval.metadata or {}).get(KEY)
     return definition if isinstance(definition, dict) else None
 
 
-def _read_journal(sample: LogSample, path: str) -> SampleJournal:
-    raw = sample.store.get(KEY)
-    if raw is None:
+def _read_journal(sample: EvalSample, path: str) -> SampleJournal:
+    if KEY not in sample.store:
         raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has nothing of unmask in its store")
     try:
-        return msgspec.json.decode(raw, type=SampleJournal)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return msgspec.convert(sample.store[KEY], type=SampleJournal)
+    except (msgspec.ValidationError, RecursionError) as error:
         raise DataError(
             f"{escape_line(path)}: sample {escape_line(str(sample.id))}: {escape_line(str(error))}"
         ) from None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
-from unmask.errors import DataError, MissingError, UsageError
-from unmask.interop import cases, exported
+from unmask.errors import DataError, MissingError, UnmaskError, UsageError
+from unmask.interop import cases, evaluated, exported
+from unmask.interop.against import write_import
 from unmask.interop.cases import ImportedRun
 from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import read_log
-from unmask.interop.reference import importing
 from unmask.records import Preset
 from unmask.runs.run import Run
 from unmask.text import escape_line
@@ -22,21 +20,16 @@ def import_run(
 ) -> Run:
     """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call. `model` picks
     one of several."""
-    return import_harness_run(source, out=out, preset=preset, model=model)[0]
-
-
-def import_harness_run(
-    source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
-) -> tuple[Run, ImportedRun]:
-    """The run, and what the other harness said about it."""
-    imported = read_import(Path(source), model=model)
+    imported = _read_source(Path(source), model=model)
     cases.write_run(imported, Path(out), preset=Preset(preset) if preset else None)
-    return Run(out), imported
+    run = Run(out)
+    write_import(run, imported)
+    return run
 
 
-def read_import(path: Path, *, model: str | None = None) -> ImportedRun:
+def _read_source(path: Path, *, model: str | None) -> ImportedRun:
     if path.is_dir():
-        return importing.read_folder(path, model=model)
+        return evaluated.read_folder(path, model=model)
     if not path.is_file():
         raise MissingError(
             f"there is nothing at {escape_line(str(path))}",
@@ -53,12 +46,13 @@ def read_import(path: Path, *, model: str | None = None) -> ImportedRun:
             return exported.read_exported_log(log, path=str(path))
         if mask_log.is_mask(log):
             return mask_log.read_mask_log(log, path=str(path))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:  # what is decoded sample by sample
+    except UnmaskError:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:  # fields that Inspect leaves to the task
         raise DataError(
             f"{escape_line(str(path))} has a sample that cannot be read: {escape_line(str(error))}"
         ) from None
-    task = escape_line(str(log.header.eval.get("task", "")))
     raise UsageError(
-        f"{escape_line(path.name)} is a log of {task or 'an unnamed task'}, not of MASK",
+        f"{escape_line(path.name)} is a log of {escape_line(log.eval.task) or 'an unnamed task'}, not of MASK",
         advice="Logs of inspect_evals/mask, of unmask/mask and of `unmask export --format inspect` can be imported.",
     )

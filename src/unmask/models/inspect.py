@@ -175,8 +175,8 @@ class InspectModel:
             reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
         return Completion(
-            choices=tuple(_convert_choice(choice) for choice in output.choices[: request.n]),
-            usage=_convert_usage(output.usage),
+            choices=tuple(convert_choice(choice) for choice in output.choices[: request.n]),
+            usage=convert_usage(output.usage),
             latency=time.perf_counter() - begin,
             model=output.model or None,
         )
@@ -234,7 +234,7 @@ def make_config(inspect: Any, sampling: Sampling) -> Any:
     )
 
 
-def _convert_choice(choice: Any) -> Choice:
+def convert_choice(choice: Any) -> Choice:
     content = choice.message.content
     parts = [] if isinstance(content, str) else content
     text = content if isinstance(content, str) else "".join(part.text for part in parts if part.type == "text")
@@ -243,7 +243,7 @@ def _convert_choice(choice: Any) -> Choice:
     return Choice(text=text, reasoning=reasoning or None, stop=_STOPS.get(choice.stop_reason, Stop.OTHER))
 
 
-def _convert_usage(usage: Any) -> Usage:
+def convert_usage(usage: Any) -> Usage:
     """Inspect counts cached input apart from the rest; here input is all of it, as for every other model."""
     if usage is None:
         return Usage()

@@ -1,197 +1,115 @@
-"""An Inspect log as far as an import needs it: lenient about everything else in it."""
+"""Logs of Inspect, read by Inspect itself (extra `inspect`). Whatever is wrong with a file ends here, as an error.
+
+Inspect trusts the archives that it reads. An import takes one from anybody, so it hands Inspect a copy in which every
+member was unpacked to the size that the index names and no further, after these sizes were found to be reasonable.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, TYPE_CHECKING
 
-import msgspec
-
-from unmask.errors import DataError, MissingError
-from unmask.interop.archive import open_archive
-from unmask.records import Choice, Stop, Usage
+from unmask.errors import DataError, MissingError, UnmaskError
+from unmask.models.inspect import convert_choice
+from unmask.records import Choice
 from unmask.text import escape_line
 
-_STOPS = {
-    "stop": Stop.END,
-    "max_tokens": Stop.LENGTH,
-    "model_length": Stop.LENGTH,
-    "content_filter": Stop.FILTER,
-}
-_ATTACHED = "attachment://"
-_WHOLE_LOG = 512 * 2**20
-"""Bytes of a log in one JSON file, which is not compressed: what is read is what lies on the disk."""
+if TYPE_CHECKING:
+    from inspect_ai.event import ModelEvent
+    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.model import ModelOutput
 
-_QUOTES_AND_WORDS = re.compile(rb'\\.|"|-?Infinity|NaN', re.DOTALL)
-
-T = TypeVar("T")
-
-
-class LogMessage(msgspec.Struct, frozen=True):
-    role: str = ""
-    content: str | list[dict[str, Any]] | None = ""
+LARGEST = 128 * 2**20
+"""Bytes of one member once unpacked, and of a log in one JSON file. A sample of this benchmark has some 100 kB."""
+MOST = 2 * 2**30
+"""Bytes of all members that are read, once unpacked."""
+RATIO = 100
+"""How many times its own size a log may unpack to, beyond `LARGEST`. Transcripts shrink to a tenth, rarely to a
+thirtieth."""
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93}
+"""What Inspect writes; 93 is Zstandard. Others are refused: one reserves as much memory as a file asks for."""
+_PIECE = 4096
+"""Bytes unpacked at a time: a member that is larger than it claims is not unpacked further than that."""
 
 
-class LogChoice(msgspec.Struct, frozen=True):
-    message: LogMessage = LogMessage()
-    stop_reason: str | None = None
-
-
-class LogOutput(msgspec.Struct, frozen=True):
-    choices: list[LogChoice] = []
-    usage: dict[str, Any] | None = None
-    model: str | None = None
-    time: float | None = None
-    error: str | None = None
-
-
-class ModelEvent(msgspec.Struct, frozen=True):
-    """A model event. Newer logs keep the messages of all events in one list and refer to stretches of it."""
-
-    model: str = ""
-    input: list[LogMessage] = []
-    input_refs: list[tuple[int, int]] | None = None
-    output: LogOutput | None = None
-    error: str | None = None
-    pending: bool | None = None
-
-
-class _EventType(msgspec.Struct, frozen=True):
-    event: str = ""
-
-
-class _MessagePool(msgspec.Struct, frozen=True):
-    messages: list[LogMessage] = []
-
-
-class LogSample(msgspec.Struct, frozen=True):
-    id: str | int
-    epoch: int = 1
-    metadata: dict[str, Any] = {}
-    store: dict[str, msgspec.Raw] = {}
-    scores: dict[str, Any] | None = None
-    events: list[msgspec.Raw] = []
-    events_data: _MessagePool | None = None
-    attachments: dict[str, str] = {}
-    error: dict[str, Any] | None = None
-
-    def resolve_text(self, value: Any) -> str:
-        """A string of the log, fetched where only a reference to it is left."""
-        raw = value if isinstance(value, str) else ""
-        if not raw.startswith(_ATTACHED):
-            return raw
-        return self.attachments.get(raw.removeprefix(_ATTACHED), raw)
-
-    def make_choice(self, written: LogChoice) -> Choice:
-        content = written.message.content
-        stop = _STOPS.get(written.stop_reason or "", Stop.OTHER)
-        if not isinstance(content, list):
-            return Choice(text=self.resolve_text(content), stop=stop)
-        texts = [self.resolve_text(part.get("text")) for part in content if part.get("type") == "text"]
-        thoughts = [self.resolve_text(part.get("reasoning")) for part in content if part.get("type") == "reasoning"]
-        return Choice(text="".join(texts), reasoning="\n".join(filter(None, thoughts)) or None, stop=stop)
-
-    def model_calls(self) -> Iterator[tuple[str, ModelEvent]]:
-        """Every finished model call, with the text of its last user message."""
-        for raw in self.events:
-            if msgspec.json.decode(raw, type=_EventType).event != "model":
-                continue
-            called = msgspec.json.decode(raw, type=ModelEvent)
-            if not called.pending:
-                yield self._last_question(called), called
-
-    def _last_question(self, called: ModelEvent) -> str:
-        turn = next((turn for turn in reversed(self._messages(called)) if turn.role == "user"), None)
-        return "" if turn is None else self.make_choice(LogChoice(turn)).text
-
-    def _messages(self, called: ModelEvent) -> list[LogMessage]:
-        if called.input_refs is None or self.events_data is None:
-            return called.input
-        pool = self.events_data.messages
-        return [message for start, end in called.input_refs for message in pool[start:end]]
-
-    def stored_outputs(self, key: str) -> list[LogOutput]:
-        """A list of model outputs kept in the sample's store. It is decoded anew each time."""
-        raw = self.store.get(key)
-        return msgspec.json.decode(raw, type=list[LogOutput]) if raw is not None else []
-
-
-class LogHeader(msgspec.Struct, frozen=True):
-    eval: dict[str, Any]
-    status: str = "started"
-    plan: dict[str, Any] = {}
-    results: dict[str, Any] | None = None
-
-
-class Log(msgspec.Struct, frozen=True):
-    header: LogHeader
-    samples: tuple[LogSample, ...]
-
-
-class _JsonLog(LogHeader, frozen=True):
-    """A log in Inspect's older format: one JSON file."""
-
-    samples: list[LogSample] | None = None
-
-
-def read_usage(counts: dict[str, Any] | None) -> Usage:
-    def tokens(key: str) -> int | None:
-        value = (counts or {}).get(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
-
-    return Usage(input=tokens("input_tokens"), output=tokens("output_tokens"), reasoning=tokens("reasoning_tokens"))
-
-
-def _decode(data: bytes, kind: type[T]) -> T:
-    """A JSON text of Inspect. Python writes `NaN` and `Infinity` into it, which are not JSON."""
-    if b"NaN" in data or b"Infinity" in data:
-        data = _hide_non_finite(data)
-    return msgspec.json.decode(data, type=kind)
-
-
-def _hide_non_finite(data: bytes) -> bytes:
-    """The same text with null for every number that is not finite. Strings keep such words."""
-    kept, start, in_string = [], 0, False
-    for found in _QUOTES_AND_WORDS.finditer(data):
-        word = found[0]
-        if word == b'"':
-            in_string = not in_string
-        elif not in_string and not word.startswith(b"\\"):
-            kept += [data[start : found.start()], b"null"]
-            start = found.end()
-    return b"".join([*kept, data[start:]])
-
-
-def read_log(path: Path) -> Log:
-    """The header and every sample of a log, `.eval` or `.json`."""
+def read_log(path: Path) -> EvalLog:
+    """The whole log, `.eval` or `.json`, with its attachments put where they belong."""
     try:
-        if path.suffix.lower() == ".json":
-            return _read_json_log(path)
-        with open_archive(path) as archive:
-            names = archive.names()
-            # An unfinished log has only what was written when it began.
-            header = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-            if header is None:
-                raise DataError(
-                    f"{escape_line(str(path))} is a zip file, but not a log of Inspect: it has no header.json"
-                )
-            samples = [name for name in names if name.startswith("samples/") and name.endswith(".json")]
-            return Log(
-                _decode(archive.read(header), LogHeader),
-                tuple(_decode(archive.read(name), LogSample) for name in samples),
-            )
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"{escape_line(str(path))} is not a log of Inspect: {escape_line(str(error))}") from None
-
-
-def _read_json_log(path: Path) -> Log:
+        from inspect_ai.log import read_eval_log, resolve_sample_attachments
+    except ImportError:
+        raise MissingError(
+            "reading a log of Inspect needs inspect_ai", advice="pip install 'unmask[inspect]'"
+        ) from None
     try:
-        if path.stat().st_size > _WHOLE_LOG:
-            raise DataError(f"{escape_line(str(path))} has more than {_WHOLE_LOG} bytes")
-        data = path.read_bytes()
+        with _open_copy(path) as file:
+            log = read_eval_log(file, format="json" if path.suffix.lower() == ".json" else "eval")
+        log.samples = [resolve_sample_attachments(sample, "full") for sample in log.samples or []]
+    except UnmaskError:
+        raise
     except OSError as error:
         raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
-    log = _decode(data, _JsonLog)
-    return Log(log, tuple(log.samples or ()))
+    except Exception as error:  # a stranger's file, and a reader that raises whatever it stumbles over
+        raise DataError(
+            f"{escape_line(str(path))} is not a log that Inspect can read: {_shorten(error)}",
+            advice="Copy the log again from where it was written.",
+        ) from None
+    return log
+
+
+def _shorten(error: Exception) -> str:
+    return escape_line(" ".join(f"{type(error).__name__}: {error}".split())[:300])
+
+
+def _open_copy(path: Path) -> IO[bytes]:
+    if path.suffix.lower() == ".json":
+        _limit(path, path.stat().st_size <= LARGEST, f"it has more than {LARGEST} bytes")
+        return path.open("rb")
+    copy = tempfile.TemporaryFile()  # noqa: SIM115  it is closed by whoever reads it
+    try:
+        with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as plain:
+            members = {info.filename: info for info in archive.infolist() if _is_read(info.filename)}
+            _check_sizes(path, members.values())
+            for name, info in members.items():
+                with archive.open(info) as packed, plain.open(name, "w") as unpacked:
+                    while piece := packed.read(_PIECE):
+                        unpacked.write(piece)
+        copy.seek(0)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _is_read(name: str) -> bool:
+    """The header, its first version in a log that was never finished, and the samples."""
+    return name in {"header.json", "_journal/start.json"} or (name.startswith("samples/") and name.endswith(".json"))
+
+
+def _check_sizes(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
+    limit, unpacked = min(MOST, LARGEST + RATIO * path.stat().st_size), 0
+    for info in members:
+        name = escape_line(info.filename)
+        _limit(path, info.compress_type in _METHODS, f"{name} is compressed in a way that logs are not")
+        _limit(path, info.file_size <= LARGEST, f"{name} would unpack to {info.file_size} bytes")
+        unpacked += info.file_size
+    _limit(path, unpacked <= limit, f"it would unpack to more than {limit} bytes")
+
+
+def _limit(path: Path, kept: bool, why: str) -> None:
+    if not kept:
+        raise DataError(f"{escape_line(str(path))} is not a log that can be read: {why}")
+
+
+def list_model_calls(sample: EvalSample) -> Iterator[tuple[str, ModelEvent]]:
+    """Every finished model call, with the text of its last user message."""
+    for event in sample.events:
+        if event.event == "model" and not event.pending:
+            asked = next((turn.text for turn in reversed(event.input) if turn.role == "user"), "")
+            yield asked, event
+
+
+def first_choice(output: ModelOutput) -> Choice | None:
+    return convert_choice(output.choices[0]) if output.choices else None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,9 +25,10 @@ from unmask.interop.cases import (
     judge_lines,
     reply_line,
 )
-from unmask.interop.inspect.log import Log, LogOutput, LogSample, read_usage
+from unmask.interop.inspect.log import first_choice, list_model_calls
 from unmask.judges import letters
 from unmask.judges.parse import KEYS
+from unmask.models.inspect import convert_usage
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
@@ -41,104 +42,96 @@ from unmask.records import (
     Scenario,
     Slot,
     indirect,
-    indirect_number,
 )
 from unmask.text import escape_line, unify_line_ends
 
-TASK = "mask"
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.model import ModelOutput
+
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
 _STORED_INDIRECT = "belief_elicit_2_and_3_responses"
 _CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
+_MOST_TAKES = 1000
+"""A log that claims more claims nothing."""
 _BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
 
 
-def is_mask(log: Log) -> bool:
-    return str(log.header.eval.get("task", "")).rpartition("/")[2] == TASK and any(
-        "formatted_ground_truth" in sample.metadata for sample in log.samples
+def is_mask(log: EvalLog) -> bool:
+    return log.eval.task.rpartition("/")[2] == "mask" and any(
+        "formatted_ground_truth" in sample.metadata for sample in log.samples or ()
     )
 
 
-def read_mask_log(log: Log, *, path: str) -> ImportedRun:
-    for sample in log.samples:
+def read_mask_log(log: EvalLog, *, path: str) -> ImportedRun:
+    samples = list({sample.id: sample for sample in log.samples or ()}.values())
+    for sample in log.samples or ():
         if sample.epoch != 1:
             raise UsageError(
                 f"{escape_line(path)}: sample {escape_line(str(sample.id))} is of epoch {sample.epoch}, and a log of"
                 " several epochs has no score of its own",
                 advice="Make a log without --epochs; -T honesty_at_n=N asks for several statements.",
             )
-    samples = list({sample.id: sample for sample in log.samples}.values())
     about = _describe_source(log, path)
     cases = tuple(_import_scenario(sample, scenario, about) for sample, scenario in _read_scenarios(samples, path))
     return ImportedRun(about=about, cases=cases)
 
 
-def _describe_source(log: Log, path: str) -> ImportSource:
-    spec = log.header.eval
-    arguments = _as_dict(spec.get("task_args"))
-    metadata = _as_dict(spec.get("metadata"))
-    number = spec.get("task_version")  # 0 where the task had no version yet
-    version = str(metadata.get("full_task_version") or ("" if number is None else number))
-    judges = list(
-        dict.fromkeys(_model_name(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model"))
-    )
-    config = _as_dict(_as_dict(log.header.plan).get("config")) | _as_dict(spec.get("model_generate_config"))
-    systems = [sample.resolve_text(sample.metadata.get("belief_elicitation_system_prompt")) for sample in log.samples]
+def _describe_source(log: EvalLog, path: str) -> ImportSource:
+    spec, arguments = log.eval, log.eval.task_args
+    version = str((spec.metadata or {}).get("full_task_version") or spec.task_version)
+    judges = dict.fromkeys(_model_name(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model"))
+    # Before version 5 the task wrote its own settings into every call, not into the plan.
+    settings = {"temperature": 1.0, "max_tokens": 1000} | log.plan.config.model_dump(exclude_none=True)
+    settings |= spec.model_generate_config.model_dump(exclude_none=True)
+    systems = (_text(sample, "belief_elicitation_system_prompt") for sample in log.samples or ())
     return ImportSource(
         harness=f"inspect_evals/mask {version}".strip(),
         path=path,
-        model=str(spec.get("model") or "unknown"),
+        model=spec.model or "unknown",
         judge="+".join(filter(None, judges)) or "unknown",
         preset=Preset.INSPECT,
-        direct=_as_count(arguments.get("belief_repeats_n"), 3),
-        takes=_as_count(arguments.get("honesty_at_n"), 1),
-        # Before version 5 the task wrote its own settings into every call, not into the plan.
-        sampling=Sampling(
-            temperature=_as_number(config.get("temperature", 1.0)),
-            max_tokens=_as_tokens(config.get("max_tokens", 1000)),
-        ),
-        judge_sampling=Sampling(
-            temperature=_as_number(arguments.get("judge_temperature")),
-            max_tokens=_as_tokens(arguments.get("judge_max_tokens")),
-        ),
+        direct=_as_takes(arguments.get("belief_repeats_n"), 3),
+        takes=_as_takes(arguments.get("honesty_at_n"), 1),
+        sampling=_read_sampling(settings.get("temperature"), settings.get("max_tokens")),
+        judge_sampling=_read_sampling(arguments.get("judge_temperature"), arguments.get("judge_max_tokens")),
         probe_system=next(filter(None, systems), ""),
-        tolerant=_major_version(version) >= 3 and arguments.get("no_belief_handling", "tolerant") == "tolerant",
+        tolerant=arguments.get("no_belief_handling") == "tolerant",
         tolerance=_as_number(arguments.get("numeric_tol")),
-        version=_major_version(version),
     )
-
-
-def _major_version(version: str) -> int:
-    """The part of a task version that says whether scores can be compared: 5 of `5-E`, 1 of `1.0.1`."""
-    match = re.match(r"\d{1,6}", version)
-    return int(match.group()) if match else 0
 
 
 def _model_name(argument: Any) -> str:
     """A model argument: its name, or since some version a record of name and settings."""
-    return str(_as_dict(argument).get("model") or (argument if isinstance(argument, str) else ""))
+    name = argument.get("model") if isinstance(argument, dict) else argument
+    return name if isinstance(name, str) else ""
 
 
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _text(sample: EvalSample, key: str) -> str:
+    value = sample.metadata.get(key)
+    return value if isinstance(value, str) else ""
 
 
-def _as_count(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 1000 else default
+def _as_takes(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TAKES else default
 
 
-def _as_tokens(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
+def _read_sampling(temperature: Any, max_tokens: Any) -> Sampling:
+    tokens = _as_number(max_tokens)
+    return Sampling(temperature=_as_number(temperature), max_tokens=int(tokens) if tokens and tokens > 0 else None)
 
 
 def _as_number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and abs(value) < 2**53 else None
+    """What is no finite number is unknown."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
+    return float(value) if known else None
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
 
 
-def _read_scenarios(samples: Sequence[LogSample], path: str) -> list[tuple[LogSample, Scenario]]:
-    ids = Counter(map(_scenario_id, samples))
+def _read_scenarios(samples: Sequence[EvalSample], path: str) -> list[tuple[EvalSample, Scenario]]:
+    ids = Counter(_scenario_id(sample) for sample in samples)
     good, problems = [], []
     for sample in samples:
         name = _scenario_id(sample)
@@ -152,13 +145,13 @@ def _read_scenarios(samples: Sequence[LogSample], path: str) -> list[tuple[LogSa
     return good
 
 
-def _scenario_id(sample: LogSample) -> str:
-    return sample.resolve_text(sample.metadata.get("task_id")) or str(sample.id)
+def _scenario_id(sample: EvalSample) -> str:
+    return str(sample.metadata.get("task_id") or sample.id)
 
 
-def _parse_scenario(sample: LogSample, *, name: str) -> Scenario | str:
+def _parse_scenario(sample: EvalSample, *, name: str) -> Scenario | str:
     cells = {
-        _CELLS.get(key, key): unify_line_ends(sample.resolve_text(value)) for key, value in sample.metadata.items()
+        _CELLS.get(key, key): unify_line_ends(value) for key, value in sample.metadata.items() if isinstance(value, str)
     }
     try:
         archetype = Archetype(cells.get("config", ""))
@@ -173,109 +166,91 @@ def _parse_scenario(sample: LogSample, *, name: str) -> Scenario | str:
 # --- replies and readings ---------------------------------------------------------------------------------
 
 
-Places = dict[tuple[Slot, int], Choice | str]
-"""By slot and take: a reply, or why there is none."""
 Answers = dict[tuple[Slot, str], list[Choice | str]]
+"""What the judge said, or why it said nothing, by the slot and the text that it read."""
 
 
-def _import_scenario(sample: LogSample, scenario: Scenario, about: ImportSource) -> ImportedScenario:
-    stored: Stored = cache(sample.stored_outputs)
-    replies = _read_replies(sample, stored, scenario, about)
-    answers = _judge_answers(sample, replies)
+def _import_scenario(sample: EvalSample, scenario: Scenario, about: ImportSource) -> ImportedScenario:
+    asked = tuple(_reply_lines(sample, scenario, about))
     lines: list[Judged] = []
-    reread = 0
+    reread = False
     direct_lines: dict[str, tuple[Judged, ...]] = {}
-    for (slot, text), judge_answers in answers.items():
-        reading_lines = judge_lines(scenario, slot, (text,), judge_answers[0], source=about.harness)
+    for (slot, text), answers in _judge_answers(sample, asked).items():
+        reading_lines = judge_lines(scenario, slot, (text,), answers[0], source=about.harness)
         lines.extend(reading_lines)
         if slot == DIRECT:
             direct_lines[text] = reading_lines
-        reread += len({_describe_reading(scenario, slot, text, answer, about) for answer in judge_answers}) > 1
-    texts = [reply.answer for (slot, _), reply in replies.items() if slot == DIRECT and isinstance(reply, Choice)]
+        reread = reread or len({_describe_reading(scenario, slot, text, answer) for answer in answers}) > 1
+    texts = [line.choices[0].answer for line in asked if line.slot == DIRECT and line.choices]
     lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=about.harness))
     return ImportedScenario(
-        scenario=scenario,
-        asked=tuple(_reply_line(stored, scenario, place, reply, about) for place, reply in replies.items()),
-        judged=tuple(lines),
-        theirs=_read_their_verdict(sample),
-        reread=reread,
+        scenario=scenario, asked=asked, judged=tuple(lines), theirs=_read_their_verdict(sample), reread=reread
     )
 
 
-Stored = Callable[[str], Sequence[LogOutput]]
-"""A list of outputs in the store of a sample, by its key there. Decoded once, however many takes it has."""
-
-
-def _read_replies(sample: LogSample, stored: Stored, scenario: Scenario, about: ImportSource) -> Places:
+def _reply_lines(sample: EvalSample, scenario: Scenario, about: ImportSource) -> Iterator[Asked]:
     """By slot and take. Where a sample stopped with an error, what is missing is a failure, not something to ask."""
+    stopped = f"there: {scrub(sample.error.message if sample.error else 'the sample was not finished')}"
     wanted = {PRESSURED: about.takes} | ({DIRECT: about.direct} if scenario.direct else {})
-    replies: Places = {}
-    for slot, takes in wanted.items():
-        replies |= {
-            (slot, take): reply for take, reply in enumerate(_replies_or_errors(sample, stored(_STORED[slot]), takes))
-        }
-    answers = _replies_or_errors(sample, stored(_STORED_INDIRECT), len(scenario.indirect))
-    return replies | {(indirect(number), 0): probe_reply for number, probe_reply in enumerate(answers, start=1)}
+    places = [(slot, take, _STORED[slot], take) for slot, takes in wanted.items() for take in range(takes)]
+    places += [(indirect(number), 0, _STORED_INDIRECT, number - 1) for number in range(1, len(scenario.indirect) + 1)]
+    stored = {key: _stored_outputs(sample, key) for key in (*_STORED.values(), _STORED_INDIRECT)}
+    for slot, take, key, place in places:
+        if place >= len(stored[key]):
+            yield reply_line(scenario, slot, take, stopped, source=about.harness)
+            continue
+        output = stored[key][place]
+        reply = first_choice(output) or f"there: {scrub(output.error or 'no choices')}"
+        yield msgspec.structs.replace(
+            reply_line(scenario, slot, take, reply, source=about.harness),
+            usage=convert_usage(output.usage),
+            model=output.model or None,
+            latency=output.time if output.time is not None and isfinite(output.time) else None,
+        )
 
 
-def _replies_or_errors(sample: LogSample, outputs: Sequence[LogOutput], count: int) -> list[Choice | str]:
-    replies: list[Choice | str] = [
-        sample.make_choice(output.choices[0]) if output.choices else f"there: {scrub(output.error or 'no choices')}"
-        for output in outputs[:count]
-    ]
-    stopped = sample.resolve_text(_as_dict(sample.error).get("message")) or "the sample was not finished"
-    return replies + [f"there: {scrub(stopped)}"] * (count - len(replies))
+def _stored_outputs(sample: EvalSample, key: str) -> list[ModelOutput]:
+    from inspect_ai.model import ModelOutput
+
+    outputs = sample.store.get(key)
+    return [ModelOutput.model_validate(output) for output in outputs[:_MOST_TAKES]] if isinstance(outputs, list) else []
 
 
-def _reply_line(
-    stored: Stored, scenario: Scenario, place: tuple[Slot, int], reply: Choice | str, about: ImportSource
-) -> Asked:
-    slot, take = place
-    line = reply_line(scenario, slot, take, reply, source=about.harness)
-    outputs = stored(_STORED.get(slot, _STORED_INDIRECT))
-    index = take if slot in _STORED else indirect_number(slot) - 1
-    if index >= len(outputs):
-        return line
-    output = outputs[index]
-    return msgspec.structs.replace(line, usage=read_usage(output.usage), model=output.model, latency=output.time)
-
-
-def _judge_answers(sample: LogSample, replies: Places) -> Answers:
+def _judge_answers(sample: EvalSample, asked: Sequence[Asked]) -> Answers:
     """What the judge said about each text that was read, in the order of its calls."""
-    texts: dict[Slot, list[str]] = defaultdict(list)
-    for (slot, _), reply in replies.items():
-        if isinstance(reply, Choice) and reply.answer and reply.text not in texts[slot]:
-            texts[slot].append(reply.text)
+    texts: dict[Slot, dict[str, str]] = defaultdict(dict)
+    for line in asked:
+        if line.choices and line.choices[0].answer:
+            texts[line.slot][line.choices[0].text] = line.choices[0].answer
     questions = {
-        DIRECT: sample.resolve_text(sample.metadata.get("belief_elicit_1")),
-        indirect(1): sample.resolve_text(sample.metadata.get("belief_elicit_2")),
-        indirect(2): sample.resolve_text(sample.metadata.get("belief_elicit_3")),
-        PRESSURED: sample.resolve_text(sample.metadata.get("pressured_user_prompt")),
+        DIRECT: _text(sample, "belief_elicit_1"),
+        indirect(1): _text(sample, "belief_elicit_2"),
+        indirect(2): _text(sample, "belief_elicit_3"),
+        PRESSURED: _text(sample, "pressured_user_prompt"),
     }
     answers: Answers = defaultdict(list)
     for prompt, slot, answer in _judge_calls(sample, questions):
-        inside = [text for text in texts.get(slot, ()) if text in prompt]
+        inside = [text for text in texts[slot] if text in prompt]
         if inside:
-            answers[slot, Choice(text=max(inside, key=len)).answer].append(answer)
+            answers[slot, texts[slot][max(inside, key=len)]].append(answer)
     if not answers:  # the transcript was left out
-        read = ((slot, Choice(text=text).answer) for slot, slot_texts in texts.items() for text in slot_texts)
+        read = ((slot, answer) for slot, slot_texts in texts.items() for answer in slot_texts.values())
         return {place: ["there: no judge calls are kept"] for place in read}
     return answers
 
 
-def _judge_calls(sample: LogSample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
+def _judge_calls(sample: EvalSample, questions: Mapping[Slot, str]) -> Iterator[tuple[str, Slot, Choice | str]]:
     asked = set(questions.values())
-    for prompt, called in sample.model_calls():
-        inside = [slot for slot, question in questions.items() if question and question in prompt]
+    for prompt, called in list_model_calls(sample):
+        inside = {slot: question for slot, question in questions.items() if question and question in prompt}
         if prompt in asked or not inside:
             continue
-        slot = max(inside, key=lambda slot: len(questions[slot]))
-        output = called.output
-        if called.error or output is None or not output.choices:
-            yield prompt, slot, f"there: {scrub(called.error or 'no choices')}"
-            continue
-        choice = sample.make_choice(output.choices[0])
-        yield prompt, slot, msgspec.structs.replace(choice, text=_rename_bounds(choice.text))
+        slot = max(inside, key=lambda slot: len(inside[slot]))
+        choice = None if called.error else first_choice(called.output)
+        if choice is None:
+            yield prompt, slot, f"there: {scrub(called.error or called.output.error or 'no choices')}"
+        else:
+            yield prompt, slot, msgspec.structs.replace(choice, text=_rename_bounds(choice.text))
 
 
 def _rename_bounds(text: str) -> str:
@@ -288,21 +263,17 @@ def _rename_bounds(text: str) -> str:
     return msgspec.json.encode(dict.fromkeys(KEYS) | bounds).decode() if bounds else named
 
 
-def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str, about: ImportSource) -> str:
+def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str) -> str:
     if isinstance(answer, str):
         return "failed"
-    reading = letters.reading(
-        judge_lines(scenario, slot, (text,), answer, source=about.harness)[:1], kind=scenario.kind
-    )
+    reading = letters.reading(judge_lines(scenario, slot, (text,), answer, source="")[:1], kind=scenario.kind)
     return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
 
 
-def _read_their_verdict(sample: LogSample) -> TheirVerdict | None:
+def _read_their_verdict(sample: EvalSample) -> TheirVerdict | None:
     for score in (sample.scores or {}).values():
-        value = _as_dict(_as_dict(score).get("value"))
-        words = {key: str(value[key]) for key in ("honesty", "honesty@n", "accuracy") if value.get(key) is not None}
+        value = score.value if isinstance(score.value, Mapping) else {}
+        words = {key: word for key in ("honesty", "honesty@n", "accuracy") if isinstance(word := value.get(key), str)}
         if "honesty" in words:
             return TheirVerdict(first=words["honesty"], all=words.get("honesty@n"), accuracy=words.get("accuracy"))
-    if sample.error is not None:
-        return TheirVerdict(note=f"the sample stopped there: {scrub(sample.resolve_text(sample.error.get('message')))}")
     return None

@@ -2,8 +2,8 @@
 
 One file per archetype and model, `known_facts_gpt-4o.csv`: the columns of the data, a column of replies for each run of
 each prompt, and for each of these what the judge wrote and what was extracted from it. Numeric readings are tuples of
-lower, upper, relative lower and relative upper bound; the reading of all direct runs together stands beside each of
-them.
+lower, upper, relative lower and relative upper bound; each direct run repeats the reading of all of them. There are no
+verdicts in these files.
 """
 
 from __future__ import annotations
@@ -16,18 +16,15 @@ from pathlib import Path
 from unmask.data import reference
 from unmask.data.tables import read_rows
 from unmask.errors import DataError, MissingError, UsageError
-from unmask.interop.against import REFERENCE as HARNESS
 from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
     ImportSource,
-    TheirVerdict,
     interval_choice,
     judge_lines,
     letter_choice,
     reply_line,
 )
-from unmask.interop.reference.recomputed import Failure, parse_letter, recompute_verdict
 from unmask.models.keys import scrub
 from unmask.records import (
     DIRECT,
@@ -38,10 +35,9 @@ from unmask.records import (
     Interval,
     Judged,
     Kind,
-    Lettered,
+    Letter,
     Preset,
     Ranged,
-    ReadBy,
     Scenario,
     Slot,
     indirect,
@@ -49,6 +45,7 @@ from unmask.records import (
 )
 from unmask.text import escape_line, unify_line_ends
 
+HARNESS = "MASK reference code"
 SYSTEM = "You are a helpful assistant."
 
 PROMPTS: dict[Slot, str] = {
@@ -147,28 +144,7 @@ def _import_row(cells: Mapping[str, str], archetype: Archetype) -> ImportedScena
         return "; ".join(fault.message for fault in scenario)
     asked = tuple(_reply_lines(cells, scenario))
     read = tuple(_judge_lines(cells, scenario, asked))
-    theirs = _recompute_theirs(cells, scenario, asked)
-    return ImportedScenario(scenario=scenario, asked=asked, judged=read, theirs=theirs)
-
-
-def _recompute_theirs(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> TheirVerdict | None:
-    takes: dict[Slot, int] = {}
-    for line in asked:
-        takes[line.slot] = max(takes.get(line.slot, 0), line.takes[0] + 1)
-
-    def extracted(slot: Slot, take: int) -> Lettered | Ranged | Failure | None:
-        names = [name for name in _judge_columns(slot, take) if name.endswith("_extracted") and name in cells]
-        if not names:
-            return None
-        cell = next((cells[name] for name in names if cells[name].strip()), "")
-        if _FAILED.fullmatch(cell) or _FAILED.fullmatch(_judge_cell(cells, slot, take)):
-            return Failure.TIMEOUT
-        if scenario.kind is Kind.NUMERIC:
-            return parse_bounds(cell) or Failure.TIMEOUT
-        read = parse_letter(cell)
-        return Failure.NO_LETTER if read is None else Lettered(read, by=ReadBy.JUDGE)
-
-    return recompute_verdict(scenario, takes, extracted)
+    return ImportedScenario(scenario=scenario, asked=asked, judged=read)
 
 
 def _reply_lines(cells: Mapping[str, str], scenario: Scenario) -> Iterator[Asked]:
@@ -225,7 +201,7 @@ def _judge_lines(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Aske
 
 
 def _parse_judge_cell(scenario: Scenario, cell: str) -> Choice | str | None:
-    """The judge's answer in a cell: its text, a letter alone, a tuple of bounds, or the failure that stands there."""
+    """The judge's answer in a cell: its text, a letter alone, a tuple of bounds, or why there is none."""
     if not cell.strip():
         return None
     failed = _FAILED.fullmatch(cell)
@@ -234,8 +210,8 @@ def _parse_judge_cell(scenario: Scenario, cell: str) -> Choice | str | None:
     if scenario.kind is Kind.NUMERIC:
         bounds = parse_bounds(cell)
         return Choice(cell) if bounds is None else interval_choice(bounds)
-    extracted = parse_letter(cell)
-    return Choice(cell) if extracted is None else letter_choice(extracted.value)
+    letter = cell.strip().upper()
+    return letter_choice(letter) if letter in set(Letter) else Choice(cell)
 
 
 def parse_bounds(cell: str) -> Ranged | None:

@@ -1,1 +1,0 @@
-"""Folders of the reference code, in and out."""
