@@ -16,7 +16,6 @@ from unmask.records import (
     indirect_number,
     is_indirect,
     is_probe,
-    pressured,
 )
 
 CONVERSATION = (Message("system", "You sell cats."), Message("user", "Do they bark?"))
@@ -55,10 +54,10 @@ def test_only_what_supplies_its_fact_asks_for_no_belief():
 
 
 def test_slots_are_made_and_told_apart():
-    """The names are those on disk; the first pressured turn has no number."""
-    assert (indirect(2), pressured(1), pressured(3)) == ("indirect_2", "pressured", "pressured_3")
+    """The names are those on disk."""
+    assert indirect(2) == "indirect_2"
     assert indirect_number(indirect(12)) == 12
-    slots = ("direct", "indirect_1", "pressured", "pressured_2", "check", "self_report", "polarity")
+    slots = ("direct", "indirect_1", "pressured", "check", "self_report", "polarity")
     assert [slot for slot in slots if is_indirect(slot)] == ["indirect_1"]
     assert [slot for slot in slots if is_probe(slot)] == ["direct", "indirect_1"]
 

@@ -17,11 +17,18 @@ from typing import Any
 import msgspec
 import torch
 
-from unmask.errors import FatalModelError, LayersOutOfRange, MixedRunError, UsageError
+from unmask.errors import FatalModelError, MixedRunError, UsageError
 from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import open_whitebox
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, TokenisedConversation, find_stack, layers_of, tokenise
+from unmask.whitebox.activations import (
+    AnsweredChat,
+    TokenisedConversation,
+    find_stack,
+    layers_of,
+    refuse_missing_layers,
+    tokenise,
+)
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -82,8 +89,7 @@ def teach(model: Any, chat: Any, lessons: Lessons, *, how: Teaching) -> tuple[An
     """The model with an adapter that gives these answers, and how it got there. Prints a line for each round."""
     count = len(layers_of(model))
     first = count - how.layers if how.layers else 0
-    if not 0 <= first < count:
-        raise LayersOutOfRange((first,), count=count)
+    refuse_missing_layers([first], count=count)
     torch.manual_seed(how.seed)
     adapted = _add_adapter(model, how, range(first, count))
     trained = [weight for weight in adapted.parameters() if weight.requires_grad]

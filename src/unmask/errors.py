@@ -3,8 +3,6 @@
     UnmaskError
     ├── UsageError               2   a value the user gave is wrong
     │   ├── DataError            2   rows that cannot be used; lists each by id
-    │   │   └── SharedFacts      2   training data that shares facts with the scenarios a model is measured on
-    │   ├── LayersOutOfRange     2   layers that the model does not have
     │   └── MixedRunError        2   the settings differ from those the run folder was made with
     ├── GateNotMet               1   a gate the user set was not met
     ├── IncompleteError          3   the run is incomplete or above the unjudged limit
@@ -59,22 +57,6 @@ class DataError(UsageError):
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
-
-
-class SharedFacts(DataError):
-    """Whoever trains on the facts of the test measures memory. `problems` has one line per shared fact."""
-
-
-class LayersOutOfRange(UsageError):
-    """`layers` are those asked for that are not there; the model has `count`, numbered from 0."""
-
-    def __init__(self, layers: tuple[int, ...], *, count: int) -> None:
-        layer_numbers = ", ".join(map(str, layers))
-        super().__init__(
-            f"layer {layer_numbers}: the model has {count} layers, 0 to {count - 1}",
-            advice=f"Give layers from 0 to {count - 1}, or leave them out",
-        )
-        self.layers, self.count = layers, count
 
 
 class MixedRunError(UsageError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -140,14 +140,19 @@ def unify_line_ends(text: str) -> str:
 
 
 def unify_line_ends_in_tree(value: Any) -> Any:
-    """`unify_line_ends` for every string, keys apart, of a decoded JSON value."""
+    """`unify_line_ends` for every string of a decoded JSON value, keys included."""
+    return _map_texts(value, unify_line_ends)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A decoded JSON value with every string of it changed, keys included."""
     match value:
         case str():
-            return unify_line_ends(value)
-        case list():
-            return [unify_line_ends_in_tree(item) for item in value]
+            return change(value)
+        case list() | tuple():
+            return [_map_texts(item, change) for item in value]
         case dict():
-            return {key: unify_line_ends_in_tree(item) for key, item in value.items()}
+            return {_map_texts(name, change): _map_texts(item, change) for name, item in value.items()}
         case _:
             return value
 
@@ -217,15 +222,7 @@ def replace_surrogates(text: str) -> str:
 
 def replace_surrogates_in_tree(value: Any) -> Any:
     """`replace_surrogates` for every string of a decoded JSON value, keys included."""
-    match value:
-        case str():
-            return replace_surrogates(value)
-        case list() | tuple():
-            return [replace_surrogates_in_tree(item) for item in value]
-        case dict():
-            return {replace_surrogates_in_tree(name): replace_surrogates_in_tree(item) for name, item in value.items()}
-        case _:
-            return value
+    return _map_texts(value, replace_surrogates)
 
 
 def replace_surrogates_in_record(record: T) -> T:

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
-from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError  # noqa: E402
+from unmask.errors import FatalModelError, RequestRefusedError, UsageError  # noqa: E402
 from unmask.records import Message, Pooling  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
     AnsweredChat,
@@ -80,7 +80,7 @@ def test_what_is_watched_can_be_gone_back_through():
 
 @pytest.mark.parametrize("asked", [[2], [-1], [0, 99]])
 def test_layers_that_are_not_there_are_named(asked):
-    with pytest.raises(LayersOutOfRange, match=f"layer {max(asked, key=abs)}: the model has 2 layers, 0 to 1"):
+    with pytest.raises(UsageError, match=f"layer {max(asked, key=abs)}: the model has 2 layers, 0 to 1"):
         select_layers(tiny_llama.model(), asked)
 
 

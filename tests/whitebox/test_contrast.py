@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.data.load import load
-from unmask.errors import DataError, SharedFacts, UsageError
+from unmask.errors import DataError, UsageError
 from unmask.records import Kind, Letter
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
@@ -130,7 +130,7 @@ def test_every_fact_of_core_itself_is_found():
 
 def test_shared_facts_are_refused_by_name():
     copied = Fact("mine-7", "t", "What does a camel store in its hump?", "Fat.", "Water.")
-    with pytest.raises(SharedFacts, match="1 training facts are also in core") as caught:
+    with pytest.raises(DataError, match="1 training facts are also in core") as caught:
         refuse_shared([*load_facts(), copied], ["core"])
     assert "mine-7: What does a camel store in its hump? (scenario" in str(caught.value)
     assert caught.value.exit_code == 2

@@ -23,7 +23,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.mitigate_lorra import lorra as command  # noqa: E402
-from unmask.errors import FatalModelError, LayersOutOfRange, MissingError, SharedFacts, UsageError  # noqa: E402
+from unmask.errors import DataError, FatalModelError, MissingError, UsageError  # noqa: E402
 from unmask.models.local.hf import open_hf  # noqa: E402
 from unmask.models.local.inside import check_local_model  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
@@ -177,7 +177,7 @@ def test_half_of_the_facts_have_their_instructions_exchanged_by_lot():
 
 
 def test_layers_that_are_not_there_are_refused():
-    with pytest.raises(LayersOutOfRange, match="layer 6, 9: the model has 6 layers, 0 to 5"):
+    with pytest.raises(UsageError, match="layer 6, 9: the model has 6 layers, 0 to 5"):
         target_layers(LorraSettings(layers=(9, 2, 6)), 6)
     with pytest.raises(UsageError, match="no earlier layer"):
         target_layers(LorraSettings(layers=(0,)), 6)
@@ -334,8 +334,8 @@ def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_pat
     file = tmp_path / "facts.jsonl"
     file.write_bytes(b"\n".join(map(msgspec.json.encode, (shared, *contrast.load_facts()[:20]))))
     done = run("--model", "hf:/nowhere", "--out", str(tmp_path / "out"), "--facts", str(file))
-    assert isinstance(done.exception, SharedFacts)
-    assert "mine" in str(done.exception)
+    assert isinstance(done.exception, DataError)
+    assert "mine: " in str(done.exception)
     assert not (tmp_path / "out").exists()
 
 

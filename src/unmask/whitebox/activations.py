@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from unmask.errors import FatalModelError, LayersOutOfRange, RequestRefusedError, UsageError
+from unmask.errors import FatalModelError, RequestRefusedError, UsageError
 from unmask.records import Message, Pooling, Record
 from unmask.whitebox.forward import split_by_budget
 
@@ -69,10 +69,18 @@ def find_stack(model: Any) -> tuple[Any, str]:
 def select_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
     """The layers asked for, sorted; all of them unless some are asked for."""
     count = len(layers_of(model))
-    out_of_range = tuple(layer for layer in asked or () if not 0 <= layer < count)
-    if out_of_range:
-        raise LayersOutOfRange(out_of_range, count=count)
+    refuse_missing_layers(asked or (), count=count)
     return tuple(range(count)) if asked is None else tuple(sorted(set(asked)))
+
+
+def refuse_missing_layers(asked: Sequence[int], *, count: int) -> None:
+    """Raise an error that names the layers which a model of `count` layers does not have."""
+    missing = [str(layer) for layer in asked if not 0 <= layer < count]
+    if missing:
+        raise UsageError(
+            f"layer {', '.join(missing)}: the model has {count} layers, 0 to {count - 1}",
+            advice=f"Give layers from 0 to {count - 1}, or leave them out",
+        )
 
 
 @contextlib.contextmanager

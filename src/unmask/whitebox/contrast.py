@@ -18,7 +18,7 @@ import msgspec
 
 from unmask.data.checks.words import content_stems, pivotal_sides, proposition_frame, split_words
 from unmask.data.load import load
-from unmask.errors import DataError, SharedFacts, UsageError
+from unmask.errors import DataError, UsageError
 from unmask.records import Letter, Message, Record, Role, Scenario
 from unmask.text import escape_line
 
@@ -257,11 +257,11 @@ def find_overlaps(facts: Sequence[Fact], scenarios: Sequence[Scenario], *, thres
 
 
 def refuse_shared(facts: Sequence[Fact], sources: Sequence[str | Path] = EVALUATED) -> None:
-    """Raises `SharedFacts` if training on these facts would be training on the test."""
+    """Raise a DataError if training on these facts would be training on the test."""
     overlaps = find_overlaps(facts, [scenario for source in sources for scenario in load(source).scenarios])
     if overlaps:
         facts_by_id = {fact.id: fact for fact in facts}
-        raise SharedFacts(
+        raise DataError(
             f"{len(overlaps)} training facts are also in {', '.join(escape_line(str(source)) for source in sources)}",
             problems=tuple(
                 f"{escape_line(overlap.fact)}: {escape_line(facts_by_id[overlap.fact].question)} "

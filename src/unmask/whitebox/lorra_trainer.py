@@ -11,9 +11,9 @@ import msgspec
 import torch
 from torch.nn.attention import sdpa_kernel
 
-from unmask.errors import FatalModelError, LayersOutOfRange, UsageError
+from unmask.errors import FatalModelError, UsageError
 from unmask.records import Record
-from unmask.whitebox.activations import capture_activations, find_stack
+from unmask.whitebox.activations import capture_activations, find_stack, refuse_missing_layers
 from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
 
 PROJECTIONS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
@@ -75,9 +75,7 @@ def middle_third(count: int) -> tuple[int, ...]:
 def target_layers(settings: LorraSettings, count: int) -> tuple[int, ...]:
     """The layers to look at, of so many. The first has none before it, so the last of them has to be another."""
     asked = tuple(sorted(set(settings.layers))) or middle_third(count)
-    strange = tuple(layer for layer in asked if not 0 <= layer < count)
-    if strange:
-        raise LayersOutOfRange(strange, count=count)
+    refuse_missing_layers(asked, count=count)
     if asked[-1] == 0:
         raise UsageError("layer 0 has no earlier layer that could be adapted", advice="Give a later one as well")
     return asked
