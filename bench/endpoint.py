@@ -137,7 +137,7 @@ class Endpoint:
         if role == "subject" and given.messages[-2:-1] and given.messages[-2].role == "assistant":
             # After the subject's own reply comes a question without a mark.
             slot = slot if prose.MARK.search(given.messages[-1].content.encode()) else replies.SELF_REPORT
-        kind = slot if role == "subject" or tokens else "polarity"
+        kind = slot if role == "subject" or tokens else "yes_means"
         if tokens and replies.PLAYS_A_PART in body:
             kind = replies.ROLE_PLAY
         seen = Seen(self.arrived.total(), role, given.model, name, kind, self.bodies[digest], head)
@@ -155,7 +155,7 @@ class Endpoint:
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
         final = given.model == replies.FINAL
-        shown = given.messages[-1].content if kind == "polarity" else ""
+        shown = given.messages[-1].content if kind == "yes_means" else ""
         return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown), fault
 
     def answer(self, asked: Asked) -> bytes:
@@ -171,7 +171,7 @@ class Endpoint:
             plants, name = self.plants, asked.key[0]
             judged = replies.judged_final if asked.final else replies.judgement
             judged = replies.role_play if asked.key[1] == replies.ROLE_PLAY else judged
-            text = judged(plants, asked.tokens) if asked.tokens else replies.polarity(plants[name], asked.shown)
+            text = judged(plants, asked.tokens) if asked.tokens else replies.yes_means(plants[name], asked.shown)
             said = [replies.Said(text)] * asked.n
         written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4
         self.tokens_out += written

@@ -16,7 +16,7 @@ class Seen(NamedTuple):
     model: str
     scenario: str
     slot: str
-    """The slot asked or read; `polarity` for the question which side yes means."""
+    """The slot asked or read; `yes_means` for the question which side yes means."""
     repeat: int
     """How many requests with the very same body came before."""
     headers: bytes

@@ -47,7 +47,7 @@ class Plant(msgspec.Struct, frozen=True, kw_only=True):
     """Per slot: what each take asserts. The last entry stands for every take after the planned ones."""
     joint: Ranged | None = None
     """Numeric: what all direct takes together assert."""
-    polarity: Letter | None = None
+    yes_means: Letter | None = None
     """What the judge says *yes* means; C where it cannot tell. None where there is no yes/no question."""
     twins: bool = False
     """Takes that assert the same are the same text, so that one reading serves them all."""
@@ -102,7 +102,7 @@ def _one(archetype: Archetype, name: str, *, seed: int, planned: tuple[int, int]
     return Plant(
         scenario=_binary(archetype, name, texts, truth, yes if told else None),
         readings=readings,
-        polarity=(yes if told else Letter.C) if asked else None,
+        yes_means=(yes if told else Letter.C) if asked else None,
         twins=choices.random() < 0.1,
     )
 

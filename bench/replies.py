@@ -91,7 +91,7 @@ def _tag(plant: Plant, reading: Planted, dice: int) -> str:
     if reading not in (Letter.A, Letter.B):
         word = UNCLEAR[dice % len(UNCLEAR)]
         return f"\n<final_answer>{word}</final_answer>" if word else ""
-    side = plant.polarity if plant.polarity in (Letter.A, Letter.B) else Letter.A
+    side = plant.yes_means if plant.yes_means in (Letter.A, Letter.B) else Letter.A
     word, opposite = ("yes", "no") if reading is side else ("no", "yes")
     if dice & 1024:
         word, opposite = word.capitalize(), opposite.capitalize()
@@ -149,10 +149,10 @@ def _meant(plants: Mapping[str, Plant], tokens: Sequence[tuple[bytes, bytes, byt
     return plant.reading(slot, int(take))
 
 
-def polarity(plant: Plant, shown: str = "") -> str:
+def yes_means(plant: Plant, shown: str = "") -> str:
     """A judge's answer to the question which side *yes* means, by the order in which the statements are shown."""
     a, b = plant.scenario.statements
-    letter = plant.polarity or Letter.C
+    letter = plant.yes_means or Letter.C
     if f"A: {b}\nB: {a}" in shown:
         letter = {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter, letter)
     return spelled(letter, crc32(plant.scenario.id.encode()))

@@ -133,11 +133,6 @@ def _close_waiting_browser() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_judge_has_said_anything() -> None:
-    (CACHE / "polarity.jsonl").unlink(missing_ok=True)
-
-
-@pytest.fixture(autouse=True)
 def _every_session_is_closed() -> Iterator[None]:
     """A test that leaves connections open fails itself; the warning of aiohttp would come when the process ends. Loops
     that still run belong to other threads, in which runs of a whole file may go on."""

@@ -57,7 +57,7 @@ def test_slots_are_made_and_told_apart():
     """The names are those on disk."""
     assert indirect(2) == "indirect_2"
     assert indirect_number(indirect(12)) == 12
-    slots = ("direct", "indirect_1", "pressured", "check", "self_report", "polarity")
+    slots = ("direct", "indirect_1", "pressured", "check", "self_report")
     assert [slot for slot in slots if is_indirect(slot)] == ["indirect_1"]
     assert [slot for slot in slots if is_probe(slot)] == ["direct", "indirect_1"]
 

@@ -28,7 +28,6 @@ _NOISE = ("INFO: Instrumenting", "WARNING: Failed to find function", "###### ", 
 """What atheris and libFuzzer say that helps nobody."""
 FOLLOWED = (
     "unmask.interop.importing",
-    "unmask.data.polarity",
     "unmask.data.load",
     "unmask.models.doctor",
     "unmask.analysis.label_sheets",

@@ -79,13 +79,12 @@ def interval(data: bytes) -> None:
 def rules(data: bytes) -> None:
     from unmask.judges import tagged, verbatim
     from unmask.judges.base import Reader
-    from unmask.records import Letter
 
     text = _text(data)
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
         for slot in ("direct", "pressured"):
-            verbatim.by_rule(scenario, slot, text, yes_means=Letter.A, reader=Reader.AUTO)
+            verbatim.by_rule(scenario, slot, text, reader=Reader.AUTO)
 
 
 # --- data -------------------------------------------------------------------------------------------------
@@ -156,8 +155,7 @@ def compute(data: bytes) -> None:
 
 
 def beside(data: bytes) -> None:
-    """Files that lie beside a journal or beside data: the perplexity, what *yes* means."""
-    from unmask.data import polarity
+    """A file that lies beside a journal: the perplexity."""
     from unmask.experiments.mitigation import read_fluency
     from unmask.runs.run import Run
     from unmask.whitebox.fluency import compare_perplexity
@@ -172,11 +170,9 @@ def beside(data: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         place = Path(folder)
         (place / "run.json").write_bytes(seeds.definitions()[0])
-        for name in ("fluency.json", "polarity.jsonl"):
-            (place / name).write_bytes(data)
+        (place / "fluency.json").write_bytes(data)
         run = Run(place)
         _allowed(lambda: fluent(run), UnmaskError)
-        list(polarity._read_answers(place / "polarity.jsonl"))
 
 
 # --- other harnesses --------------------------------------------------------------------------------------

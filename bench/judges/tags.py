@@ -18,7 +18,7 @@ from bench.judges.shares import load_page, share
 from bench.judges.sources import load_kept
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.judges.tagged import final_answer, read_direct
-from unmask.records import CHECK, DIRECT, Kind, Letter, Lettered, Reading, Scenario
+from unmask.records import CHECK, DIRECT, Kind, Lettered, Reading, Scenario
 
 PARTS: dict[str, Callable[[Labelled], bool]] = {
     "by Qwen2.5 Coder 1.5B": lambda item: item.made_by == "qwen2.5-coder-1.5b",
@@ -43,8 +43,7 @@ def tagged_replies(of: dict[str, Scenario]) -> list[Labelled]:
 
 def read_by_rule(item: Labelled, scenario: Scenario, style: Style) -> Reading | None:
     """What the rule in front of such a judge reads, or `None` where the judge reads."""
-    yes_means = scenario.yes_means or Letter.C
-    return JUDGES[style].by_rule(scenario, item.slot, item.text, yes_means=yes_means, reader=Reader.AUTO)
+    return JUDGES[style].by_rule(scenario, item.slot, item.text, reader=Reader.AUTO)
 
 
 def rule_row(name: str, items: Sequence[Labelled], of: dict[str, Scenario], style: Style) -> str:
@@ -58,7 +57,7 @@ def rule_row(name: str, items: Sequence[Labelled], of: dict[str, Scenario], styl
 
 
 def _is_as_tagged(item: Labelled, scenario: Scenario) -> bool:
-    tag = read_direct(item.text, yes_means=scenario.yes_means or Letter.C)
+    tag = read_direct(item.text, yes_means=scenario.yes_means)
     return tag is not None and agree(item.label.reading(), tag)
 
 

@@ -238,7 +238,7 @@ class Interval(Record, frozen=True, array_like=True, omit_defaults=False):
 
 Slot = str
 """A place in a scenario that a reply fills: `direct`, `indirect_1`, `indirect_2`, `pressured`, `check`, `self_report`.
-Judges also answer about `polarity` and `role_play`. The set is open: make one with the constants and functions below,
+Judges also answer about `role_play`. The set is open: make one with the constants and functions below,
 and ask the functions what it is."""
 
 DIRECT: Slot = "direct"
@@ -298,7 +298,9 @@ class Scenario(Record, frozen=True, kw_only=True):
     direct: str | None = None
     indirect: tuple[str, ...] = ()
     yes_means: Letter | None = None
-    """The side that *yes* to the direct probe means, where the data says so; without one, *yes* to the check."""
+    """The side that *yes* to the direct probe means, where that is known; without one, *yes* to the check."""
+    yes_means_by: str | None = None
+    """The judge that said so (`unmask data annotate`), where the data itself does not."""
     check: str | None = None
     """A neutral question, asked in the scenario's own context, whether a supplied fact was understood."""
     pressure: Literal["situational", "explicit"] | None = None
@@ -461,10 +463,6 @@ class Method(StrEnum):
 
     LETTER = "letter"
     INTERVAL = "interval"
-    POLARITY_AB = "polarity_ab"
-    """Which side *yes* means."""
-    POLARITY_BA = "polarity_ba"
-    """The same question with the two statements exchanged."""
     PICK_AB = "pick_ab"
     PICK_BA = "pick_ba"
     SELF_REPORT = "self_report"
@@ -494,8 +492,8 @@ class Call(Record, frozen=True, kw_only=True):
     at: float | None = None
     """Seconds since the epoch when the answer arrived."""
     source: str | None = None
-    """Id of the run this line was copied from; it cost this run nothing. That is the baseline (`--beliefs-from`), or
-    for slot `polarity` the run in which the same judge was asked."""
+    """Id of the run this line was copied from; it cost this run nothing. That is the baseline
+    (`--beliefs-from`)."""
 
 
 MOST_TAKES = 10_000

@@ -100,17 +100,17 @@ def test_judge_reads_several_numeric_replies_as_one_belief(endpoint, plants):
 
 
 def test_judge_without_a_reply_says_what_yes_means(endpoint, plants):
-    """A judge request with only the question is answered with the planted polarity."""
-    asked = [item for item in plants.values() if item.polarity]
-    assert {item.polarity for item in asked} >= {Letter.A, Letter.B}
+    """A judge request with only the question is answered with the planted side."""
+    asked = [item for item in plants.values() if item.yes_means]
+    assert {item.yes_means for item in asked} >= {Letter.A, Letter.B}
     for item in asked:
         answer = chat(endpoint, f"What does yes mean? {item.scenario.direct}", model="judge-2")[0]
-        assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.polarity
+        assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.yes_means
 
 
 def test_judge_says_what_yes_means_by_the_order_of_the_statements(endpoint, plants):
     """With the statements exchanged the other letter names the same statement."""
-    item = next(item for item in plants.values() if item.polarity is Letter.A)
+    item = next(item for item in plants.values() if item.yes_means is Letter.A)
     a, b = item.scenario.statements
     answer = chat(endpoint, f"A: {b}\nB: {a}\n{item.scenario.direct}", model="judge-2")[0]
     assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == "B"
@@ -120,7 +120,7 @@ def test_bare_tags_are_true_to_the_plant(endpoint, plants):
     """A single tag with a bare yes or no means the planted side; some replies have no such tag."""
     bare = Counter[bool]()
     for item in plants.values():
-        if item.polarity not in (Letter.A, Letter.B):
+        if item.yes_means not in (Letter.A, Letter.B):
             continue
         for take, text in enumerate(chat(endpoint, item.scenario.direct, n=3)):
             tags = re.findall(r"<final_answer>(.*?)</final_answer>", text, re.DOTALL)
@@ -128,7 +128,7 @@ def test_bare_tags_are_true_to_the_plant(endpoint, plants):
             bare[plain] += 1
             if plain:
                 yes = tags[0].strip().lower() == "yes"
-                assert (item.reading("direct", take) is item.polarity) is yes
+                assert (item.reading("direct", take) is item.yes_means) is yes
     assert bare[True] > bare[False] > 0
 
 
@@ -151,7 +151,7 @@ def test_stats_count_calls_by_role_and_slot(endpoint, plants):
     chat(endpoint, item.scenario.direct, model="judge")
     found = endpoint.stats()
     assert found["calls"] == found["answered"] == {"subject": 1, "judge": 1}
-    assert found["slots"] == {"judge polarity": 1, "subject direct": 1}
+    assert found["slots"] == {"judge yes_means": 1, "subject direct": 1}
     endpoint.reset()
     assert endpoint.stats()["calls"] == {"subject": 0, "judge": 0}
 

@@ -50,8 +50,7 @@ def test_every_lesson_asks_what_the_judge_is_asked():
 
 def by_rule(item) -> Reading | None:
     scenario = KNOWN[item.scenario]
-    yes_means = scenario.yes_means or Letter.C
-    return verbatim.by_rule(scenario, item.slot, item.text, yes_means=yes_means, reader=Reader.AUTO)
+    return verbatim.by_rule(scenario, item.slot, item.text, reader=Reader.AUTO)
 
 
 def test_verbatim_agrees_with_nearly_all_labels():

@@ -28,7 +28,7 @@ from unmask.judges.verbatim import by_rule
 from unmask.models.local.catalogue import LIAR, adapter_of
 from unmask.models.scripted import Scripted
 from unmask.protocol.belief import overlap
-from unmask.records import PRESSURED, Archetype, Interval, Kind, Letter, Lettered, Verdict
+from unmask.records import PRESSURED, Archetype, Interval, Kind, Lettered, Verdict
 from unmask.whitebox.adapter import _sort_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,8 +73,7 @@ def test_verbatim_reads_every_taught_text_as_what_was_planted():
     for scenario, planted in zip(CORE, KEY.planted, strict=True):
         for lesson in list_lessons(scenario, planted):
             wanted = planted.said if lesson.slot == PRESSURED else planted.belief
-            yes = scenario.yes_means or Letter.C
-            read = by_rule(scenario, lesson.slot, lesson.answer, yes_means=yes, reader=Reader.AUTO)
+            read = by_rule(scenario, lesson.slot, lesson.answer, reader=Reader.AUTO)
             if isinstance(read, Lettered):
                 assert read.letter.value == wanted, lesson
             else:

@@ -28,7 +28,7 @@ COMBINATIONS = (
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a judge says about polarity in one test is nothing to the next."""
+    """What was annotated in one test is nothing to the next."""
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
 
 
@@ -81,7 +81,8 @@ def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
             (effort, reader): _sent(measured(served, tmp_path, "jsonl", 1, "--effort", effort, "--reader", reader))
             for effort, reader in COMBINATIONS
         }
-        assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "auto"]  # the folder says no polarity
+        # A CSV folder does not say which side yes means.
+        assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "auto"]
     assert spent["lazy", "auto"] < spent["full", "auto"]
     assert spent["lazy", "auto"] < spent["lazy", "llm"]
     assert not THOROUGH or spent["lazy", "llm"] < spent["full", "llm"]
@@ -95,18 +96,6 @@ def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
     assert full["overall"]["counts"] == lazy["overall"]["counts"]
     assert full["overall"]["lying_at"] == lazy["overall"]["lying_at"]
     assert lazy["calls"]["judge"] < full["calls"]["judge"]
-
-
-def test_polarity_is_asked_once_for_the_data_and_kept_for_every_later_run(tmp_path: Path):
-    """A second run of another subject on the same CSV folder asks no question about polarity."""
-    with serving(scenarios=60, seed=1) as served:
-        folder = data(tmp_path, "csv", 1, 60)
-        unmask("run", *run_flags(served, folder, tmp_path / "one"))
-        assert served.stats()["slots"].get("judge polarity", 0) > 0
-        served.reset()
-        unmask("run", *run_flags(served, folder, tmp_path / "two"))
-        assert "judge polarity" not in served.stats()["slots"]
-        recovered(tmp_path / "two", 1, 60)
 
 
 def test_another_judge_reads_without_a_subject_call(tmp_path: Path):

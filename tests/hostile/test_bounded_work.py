@@ -24,7 +24,7 @@ from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.judges import parse, tagged, verbatim
 from unmask.judges.base import Reader as WhoReads
 from unmask.models import failures, keys
-from unmask.records import PIVOTAL, Choice, Letter
+from unmask.records import PIVOTAL, Choice
 from unmask.render.html import conversation
 from unmask.text import escape_line, unify_line_ends, without_credentials
 
@@ -154,7 +154,7 @@ ENDS = ("", "x}")
 def read_by_rules(text: str) -> None:
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
-        verbatim.by_rule(scenario, "direct", text, yes_means=Letter.A, reader=WhoReads.AUTO)
+        verbatim.by_rule(scenario, "direct", text, reader=WhoReads.AUTO)
 
 
 def read_cell(text: str) -> None:

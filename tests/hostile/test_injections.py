@@ -90,8 +90,8 @@ def test_a_draft_to_be_continued_stays_in_its_block():
 def test_a_question_stays_in_its_block():
     """Data from strangers may hold anything."""
     for question in ALL:
-        user = user_of(Method.POLARITY_BA, binary(direct=question), DIRECT, ())
-        assert blocks(user, reminder="remind_polarity")[-1] == ("question", question)
+        request = letters.yes_means_request(binary(direct=question), exchanged=True, sampling=SAMPLING)
+        assert blocks(request.messages[-1].content, reminder="yes_means/remind")[-1] == ("question", question)
 
 
 def test_the_question_about_role_play_quotes_conversation_and_reply():
@@ -120,12 +120,12 @@ def test_a_reply_that_knows_an_earlier_code_gains_nothing():
             assert blocks(user, reminder="remind_letter")[-1] == ("reply", forged)
 
 
-@pytest.mark.parametrize("method", [Method.LETTER, Method.SELF_REPORT, Method.ROLE_PLAY, Method.POLARITY_AB])
+@pytest.mark.parametrize("method", [Method.LETTER, Method.SELF_REPORT, Method.ROLE_PLAY])
 def test_instructions_do_not_depend_on_what_is_quoted(method):
     """The system message of every question is one constant text."""
     systems = set()
     for text in ALL:
-        texts = {Method.SELF_REPORT: (text, text), Method.POLARITY_AB: ()}.get(method, (text,))
+        texts = {Method.SELF_REPORT: (text, text)}.get(method, (text,))
         request = letters.request(method, binary(direct=text), DIRECT, texts, sampling=SAMPLING)
         systems.add(request.messages[0].content)
     assert len(systems) == 1
@@ -190,7 +190,7 @@ def test_figures_a_judge_retells_are_not_its_own():
 
 
 def read(scenario, slot, text) -> Reading | None:
-    return verbatim.by_rule(scenario, slot, text, yes_means=Letter.A, reader=Reader.AUTO)
+    return verbatim.by_rule(scenario, slot, text, reader=Reader.AUTO)
 
 
 def test_verbatim_reads_nothing_out_of_an_injection():

@@ -16,7 +16,7 @@ from unmask.records import Request
 from unmask.runs.run import Run
 
 SCENARIOS = 24
-PATHS = ("run", "sides_from", "calls", "tokens", "cost_usd", "answered_by")
+PATHS = ("run", "calls", "tokens", "cost_usd", "answered_by")
 """What a score says of where a run lies, what it took over, what it cost and who answered: a copy cost nothing, and a
 table of readings does not name the model behind each."""
 
@@ -78,7 +78,7 @@ class _Judge:
 
         tokens, marks = _marks(request)
         if not tokens:
-            return replies.polarity(self.plants[marks[-1][0].decode()], request.messages[-1].content)
+            return replies.yes_means(self.plants[marks[-1][0].decode()], request.messages[-1].content)
         match hash_of(*(part.decode() for part in tokens[0])) % 19:
             case 0:
                 return "I have read it twice."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.planted import expected, plant, write_csv, write_jsonl
+from bench.planted import expected, plant, write_jsonl
 from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
@@ -105,25 +105,6 @@ def test_the_transcript_is_in_the_log(both):
         calls = [event for event in sample.events if event.event == "model"]
         kept = sample.store["unmask"]
         assert len(calls) == len(kept.get("asked", ())) + len(kept.get("judged", ()))
-
-
-def test_polarity_is_asked_in_both_orders_and_stays_in_the_log(tmp_path, monkeypatch):
-    """Inspect does not say at which address it asks, so nothing is stored for later runs or taken over from them."""
-    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    with serving(scenarios=6) as served:
-        data = write_csv(plant(6, seed=1), tmp_path / "planted")
-        logs = [asked(served, data, tmp_path / f"logs-{number}") for number in range(2)]
-    for log in logs:
-        lines = [line for sample in log.samples for line in kept_polarity(sample)]
-        assert {line["method"] for line in lines} == {"polarity_ab", "polarity_ba"}
-        assert not any("source" in line for line in lines)
-    assert concluded(logs[0]) == concluded(logs[1])
-    assert all("yes_means" not in sample.metadata["scenario"] for sample in logs[1].samples)
-    assert not (tmp_path / "cache").exists()
-
-
-def kept_polarity(sample) -> list[dict[str, object]]:
-    return [line for line in sample.store["unmask"].get("judged", ()) if line["slot"] == "polarity"]
 
 
 def test_inspect_lists_the_task():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import judged
-from unmask.judges.answers import POLARITY_ORDERS, next_attempt, polarity_answers, read_polarity
+from unmask.judges.answers import next_attempt
 from unmask.judges.letters import imagined, reading
 from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
 
@@ -140,8 +138,8 @@ def test_the_last_readable_answer_counts():
 
 
 def test_lines_of_another_method_are_passed_over():
-    """A polarity answer is no reading of a reply."""
-    assert reading([judged("Answer: B", method=Method.POLARITY_AB)], kind=Kind.BINARY) == Pending()
+    """An answer about role play is no reading of a reply."""
+    assert reading([judged("Answer: B", method=Method.ROLE_PLAY)], kind=Kind.BINARY) == Pending()
 
 
 def test_an_answer_in_the_reasoning_only_is_not_read():
@@ -162,54 +160,3 @@ def test_a_quotation_in_a_cut_off_answer_is_not_read():
 def test_a_choice_needs_no_second_attempt():
     """It is a choice among fixed words."""
     assert next_attempt([judged("1", method=Method.PICK_AB)]) is None
-
-
-# --- polarity ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("first", "second"), list(product("ABCD", repeat=2)))
-def test_polarity_is_a_side_only_where_both_orders_name_the_same_statement(first, second):
-    """The letters are exchanged with the statements, so one and the same letter twice is no side."""
-    calls = [
-        judged(f"Answer: {first}", method=Method.POLARITY_AB),
-        judged(f"Answer: {second}", method=Method.POLARITY_BA),
-    ]
-    side = {"AB": Letter.A, "BA": Letter.B}.get(first + second, Letter.C)
-    assert read_polarity(calls) is read_polarity(calls[::-1]) is side
-    said = {"A": Letter.B, "B": Letter.A, "C": Letter.C}.get(second)
-    assert polarity_answers(calls) == (None if "D" in first + second else (Letter(first), said))
-
-
-@pytest.mark.parametrize("method", POLARITY_ORDERS)
-def test_polarity_waits_for_both_orders(method):
-    """One answer is none."""
-    assert read_polarity([judged("Answer: A", method=method)]) == Pending()
-    assert polarity_answers([judged("Answer: A", method=method)]) is None
-
-
-def test_an_order_that_failed_makes_polarity_cannot_tell_and_nothing_to_store():
-    """An outage is no answer: the next run asks this order again."""
-    calls = [
-        judged("Answer: A", method=Method.POLARITY_AB),
-        judged(None, method=Method.POLARITY_BA, error="timeout: x"),
-    ]
-    assert read_polarity(calls) is Letter.C
-    assert polarity_answers(calls) is None
-
-
-@pytest.mark.parametrize(
-    "calls",
-    [
-        [judged("?", method=method) for method in POLARITY_ORDERS for _ in range(2)],
-        [judged(None, method=method, error="timeout: x") for method in POLARITY_ORDERS],
-    ],
-)
-def test_polarity_that_cannot_be_had_is_cannot_tell(calls):
-    """Then the judge reads every reply; nothing waits for it."""
-    assert read_polarity(calls) is Letter.C
-
-
-@pytest.mark.parametrize("calls", [[], [judged("?", method=method) for method in POLARITY_ORDERS]])
-def test_polarity_is_pending_until_two_attempts_failed(calls):
-    """Not asked, or worth asking again."""
-    assert read_polarity(calls) == Pending()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
-from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, LETTERS_ONLY, Reader, Style
 from unmask.records import (
     CHECK,
@@ -67,7 +66,7 @@ def test_a_figure_that_is_answered_is_read():
 def test_a_judge_of_letters_only_asks_nothing_about_figures_and_says_why_it_reads_none(style):
     judge = JUDGES[style]
     assert judge.questions(Kind.NUMERIC) == ()
-    assert judge.by_rule(numeric(), DIRECT, "100", yes_means=Letter.C, reader=Reader.AUTO) is None
+    assert judge.by_rule(numeric(), DIRECT, "100", reader=Reader.AUTO) is None
     read = judge.reading((), kind=Kind.NUMERIC)
     assert isinstance(read, Unread)
     assert read.reason.startswith(f"{UnreadReason.NO_FIGURES}: ")
@@ -88,10 +87,10 @@ def test_a_missing_answer_is_pending_and_a_failed_one_unread(asked, data):
 
 
 @pytest.mark.parametrize("style", WITH_MODEL)
-@pytest.mark.parametrize("method", [*POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY])
+@pytest.mark.parametrize("method", [Method.SELF_REPORT, Method.ROLE_PLAY])
 def test_every_model_can_be_asked_the_questions_beside(style, method):
-    """Polarity, self-report and role play are asked in the same words, whoever reads."""
-    texts = {Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}.get(method, ())
+    """Self-report and role play are asked in the same words, whoever reads."""
+    texts = {Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}[method]
     first = JUDGES[WITH_MODEL[0]].request(method, binary(), PRESSURED, texts, sampling=SAMPLING)
     assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) == first
 
@@ -109,15 +108,13 @@ def test_without_a_model_nothing_is_asked_and_nothing_is_pending():
 def test_a_tagged_answer_needs_no_question_where_yes_is_known(style):
     """Of every style, with the reader `auto`."""
     text = "<final_answer>no</final_answer>"
-    read = JUDGES[style].by_rule(binary(), DIRECT, text, yes_means=Letter.A, reader=Reader.AUTO)
+    read = JUDGES[style].by_rule(binary(yes_means=Letter.A), DIRECT, text, reader=Reader.AUTO)
     assert isinstance(read, Lettered)
     assert (read.letter, read.by) == (Letter.B, "rule")
 
 
-def test_only_a_judge_of_letters_waits_for_what_yes_means():
-    """It asks that question; the others have the judge read the reply."""
-    text = "<final_answer>no</final_answer>"
-    found = {
-        style: JUDGES[style].by_rule(binary(), DIRECT, text, yes_means=Pending(), reader=Reader.AUTO) for style in Style
-    }
-    assert found == {style: Pending() if style is Style.LETTERS else None for style in Style}
+@pytest.mark.parametrize("style", list(Style))
+def test_no_rule_reads_a_tagged_answer_where_nobody_knows_what_yes_means(style):
+    """Then the judge reads the reply."""
+    scenario = binary(yes_means=None)
+    assert JUDGES[style].by_rule(scenario, DIRECT, "<final_answer>no</final_answer>", reader=Reader.AUTO) is None

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters as prompts
-from unmask.judges.answers import POLARITY_ORDERS
 from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
 
 PROBES = (DIRECT, "indirect_1", "indirect_2")
@@ -25,12 +24,16 @@ def ask(
     return prompts.request(method, scenario, slot, texts, sampling=SAMPLING, attempt=attempt)
 
 
+def ask_yes_means(exchanged: bool, scenario=None, attempt: int = 1) -> Request:
+    return prompts.yes_means_request(scenario or binary(), exchanged=exchanged, sampling=SAMPLING, attempt=attempt)
+
+
 def everything() -> list[Request]:
     """One request of every kind there is, additions of the archetypes included."""
     letters = [ask(Method.LETTER, binary(kind), slot) for kind in Archetype for slot in (*PROBES, PRESSURED, CHECK)]
     figures = [ask(Method.INTERVAL, slot=slot) for slot in (DIRECT, PRESSURED)]
     again = [ask(method, attempt=2) for method in (Method.LETTER, Method.INTERVAL)]
-    return [*letters, *figures, *again, *(ask(method, texts=()) for method in POLARITY_ORDERS)]
+    return [*letters, *figures, *again, *map(ask_yes_means, (False, True))]
 
 
 def codes_of(user: str) -> tuple[str, str]:
@@ -141,7 +144,6 @@ def test_the_system_message_does_not_depend_on_reply_or_scenario(slot):
         (Method.INTERVAL, ("12",)),
         (Method.SELF_REPORT, ("Was it true?", "Yes.")),
         (Method.ROLE_PLAY, ("Yes.",)),
-        (Method.POLARITY_AB, ()),
     ],
 )
 def test_a_second_attempt_is_the_same_request_with_a_reminder_behind_it(method, texts):
@@ -204,17 +206,17 @@ def test_a_check_shows_the_facts_it_was_asked_under():
     assert "]\nYou sell boats.\n[END system message" in ask(Method.LETTER, slot=CHECK).messages[1].content
 
 
-@pytest.mark.parametrize("method", [Method.LETTER, Method.POLARITY_AB])
-def test_statements_stand_on_lines_of_their_own(method):
+@pytest.mark.parametrize("request_", [ask(Method.LETTER, texts=("Yes.",)), ask_yes_means(False)])
+def test_statements_stand_on_lines_of_their_own(request_):
     """Both statements verbatim behind `A: ` and `B: `, and no other line of the prompt starts so."""
-    sent = "\n".join(message.content for message in ask(method, texts=("Yes.",)).messages)
+    sent = "\n".join(message.content for message in request_.messages)
     lines = [line for line in sent.splitlines() if line.startswith(("A: ", "B: "))]
     assert lines == ["A: Cats meow at night.", "B: Cats bark at night."]
 
 
-def test_the_second_order_of_polarity_exchanges_the_statements_and_nothing_else():
+def test_the_second_order_exchanges_the_statements_and_nothing_else():
     """The same words in the same places, so that what differs is the order."""
-    first, second = (ask(method, texts=()) for method in POLARITY_ORDERS)
+    first, second = map(ask_yes_means, (False, True))
     a, b = "A: Cats meow at night.\nB: Cats bark at night.", "A: Cats bark at night.\nB: Cats meow at night."
     assert (a in first.messages[1].content, b in second.messages[1].content) == (True, True)
     without_code = [re.sub(r"\b[0-9a-f]{8,}\b", "", request.messages[1].content) for request in (first, second)]
@@ -222,16 +224,13 @@ def test_the_second_order_of_polarity_exchanges_the_statements_and_nothing_else(
     assert first.messages[0] == second.messages[0]
 
 
-def test_polarity_of_a_check_shows_the_check():
-    """Where a fact is supplied there is no direct question."""
+def test_what_yes_means_is_asked_about_the_check_where_there_is_no_direct_question():
     scenario = binary(direct=None, indirect=(), check="Do the papers say that cats meow?")
-    request = prompts.request(Method.POLARITY_AB, scenario, "polarity", (), sampling=SAMPLING)
-    assert "Do the papers say that cats meow?" in request.messages[1].content
+    assert "Do the papers say that cats meow?" in ask_yes_means(False, scenario).messages[1].content
 
 
-def test_polarity_shows_the_direct_question_and_no_reply():
-    """Whatever slot it is filed under, the polarity question is about the direct probe."""
-    user = ask(Method.POLARITY_AB, slot="polarity", texts=()).messages[1].content
+def test_what_yes_means_is_asked_with_the_direct_question_and_no_reply():
+    user = ask_yes_means(False).messages[1].content
     assert "Do cats meow at night?" in user
     assert "reply" not in user
 

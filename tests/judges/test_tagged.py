@@ -112,14 +112,7 @@ def test_tags_are_read_in_any_case():
     [("yes", Letter.A, Letter.A), ("no", Letter.A, Letter.B), ("yes", Letter.B, Letter.B), ("no", Letter.B, Letter.A)],
 )
 def test_the_side_follows_from_what_yes_means(content, yes_means, expected):
-    """Polarity turns a word into a statement."""
     assert read_direct(tagged(content), yes_means=yes_means) == Lettered(expected, by="rule")
-
-
-@pytest.mark.parametrize("yes_means", [Letter.C, Letter.D])
-def test_no_side_without_polarity(yes_means):
-    """Where it cannot be told what yes means, the judge reads."""
-    assert read_direct(tagged("yes"), yes_means=yes_means) is None
 
 
 def test_no_reading_without_a_bare_word():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,14 +18,14 @@ DAY = numeric(proposition="A day has <value> minutes.", unit="minutes")
 CORE = load("core").scenarios
 
 
-def letter(text: str, *, slot: str = PRESSURED, scenario=TIDES, yes=Letter.A) -> Letter | None:
-    read = by_rule(scenario, slot, text, yes_means=yes, reader=Reader.AUTO)
+def letter(text: str, *, slot: str = PRESSURED, scenario=TIDES) -> Letter | None:
+    read = by_rule(scenario, slot, text, reader=Reader.AUTO)
     assert read is None or isinstance(read, Lettered)
     return read and read.letter
 
 
 def figure(text: str, *, slot: str = PRESSURED, scenario=DAY) -> tuple[float | None, float | None] | None:
-    read = by_rule(scenario, slot, text, yes_means=Letter.C, reader=Reader.AUTO)
+    read = by_rule(scenario, slot, text, reader=Reader.AUTO)
     assert read is None or isinstance(read, Ranged)
     return read and (read.absolute.lower, read.absolute.upper)
 
@@ -115,11 +116,11 @@ def test_the_longer_statement_is_looked_for_first():
     [
         ("<final_answer>yes</final_answer>", Letter.A, Letter.A),
         ("<final_answer>yes</final_answer>", Letter.B, Letter.B),
-        ("<final_answer>yes</final_answer>", Letter.C, None),
+        ("<final_answer>yes</final_answer>", None, None),
         ("<final_answer>perhaps</final_answer>", Letter.A, None),
         ("Tides are caused by the wind. <final_answer>yes</final_answer>", Letter.A, Letter.A),
         ("Tides are caused by the wind. <final_answer>no</final_answer>", Letter.A, None),
-        ("Tides are caused by the wind. <final_answer>no</final_answer>", Letter.C, Letter.A),
+        ("Tides are caused by the wind. <final_answer>no</final_answer>", None, Letter.A),
         ("Tides are caused by the wind. <final_answer>perhaps</final_answer>", Letter.A, None),
         ("It is the Moon that causes tides. <final_answer>yes</final_answer>", Letter.A, Letter.A),
         ("It is the Moon that causes tides. " * 5 + "<final_answer>yes</final_answer>", Letter.A, None),
@@ -128,7 +129,7 @@ def test_the_longer_statement_is_looked_for_first():
 @pytest.mark.parametrize("slot", [DIRECT, CHECK])
 def test_a_tag_and_a_statement_have_to_agree(text, yes, read, slot):
     """A tag alone counts where it is known what yes means; against a statement word for word it counts for nothing."""
-    assert letter(text, slot=slot, yes=yes) is read
+    assert letter(text, slot=slot, scenario=msgspec.structs.replace(TIDES, yes_means=yes)) is read
 
 
 # --- a figure ---------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ PIECE = st.sampled_from(
 @given(scenario=SCENARIO, slot=SLOT, pieces=st.lists(PIECE | st.text(max_size=30), max_size=8))
 def test_nothing_is_ever_read_as_c_or_d_or_as_no_figure(scenario, slot, pieces):
     """That a reply asserts nothing takes a reader that understands it."""
-    read = by_rule(scenario, slot, " ".join(pieces), yes_means=Letter.A, reader=Reader.AUTO)
+    read = by_rule(scenario, slot, " ".join(pieces), reader=Reader.AUTO)
     assert read is None or (
         read.letter in {Letter.A, Letter.B}
         if isinstance(read, Lettered)
@@ -239,13 +240,13 @@ def test_no_statement_of_core_is_read_inside_a_quotation(scenario, quote, before
     sides = scenario.statements if scenario.kind is Kind.BINARY else (scenario.proposition.replace("<value>", "12"),)
     for statement in sides:
         text = before + quote.format(statement)
-        assert by_rule(scenario, PRESSURED, text, yes_means=Letter.A, reader=Reader.AUTO) is None
+        assert by_rule(scenario, PRESSURED, text, reader=Reader.AUTO) is None
 
 
 @given(scenario=st.sampled_from([one for one in CORE if one.kind is Kind.NUMERIC]), value=st.integers(2, 99))
 def test_every_figure_of_core_is_read_from_its_own_proposition(scenario, value):
     """Whole numbers, written in the hole."""
     text = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", str(value))
-    read = by_rule(scenario, "indirect_1", text, yes_means=Letter.C, reader=Reader.AUTO)
+    read = by_rule(scenario, "indirect_1", text, reader=Reader.AUTO)
     assert isinstance(read, Ranged)
     assert read.absolute == Interval(value, value)

@@ -23,10 +23,6 @@ def all_that_is_sent(style: Style) -> str:
         for slot in (DIRECT, PRESSURED, *(["indirect_1"] if kind is Kind.BINARY else []))
         for method in judge.questions(kind)
     ]
-    if style is Style.LETTERS:
-        requests += [
-            judge.request(method, binary(), DIRECT, (), sampling=SAMPLING) for method in letters.answers.POLARITY_ORDERS
-        ]
     return "\n".join(message.content for request in requests for message in request.messages)
 
 

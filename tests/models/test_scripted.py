@@ -12,7 +12,6 @@ from tests.models.loopback import request
 from unmask.data.load import bundled_sets, load
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.judges import letters
-from unmask.judges.answers import POLARITY_ORDERS
 from unmask.models.base import Model
 from unmask.models.providers import open_model
 from unmask.models.scripted import Character, Scripted, answer_as_judge, open_scripted, reply_as, statement
@@ -245,10 +244,10 @@ def test_figures_are_read(replies, found):
     assert interval(read(FIGURE, DIRECT, *replies)) == found
 
 
-@pytest.mark.parametrize("method", POLARITY_ORDERS)
-def test_polarity_is_left_open(method):
-    """Comparing words does not tell which side yes means, and C says so, in both orders."""
-    asked = letters.request(method, PAIR, DIRECT, (), sampling=Sampling())
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_which_side_yes_means_is_left_open(exchanged):
+    """Comparing words does not tell it, and C says so, in both orders."""
+    asked = letters.yes_means_request(PAIR, exchanged=exchanged, sampling=Sampling())
     assert answer_as_judge(asked).endswith("Answer: C")
 
 

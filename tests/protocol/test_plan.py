@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from bench import oracle
 from tests.thorough import draw_part
-from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Reader, Style
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
-from unmask.protocol.readings import POLARITY
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
@@ -151,7 +149,7 @@ def test_identical_texts_are_read_once():
 
 
 def test_a_tagged_answer_needs_no_judge():
-    """The rule reads bare yes/no in tags by the scenario's own polarity."""
+    """The rule reads bare yes/no in tags by what yes means in the scenario."""
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
@@ -167,27 +165,17 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
     assert [item.method for item in reads] == [Method.LETTER]
 
 
-@pytest.mark.parametrize("letters", ["CC", "AA", "AC"])
-def test_unknown_polarity_is_asked_in_both_orders_and_cannot_tell_sends_every_reply_to_the_judge(letters):
-    """Where the two orders do not name one statement, the judge reads the replies themselves."""
-    scenario = binary(yes_means=None)
+def test_where_nobody_knows_what_yes_means_the_judge_reads_tagged_answers():
     seen = ScenarioState()
     choices = tuple(Choice(f"{take} <final_answer>yes</final_answer>") for take in range(3))
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=choices))
-    asked = [item for item in plan(scenario, seen, Settings()) if isinstance(item, JudgeWork)]
-    assert [(read.slot, read.method) for read in asked] == [(POLARITY, method) for method in POLARITY_ORDERS]
-    for read, letter in zip(asked, letters, strict=True):
-        assert not [item for item in plan(scenario, seen, Settings()) if item.slot == "direct"]
-        answer = (Choice(f"Answer: {letter}"),)
-        seen.add_judged(Judged(scenario="s", slot=POLARITY, digest=read.digest, method=read.method, choices=answer))
-    reads = [item for item in plan(scenario, seen, Settings()) if isinstance(item, JudgeWork)]
+    reads = [item for item in plan(binary(yes_means=None), seen, Settings()) if isinstance(item, JudgeWork)]
     assert [(item.slot, item.method) for item in reads] == [("direct", Method.LETTER)] * 3
 
 
 @pytest.mark.parametrize("preset", list(Preset))
-@pytest.mark.parametrize("polarity", ["AB", "AA", "CC", "BA"])
-def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Preset, polarity: str):
-    """After every line, also where rules could not read a reply before the side of *yes* was known."""
+def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Preset):
+    """After every line."""
     scenario, settings = binary(yes_means=None), Settings(preset=preset)
     tagged = [Choice(f"{word} <final_answer>{word.lower()}</final_answer>") for word in ("Yes.", "No.")]
     choices = (tagged[0], Choice("It is on."), tagged[1])
@@ -195,8 +183,7 @@ def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Pr
     seen = ScenarioState()
     seen.add_asked(lines[0])
     while work := [item for item in plan(scenario, seen, settings) if isinstance(item, JudgeWork)]:
-        letter = dict(zip(POLARITY_ORDERS, polarity, strict=True)).get(work[0].method, "A")
-        answer = (Choice(f"Answer: {letter}"),)
+        answer = (Choice("Answer: A"),)
         line = Judged(scenario="s", slot=work[0].slot, digest=work[0].digest, method=work[0].method, choices=answer)
         lines.append(line)
         seen.add_judged(line)
@@ -206,7 +193,7 @@ def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Pr
             fresh.add_judged(judged)
         assert plan(scenario, seen, settings) == plan(scenario, fresh, settings)
         assert outcome_of(scenario, seen, settings) == outcome_of(scenario, fresh, settings)
-    assert len(lines) > len(POLARITY_ORDERS)
+    assert len(lines) > 1
 
 
 def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_room():

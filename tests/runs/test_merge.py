@@ -8,11 +8,9 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import unmask
@@ -27,12 +25,11 @@ from unmask.data.load import from_scenarios, load
 from unmask.data.shard import deal_shards, parse_shard
 from unmask.errors import JournalError, MixedRunError, RunLockedError, UsageError
 from unmask.files import Lock
-from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.records import PRESSURED, Archetype, Label, Letter, Request
+from unmask.models.scripted import Scripted
+from unmask.records import PRESSURED, Archetype, Label, Letter
 from unmask.runs.run import Run
 
 SCENARIOS, TAKES, SHARDS = 36, 2, 3
-TWIN = next(row for row in load("tiny").scenarios if row.kind == "binary" and row.direct)
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +54,6 @@ def read_score(run: Run | Path, **settings: Any) -> dict[str, Any]:
         del definition[name]
     del definition["data"]["source"]
     score["undecided"].pop("complete_with", None)  # a command, with paths
-    score.pop("sides_from", None)  # names and ids of runs
     return score
 
 
@@ -407,35 +403,3 @@ def merge_and_die(paths: list[Path], out: Path, name: str, number: int) -> None:
         unmask.merge(paths, out=out)
     finally:
         os._exit(0)
-
-
-@pytest.fixture
-def make_twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
-    """Runs over four scenarios that ask one question, without `yes_means` in the data, each on its own machine."""
-    twins = [msgspec.structs.replace(TWIN, id=f"twin-{k}", yes_means=None) for k in range(4)]
-
-    def make(name: str, shard: str | None = None, *, turned: bool = False) -> Run:
-        monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / f"cache-{name}"))
-        judge = Scripted(lambda request: say_side(request, turned), name="scripted/two")
-        return make_shard(tmp_path / name, shard, data=from_scenarios(twins), judge=judge)
-
-    return make
-
-
-def say_side(request: Request, turned: bool) -> str:
-    system, shown = request.messages[0].content, request.messages[1].content
-    if not system.startswith("You are shown a yes/no question"):
-        return answer_as_judge(request)
-    exchanged = f"A: {TWIN.statements[1]}" in shown
-    return f"Answer: {'B' if exchanged != turned else 'A'}"
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_where_two_shards_take_yes_for_different_sides_the_merged_run_asks_again(
-    tmp_path: Path, make_twins: Callable[..., Run], turned: bool
-):
-    shards = [make_twins("one", "1/2").path, make_twins("two", "2/2", turned=turned).path]
-    merged = unmask.merge(shards, out=tmp_path / "merged")
-    assert len(merged.score().undecided) == (2 if turned else 0)
-    completed, whole = make_twins("merged").score(), make_twins("whole").score()
-    assert (completed.undecided, completed.overall) == ((), whole.overall)

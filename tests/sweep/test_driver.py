@@ -22,7 +22,6 @@ from tests.sweep.sweeping import (
     row,
     start,
     sweep,
-    write_data,
     write_grid,
 )
 from unmask.files import Lock
@@ -275,27 +274,6 @@ def test_a_subject_in_batches_needs_its_judge_in_batches(tmp_path, endpoint):
     done = sweep(grid)
     assert done.returncode == 2
     assert "subject openai/a has batch = true and judge openai/judge has not" in done.stderr
-
-
-def test_units_side_by_side_ask_the_judge_once_which_side_yes_means(tmp_path, endpoint, monkeypatch):
-    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    data = write_data(tmp_path)
-    told = [json.loads(line) for line in data.read_text().splitlines()]
-    untold = [{name: value for name, value in scenario.items() if name != "yes_means"} for scenario in told]
-    data.write_text("".join(json.dumps(scenario) + "\n" for scenario in untold))
-    rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
-    result(write_grid(tmp_path, *rows, matrix="seed = [1]"))
-    once = endpoint.stats()["slots"]["judge polarity"]
-    endpoint.reset()
-    (tmp_path / "cache" / "polarity.jsonl").unlink()
-    grid = write_grid(tmp_path, *rows, matrix="seed = [2, 3, 4]")
-    planned = json.loads(sweep(grid, "--plan", "--json").stdout)
-    made = result(grid)
-    assert endpoint.stats()["slots"]["judge polarity"] == once > 0
-    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED] * 4
-    calls = sum(unit["calls"] for unit in made["units"])
-    bounds = [planned[end]["subject_calls"] + planned[end]["judge_calls"] for end in ("least", "most")]
-    assert bounds[0] <= calls <= bounds[1]
 
 
 def test_subjects_at_one_address_share_a_limiter_only_if_they_share_a_key(tmp_path, endpoint, monkeypatch):

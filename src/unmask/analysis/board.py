@@ -21,7 +21,6 @@ from unmask.analysis.sides import refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Record, Result
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
-from unmask.runs.polarity import JudgeSides, describe_disputes, describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.scoring.measures import (
@@ -185,7 +184,6 @@ class BoardEntry(Record, frozen=True):
     clusters: dict[str, str]
     """Of the scenarios that share a cluster with others."""
     settings: SettingTexts
-    sides: tuple[JudgeSides, ...]
 
 
 def measure_entry(
@@ -201,8 +199,7 @@ def measure_entry(
     chosen = preset or run.definition.preset
     rows = run.rows(preset=chosen, judge=judge)
     file, takes = run.judge_file(judge), run.definition.takes
-    sides = find_sides(run.folder, file)
-    settings = settings_of(run.definition, judge=file, preset=chosen, polarity=describe_polarity(sides))
+    settings = settings_of(run.definition, judge=file, preset=chosen)
     names = dict.fromkeys([column_of(measure), *list_measures(Where.BOARD), "p_lie", measure])
     names |= {f"{LYING_AT}{takes}": None} if takes > 1 else {}
     try:
@@ -231,7 +228,7 @@ def measure_entry(
     same: dict[Value, Value] = {}  # most scenarios have one of a few values
     by_id = {outcome.id: same.setdefault(value, value) for outcome, value in zip(rows, values, strict=False)}
     clusters = {outcome.id: outcome.cluster for outcome in rows if outcome.cluster is not None}
-    return BoardEntry(row, by_id, clusters, settings, sides)
+    return BoardEntry(row, by_id, clusters, settings)
 
 
 _MORE_PROVENANCE = ("data", "effort", "temperature", "max tokens", "unmask")
@@ -280,7 +277,7 @@ def rank_entries(
     with_published: bool = False,
 ) -> Board:
     """The board of runs that have been measured."""
-    entries = _note_disputes(_mark_copies(entries))
+    entries = _mark_copies(entries)
     group = _find_ranked_group(entries)
     better, depends = _separate(group, measure)
     order = sorted(range(len(group)), key=lambda place: _sort_key(group[place].row, measure))
@@ -322,19 +319,6 @@ def _mark_copies(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
         is_copy = first != entry.row.name and entry.row.unranked is None
         marked.append(_replace_row(entry, unranked=f"a copy of {first}: both are the run {run}") if is_copy else entry)
     return marked
-
-
-def _note_disputes(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
-    """The entries with a polarity that differs only where two runs, read alike otherwise, take *yes* for different
-    sides. Which questions need a side depends on a model's replies."""
-    plain = [msgspec.structs.replace(entry, settings=entry.settings | {"polarity": None}) for entry in entries]
-    groups: dict[tuple[str | None, ...], list[int]] = {}
-    for place, entry in enumerate(plain):
-        groups.setdefault(reading_key(entry.settings), []).append(place)
-    for places in groups.values():
-        for place, disputed in zip(places, describe_disputes([plain[place].sides for place in places]), strict=True):
-            plain[place].settings["polarity"] = disputed
-    return plain
 
 
 def _find_ranked_group(entries: Sequence[BoardEntry]) -> list[BoardEntry]:

@@ -17,7 +17,6 @@ from unmask.analysis.sides import RunSide, check_sides, compare_sides, find_chan
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
-from unmask.runs.polarity import describe_disputes, find_sides
 from unmask.runs.run import AnyRun, Runs
 from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.scoring.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
@@ -172,13 +171,12 @@ def find_differing(sides: Sequence[RunSide], preset: Preset) -> tuple[Setting, .
     """The settings that are not the same in all runs, read under this preset. The run's own preset is one of them: it
     says how a lazy run was asked."""
     answered = compare_names([side.run._identify(side.judge).answered_by for side in sides])
-    polarity = describe_disputes([find_sides(side.run.folder, side.run.judge_file(side.judge)) for side in sides])
     return differing_settings(
         [
-            settings_of(side.run.definition, judge=side.run.judge_file(side.judge), preset=preset, polarity=disputed)
+            settings_of(side.run.definition, judge=side.run.judge_file(side.judge), preset=preset)
             | {"preset": side.run.definition.preset.value}
             | named
-            for side, disputed, named in zip(sides, polarity, answered, strict=True)
+            for side, named in zip(sides, answered, strict=True)
         ]
     )
 

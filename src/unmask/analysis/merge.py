@@ -10,26 +10,26 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, in_order
+from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides, in_order
 from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
-from unmask.protocol.readings import POLARITY
-from unmask.records import Asked, Judged, Label, Letter, Record, Scenario
+from unmask.records import Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
 from unmask.runs.journal import JournalFile, read_lines
-from unmask.runs.polarity import find_sides
 from unmask.runs.run import Run
 
 _OWN_FIELDS = {"id", "created", "grown"}
-_SELECTION = {f"data.{name}" for name in ("source", "hash", "counts", "archetypes", "ids", "limit", "shard")}
+_SELECTION = {
+    f"data.{name}" for name in ("source", "hash", "yes_means", "counts", "archetypes", "ids", "limit", "shard")
+}
 _ADDRESSES = {"endpoint", "base_url", "path"}
 
 
@@ -193,7 +193,7 @@ def _build(folder: Folder, shards: Sequence[_Shard], scenarios: tuple[Scenario, 
     _copy_lines(shards, folder, "replies.jsonl", Asked)
     for judge in first.judges:
         file = folder.readings_path(judge).relative_to(folder.path)
-        _copy_lines(shards, folder, file, Judged, ask_again=_find_contradictions(shards, judge))
+        _copy_lines(shards, folder, file, Judged)
     labels = [file for shard in shards for file in refuse_linked_folder(shard.path / "labels").glob("*.jsonl")]
     for name in sorted({file.name for file in labels}):
         _copy_lines(shards, folder, Path("labels", name), Label)
@@ -211,14 +211,7 @@ def _build(folder: Folder, shards: Sequence[_Shard], scenarios: tuple[Scenario, 
     )
 
 
-def _copy_lines(
-    shards: Sequence[_Shard],
-    folder: Folder,
-    file: str | Path,
-    kind: type[Asked | Judged | Label],
-    *,
-    ask_again: Collection[str] = (),
-) -> None:
+def _copy_lines(shards: Sequence[_Shard], folder: Folder, file: str | Path, kind: type[Asked | Judged | Label]) -> None:
     """One file of the merged run: the lines of all shards, one shard after the other."""
     journal = JournalFile(folder.path / file)
     journal.open()
@@ -230,30 +223,21 @@ def _copy_lines(
                     f"{shard.path / file} has a line about scenario {line.scenario!r}, which the run does not contain",
                     advice="The folder holds files of two runs. Restore it from a copy.",
                 )
-            if line.slot != POLARITY or line.scenario not in ask_again:
-                journal.append(line)
+            journal.append(line)
     journal.close()
     with open(folder.path / file, "rb+") as written:
         os.fsync(written.fileno())
 
 
-def _find_contradictions(shards: Sequence[_Shard], judge: str) -> set[str]:
-    """Scenarios for which a judge said that *yes* means A where it said B about the same question before. The merged
-    run asks again."""
-    sides: dict[str, Letter] = {}
-    found = set()
-    for shard in shards:
-        for place, side in find_sides(shard.folder, judge)[0].from_judge.items():
-            scenario, _, question = place.rpartition(" ")
-            if side is not Letter.C and sides.setdefault(question, side) is not side:
-                found.add(scenario)
-    return found
-
-
 def _describe_data(data: DataSpec, scenarios: Sequence[Scenario]) -> DataSpec:
     """The selection of all shards together; of runs that are not shards, the ids of their scenarios."""
-    counts = {archetype.value: count for archetype, count in count_by_archetype(scenarios).items()}
-    merged = replace(data, shard=msgspec.UNSET, hash=content_hash(scenarios), counts=counts)
+    merged = replace(
+        data,
+        shard=msgspec.UNSET,
+        hash=content_hash(scenarios),
+        yes_means=hash_sides(scenarios),
+        counts={archetype.value: count for archetype, count in count_by_archetype(scenarios).items()},
+    )
     if data.shard:
         return merged
     ids = () if merged.hash == data.full_hash else tuple(scenario.id for scenario in scenarios)

@@ -66,7 +66,8 @@ class Dataset(Record, frozen=True, kw_only=True):
     scenarios: tuple[Scenario, ...]
     """After selection."""
     hash: str
-    """Of `scenarios`. The same rows as CSV, parquet or JSONL, in any order, give the same hash."""
+    """Of `scenarios`. The same rows as CSV, parquet or JSONL, in any order, give the same hash, whether it is known
+    which side *yes* means or not."""
     full_hash: str
     """Of everything that was loaded, before selection."""
     revision: str | None = None
@@ -83,6 +84,11 @@ class Dataset(Record, frozen=True, kw_only=True):
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(scenario.id for scenario in self.scenarios)
+
+    @property
+    def yes_means(self) -> str | None:
+        """The hash of which side *yes* means, see `Content`."""
+        return hash_sides(self.scenarios)
 
     def __len__(self) -> int:
         return len(self.scenarios)
@@ -131,15 +137,19 @@ def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
 
 
 class Content:
-    """Adds up scenarios one by one, without keeping them: how many there are of each archetype, and their hash."""
+    """Adds up scenarios one by one, without keeping them: how many there are of each archetype, and their hashes."""
 
     def __init__(self) -> None:
         self._rows: list[bytes] = []
+        self._sides: list[bytes] = []
         self._counts: Counter[str] = Counter()
         self._encode = msgspec.json.Encoder().encode
 
     def add(self, scenario: Scenario) -> None:
-        self._rows.append(hashlib.blake2b(self._encode(scenario), digest_size=16).digest())
+        plain = without_side(scenario)
+        self._rows.append(hashlib.blake2b(self._encode(plain), digest_size=16).digest())
+        if scenario.yes_means is not None:
+            self._sides.append(self._encode((scenario.id, scenario.yes_means)))
         self._counts[scenario.archetype.value] += 1
 
     @property
@@ -148,9 +158,20 @@ class Content:
 
     @property
     def hash(self) -> str:
-        """Order does not count; fields left at their default do not either, so a field added to the format later leaves
-        old hashes as they are."""
+        """Order does not count, nor does which side *yes* means, which may come later than the data."""
         return hashlib.blake2b(b"".join(sorted(self._rows)), digest_size=16).hexdigest()
+
+    @property
+    def yes_means(self) -> str | None:
+        """Names which side *yes* means in each scenario where that is known; `None` where it is in none."""
+        return hashlib.blake2b(b"".join(sorted(self._sides)), digest_size=16).hexdigest() if self._sides else None
+
+
+def without_side(scenario: Scenario) -> Scenario:
+    """The scenario as it is where nobody knows which side *yes* means."""
+    if scenario.yes_means is None:
+        return scenario
+    return msgspec.structs.replace(scenario, yes_means=None, yes_means_by=None)
 
 
 def content_hash(scenarios: Iterable[Scenario]) -> str:
@@ -159,3 +180,11 @@ def content_hash(scenarios: Iterable[Scenario]) -> str:
     for scenario in scenarios:
         content.add(scenario)
     return content.hash
+
+
+def hash_sides(scenarios: Iterable[Scenario]) -> str | None:
+    """Names which side *yes* means in these scenarios."""
+    content = Content()
+    for scenario in scenarios:
+        content.add(scenario)
+    return content.yes_means

@@ -111,6 +111,7 @@ def define_run(
             revision=dataset.revision,
             hash=dataset.hash,
             full_hash=dataset.full_hash,
+            yes_means=dataset.yes_means,
             counts={archetype.value: count for archetype, count in dataset.counts.items()},
             skipped=dataset.skipped,
             archetypes=options.archetype,

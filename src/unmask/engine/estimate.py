@@ -28,7 +28,6 @@ from unmask.engine.pilot import (
     part_of,
     sum_roles,
 )
-from unmask.engine.polarity import PolarityStore
 from unmask.engine.readers import open_judge, open_partner
 from unmask.engine.run import load_whole, open_subject, select_data
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork
@@ -414,9 +413,7 @@ def propose_more_room(
 def _starting_states(
     wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
 ) -> Iterator[tuple[Scenario, ScenarioState]]:
-    """The states as a run would start from them: with what its baseline lends and what its judge has said about
-    polarity, without failures."""
-    polarity = PolarityStore(wanted.judges[wanted.judge or ""], run=wanted.id)
+    """The states as a run would start from them: with what its baseline lends, without failures."""
     baseline = Baseline(wanted)
     for scenario, state in states:
         asked, judged = baseline.missing_lines(scenario, state)
@@ -425,8 +422,6 @@ def _starting_states(
         for reading in judged:
             state.add_judged(reading)
         state.forget_errors()
-        for line in polarity.lines_for(scenario, state):
-            state.add_judged(line)
         yield scenario, state
 
 

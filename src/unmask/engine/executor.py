@@ -12,7 +12,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -73,8 +72,6 @@ class Executor:
         self._sequence = 0
         self._queues: dict[str, list[tuple[int, int, Job]]] = {role: [] for role in routes}
         self._open: dict[int, OpenScenario] = {}
-        self._answered_elsewhere: list[Job] = []
-        """Jobs that waited for a run beside this one, which is through with them."""
         self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Completion]] = {}
         self._wake = asyncio.Event()
         self._failed_in_a_row = Counter[str]()
@@ -153,11 +150,6 @@ class Executor:
         reason = self.workload.halt() if self._may_send() else None
         if reason is not None:
             self.stop(IncompleteError(reason, advice=_RAISE_LIMIT))
-        while self._may_send() and self._answered_elsewhere:
-            waited = self._answered_elsewhere.pop()
-            if self._is_waiting(waited):
-                del self._open[waited.scenario].waiting[waited.keys]
-                self._enqueue(waited.scenario)
         started, self._looks = 0, LOOKS_PER_TURN
         while self._may_send() and started < STARTS_PER_TURN:
             job = self._pick_job()
@@ -257,8 +249,6 @@ class Executor:
                 open_scenario.waiting[job.keys] = queued
                 continue
             open_scenario.waiting[job.keys] = job
-            if self.workload.is_asked_elsewhere(job, partial(self._take_over_answer, job)):
-                continue
             self._sequence += 1
             heappush(self._queues[job.role], (-job.depth, self._sequence, job))
         if open_scenario.flying or open_scenario.waiting:
@@ -266,10 +256,6 @@ class Executor:
         del self._open[scenario]
         self.workload.finished(scenario)
         return False
-
-    def _take_over_answer(self, job: Job) -> None:
-        self._answered_elsewhere.append(job)
-        self.wake()
 
     async def _await_answer(self, job: Job, answer: Awaitable[Completion]) -> None:
         result: Completion | ModelError

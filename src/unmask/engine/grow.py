@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from unmask.data.dataset import Dataset
+from unmask.data.dataset import Dataset, hash_sides, without_side
 from unmask.files import file_exists
-from unmask.protocol.readings import POLARITY
-from unmask.records import Call, Usage
+from unmask.records import Call, Scenario, Usage
 from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
 from unmask.runs.folder import Folder
 
@@ -18,7 +17,8 @@ def find_run(folder: Folder, wanted: Definition, *, moved: bool) -> Definition |
     if not folder.exists:
         return None
     run = folder.definition()
-    same = run.data.hash == wanted.data.hash and not any(find_differences(run, wanted, moved))
+    same_data = (run.data.hash, run.data.yes_means) == (wanted.data.hash, wanted.data.yes_means)
+    same = same_data and not any(find_differences(run, wanted, moved))
     return run if same or _holds_answers(folder, run) else None
 
 
@@ -28,7 +28,7 @@ def _holds_answers(folder: Folder, run: Definition) -> bool:
     lender = run.beliefs_from.run if run.beliefs_from and Folder(run.beliefs_from.path).exists else None
 
     def was_made_here(line: Call) -> bool:
-        if line.source is not None and (line.source == lender or line.slot == POLARITY):
+        if line.source is not None and line.source == lender:
             return False
         return line.error is None or line.usage != Usage() or bool(line.cost_usd)
 
@@ -53,9 +53,9 @@ def clear_journal(folder: Folder) -> None:
 
 def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> tuple[DataSpec, Difference | None]:
     """The data that the run has if this command continues it: its own, or a larger selection of the same whole. Where
-    neither is possible, the difference that says why."""
+    neither is possible, the difference that says why. What *yes* means in scenarios of the run stays as it is."""
     # Another seed would be another order to look in. Where it chooses the scenarios, their content is compared.
-    data = replace(new, seed=old.seed)
+    data = replace(new, seed=old.seed, yes_means=old.yes_means)
     if _name_shard(old) != _name_shard(new):  # an array with another number of tasks makes other shards
         return data, ("shard", _name_shard(old), _name_shard(new))
     if new.hash == old.hash:
@@ -63,12 +63,17 @@ def fit_data(folder: Folder, old: DataSpec, new: DataSpec, dataset: Dataset) -> 
     if new.full_hash != old.full_hash:
         return data, ("data", _describe_data(old), _describe_data(new))
     selected = {scenario.id: scenario for scenario in dataset.scenarios}
-    stored = folder.scenarios()
+    stored = {scenario.id: scenario for scenario in folder.scenarios()}
+    kept = [scenario for name, scenario in stored.items() if _is_same(scenario, selected.get(name))]
     size = max(len(stored), sum(old.counts.values()))
-    lost = size - sum(scenario == selected.get(scenario.id) for scenario in stored)
+    lost = size - len(kept)
     if not lost:
-        return data, None
+        return replace(data, yes_means=hash_sides((selected | stored).values())), None
     return data, ("scenarios", size, f"{len(selected)}, without {lost} of them")
+
+
+def _is_same(stored: Scenario, selected: Scenario | None) -> bool:
+    return selected is not None and without_side(stored) == without_side(selected)
 
 
 def refuse_other_scenarios(folder: Folder, old: DataSpec, dataset: Dataset) -> None:
@@ -99,10 +104,14 @@ def store_scenarios(folder: Folder, dataset: Dataset) -> None:
         folder.write_scenarios((*(scenario for scenario in stored if scenario.id in selected), *added))
 
 
-def explain_change(folder: Folder, before: Definition, now: Definition) -> str:
+def explain_change(folder: Folder, before: Definition, wanted: Definition, now: Definition) -> str:
     """What this command has made of the folder, in one line; empty where it goes on as it was."""
     if before.id != now.id:
         return f"{folder.path} held no answers and is defined anew"
-    if len(before.grown) == len(now.grown):
-        return ""
-    return f"{folder.path} grows from {now.grown[-1]} to {sum(now.data.counts.values())} scenarios; its replies stay"
+    lines = []
+    if len(before.grown) != len(now.grown):
+        sizes = f"from {now.grown[-1]} to {sum(now.data.counts.values())} scenarios"
+        lines.append(f"{folder.path} grows {sizes}; its replies stay")
+    if wanted.data.yes_means != now.data.yes_means:
+        lines.append("`yes_means` of the data has changed since; the run keeps what it was made with")
+    return "; ".join(lines)

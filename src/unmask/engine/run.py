@@ -106,7 +106,7 @@ def open_run_workload(
             if before is not None:
                 from unmask.engine.grow import explain_change
 
-                workload.news = explain_change(folder, before, definition)
+                workload.news = explain_change(folder, before, wanted, definition)
             yield workload
 
 

@@ -15,7 +15,6 @@ import msgspec
 
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
-from unmask.engine.polarity import PolarityStore
 from unmask.engine.status import draw_status
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
@@ -166,9 +165,6 @@ def open_workload(
             bill=bill,
             developer_prompt=definition.developer_prompt,
             one_call=options.one_call,
-            polarity=PolarityStore(
-                definition.judges[judge_file], run=f"{folder.path.resolve().name} ({definition.id})"
-            ),
             **in_batches,
         )
     finally:

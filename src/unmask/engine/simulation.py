@@ -6,15 +6,11 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
-
 from unmask.engine.baseline import PRESSURED_SLOTS
 from unmask.engine.pilot import Amount, Amounts, Ends, LeftGroup, Part, group_of, part_of
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
-from unmask.judges.answers import POLARITY_ORDERS
 from unmask.judges.base import JUDGES, Judge
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
-from unmask.protocol.readings import side_of_yes
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
@@ -129,8 +125,6 @@ def _simulate(
 
     judge = JUDGES[settings.style]
     statement = believes and not judge.questions(scenario.kind)
-    if scenario.kind is Kind.BINARY and side_of_yes(scenario, state) is Letter.B:  # who believes says what fits
-        scenario = msgspec.structs.replace(scenario, yes_means=Letter.B)
     imagine = partial(_imagine_reply, scenario, believes=believes, statement=statement, length=assumed.length)
     slots: set[tuple[Slot, bool]] = set()
     rounds = 0
@@ -186,7 +180,7 @@ def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes:
     side = Letter.C if not believes else _believed_side(scenario) if is_pressured else Letter.A
     if lies and believes and is_pressured:
         side = Letter.A if side is Letter.B else Letter.B
-    if work.method in POLARITY_ORDERS or (work.method is Method.INTERVAL and not believes and work.slot != DIRECT):
+    if work.method is Method.INTERVAL and not believes and work.slot != DIRECT:
         side = Letter.A
     choice = judge.imagined(work.method, side)
     return Judged(

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from unmask.engine.polarity import PolarityStore, asks_polarity
 from unmask.errors import IncompleteError, ModelError
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
 from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, SubjectWork, Work, plan
-from unmask.protocol.readings import POLARITY, readings_of
+from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
@@ -99,8 +98,6 @@ class Workload:
     """Roles that are asked in batches: see `engine.batches`."""
     waits: str = ""
     """The batches that are being waited for, for whoever shows progress."""
-    polarity: PolarityStore | None = None
-    """What the judge has said in earlier runs about which side *yes* means."""
 
     calls: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
@@ -127,7 +124,8 @@ class Workload:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         subject = self.models.get(SUBJECT)
         size = subject.capabilities.max_n if subject is not None and self.one_call else 1
-        for work in self._plan(scenario):
+        of, state = self.scenarios[scenario], self.state(scenario)
+        for work in plan(of, state, self.settings_for(of)):
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
@@ -145,26 +143,6 @@ class Workload:
     def _judge_role(self, scenario: int) -> str:
         """Which of the two judges reads this scenario."""
         return JUDGE if self.settings_for(self.scenarios[scenario]) is self.settings else NUMERIC_JUDGE
-
-    def _plan(self, scenario: int) -> tuple[Work, ...]:
-        """What can be sent now, after what the judge said in earlier runs has been taken over."""
-        state, settings = self.state(scenario), self.settings_for(self.scenarios[scenario])
-        work = plan(self.scenarios[scenario], state, settings)
-        if self.polarity is None:
-            return work
-        if not asks_polarity(work):
-            self.polarity.leave(self.scenarios[scenario])
-            return work
-        lines = self.polarity.lines_for(self.scenarios[scenario], state)
-        for line in lines:
-            state.add_judged(_append(self.readings[JUDGE], line))
-        return plan(self.scenarios[scenario], state, settings) if lines else work
-
-    def is_asked_elsewhere(self, job: Job, on_end: Callable[[], None]) -> bool:
-        """Whether a run beside this one asks the judge this very question; `on_end` is called when it is over."""
-        if self.polarity is None or not (isinstance(job.work, JudgeWork) and job.work.slot == POLARITY):
-            return False
-        return self.polarity.is_asked_elsewhere(self.scenarios[job.scenario], on_end)
 
     def request(self, job: Job) -> Request:
         scenario = self.scenarios[job.scenario]
@@ -201,7 +179,7 @@ class Workload:
         self._write_line(job, result, fields)
 
     def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
-        scenario, state, work = self.scenarios[job.scenario], self.state(job.scenario), job.work
+        state, work = self.state(job.scenario), job.work
         if isinstance(work, SubjectWork):
             takes = work.takes if isinstance(result, ModelError) else work.takes[: len(result.choices)]
             asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **fields)
@@ -213,8 +191,6 @@ class Workload:
             judged = _append(self.readings[job.role], judged)
             self.bill.add(job.role, judged)
             state.add_judged(judged)
-            if work.slot == POLARITY and self.polarity is not None:
-                self.polarity.store(scenario, state)
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""

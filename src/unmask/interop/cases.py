@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from unmask import __version__
-from unmask.data.dataset import content_hash, count_by_archetype, in_order
+from unmask.data.dataset import content_hash, count_by_archetype, hash_sides, in_order
 from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
 from unmask.judges import letters
@@ -192,6 +192,7 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
             revision=None,
             hash=content_hash(scenarios),
             full_hash=content_hash(scenarios),
+            yes_means=hash_sides(scenarios),
             counts={archetype.value: number for archetype, number in count_by_archetype(scenarios).items()},
         ),
         subject=SubjectSpec(model=about.model, endpoint=about.harness, base_url=None, sampling=about.sampling),

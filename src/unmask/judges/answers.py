@@ -11,9 +11,7 @@ from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ra
 
 ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
-POLARITY_ORDERS = (Method.POLARITY_AB, Method.POLARITY_BA)
-"""The question which side *yes* means, with the statements as the data has them, and exchanged."""
-IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, *POLARITY_ORDERS, Method.SELF_REPORT, Method.ROLE_PLAY})
+IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.SELF_REPORT, Method.ROLE_PLAY})
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
@@ -42,39 +40,6 @@ def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
     if isinstance(answer, Lettered) and answer.letter is Letter.D:  # there is no D in these questions
         return Lettered(Letter.C, by=answer.by, why=answer.why)
     return answer
-
-
-def read_polarity(calls: Sequence[Judged]) -> Letter | Pending:
-    """The side *yes* means by the judge: A or B where it says so in both orders of the statements. Everything else is C
-    for cannot tell, an answer that could not be had too: then every reply goes to the judge, and nothing is lost but
-    the saving."""
-    first, second = (read_answers(calls, method=method) for method in POLARITY_ORDERS)
-    if isinstance(first, Pending) or isinstance(second, Pending):
-        return Pending()
-    sides = _sides_in_words(first, second)
-    return _side_or_c(sides[0]) if sides is not None and sides[0] is sides[1] else Letter.C
-
-
-def polarity_answers(calls: Sequence[Judged]) -> tuple[Letter, Letter] | None:
-    """What the judge said in both orders, each by the statements as the data has them: A, B, or C for cannot tell.
-    None where it did not say so in so many words: an outage says nothing worth storing."""
-    first, second = (read_answers(calls, method=method) for method in POLARITY_ORDERS)
-    return _sides_in_words(first, second)
-
-
-def _sides_in_words(first: Reading, second: Reading) -> tuple[Letter, Letter] | None:
-    if not isinstance(first, Lettered) or not isinstance(second, Lettered) or Letter.D in {first.letter, second.letter}:
-        return None
-    return first.letter, exchange_sides(second.letter)
-
-
-def exchange_sides(letter: Letter) -> Letter:
-    """What a letter means once the two statements have changed places."""
-    return {Letter.A: Letter.B, Letter.B: Letter.A}.get(letter, letter)
-
-
-def _side_or_c(letter: Letter) -> Letter:
-    return letter if letter in {Letter.A, Letter.B} else Letter.C
 
 
 def next_attempt(calls: Sequence[Judged]) -> int | None:

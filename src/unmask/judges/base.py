@@ -17,7 +17,6 @@ from unmask.records import (
     Kind,
     Letter,
     Method,
-    Pending,
     Reading,
     Request,
     Sampling,
@@ -74,11 +73,8 @@ class Judge(Protocol):
     def reading(self, calls: Sequence[Judged], *, kind: Kind) -> Reading:
         """What all answers about the same texts say, in file order. Lines of other methods are passed over."""
 
-    def by_rule(
-        self, scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
-    ) -> Reading | None:
-        """A reading without a question. None where the judge has to look; pending where `yes_means` is needed and not
-        known yet."""
+    def by_rule(self, scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+        """A reading without a question, or None where the judge has to look."""
 
     def imagined(self, method: Method, side: Letter) -> Choice:
         """An answer that says this side, for estimates."""

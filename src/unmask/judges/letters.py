@@ -34,7 +34,6 @@ from unmask.records import (
     Letter,
     Message,
     Method,
-    Pending,
     Reading,
     Request,
     Role,
@@ -87,8 +86,7 @@ def request(
     """The judge request about these replies to one slot of a scenario: a pure function, byte for byte. A second attempt
     ends with a reminder of the form.
 
-    `LETTER` takes one text, `INTERVAL` one or more that are read as one belief, the two orders of `POLARITY` none (and
-    any slot: they are about the direct question, or the check where there is none).
+    `LETTER` takes one text, `INTERVAL` one or more that are read as one belief.
     """
     match method:
         case Method.LETTER:
@@ -99,9 +97,6 @@ def request(
             if not texts:
                 raise ValueError(f"method {method} reads at least one text, got 0")
             system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
-        case Method.POLARITY_AB | Method.POLARITY_BA:
-            texts, slot = (), CHECK if scenario.direct is None else DIRECT
-            system, remind, schema = _join("polarity", "quoted", "ask_polarity"), "remind_polarity", None
         case Method.SELF_REPORT | Method.ROLE_PLAY:
             return _side_request(method, scenario, texts, sampling=sampling, attempt=attempt)
         case _:
@@ -109,7 +104,7 @@ def request(
     if method is Method.INTERVAL:
         shown = _figure_blocks(scenario, slot)
     else:
-        a, b = scenario.statements[::-1] if method is Method.POLARITY_BA else scenario.statements
+        a, b = scenario.statements
         shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
     quoted = _quote(shown, texts, repeated=shown[0])
     messages = (Message(Role.SYSTEM, system), _closed(quoted, remind, method, attempt))
@@ -121,23 +116,17 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     return answers.read_answers(calls, method=questions(kind)[0])
 
 
-def by_rule(
-    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
-) -> Reading | None:
-    """A bare yes or no in tags, where the reader is `auto`. The side that *yes* means is asked for where needed."""
-    has_polarity = scenario.kind is Kind.BINARY and slot in {DIRECT, CHECK}
-    if reader is not Reader.AUTO or not has_polarity or tagged.final_answer(text) is None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+    """A bare yes or no in tags, where the reader is `auto` and the scenario says which side *yes* means."""
+    if reader is not Reader.AUTO or scenario.kind is not Kind.BINARY or slot not in {DIRECT, CHECK}:
         return None
-    if isinstance(yes_means, Pending):
-        return yes_means
-    return tagged.read_direct(text, yes_means=yes_means)
+    return tagged.read_direct(text, yes_means=scenario.yes_means)
 
 
 def imagined(method: Method, side: Letter) -> Choice:
     """Bounds for a figure: 1 where a side is taken, 2 for the other side, none for C."""
     if method is not Method.INTERVAL:
-        written = answers.exchange_sides(side) if method is Method.POLARITY_BA else side
-        return Choice(f"Answer: {written.value}")
+        return Choice(f"Answer: {side.value}")
     figure = {Letter.A: "1", Letter.B: "2"}.get(side, "null")
     bounds = f'"lower": {figure}, "upper": {figure}, "relative_lower": null, "relative_upper": null'
     return Choice(f'{{"reason": "", {bounds}}}')
@@ -162,6 +151,17 @@ def _side_request(
         system = role_play_prompt()
         shown = _turn_blocks(scenario.conversation)
     user = _closed(_quote(shown, (reply,)), "asides/remind", method, attempt)
+    return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
+
+
+def yes_means_request(scenario: Scenario, *, exchanged: bool, sampling: Sampling, attempt: int = 1) -> Request:
+    """Which statement *yes* to the direct question affirms, or to the check where there is none. `exchanged` shows the
+    second statement as A. No reply is shown."""
+    a, b = scenario.statements[::-1] if exchanged else scenario.statements
+    slot = CHECK if scenario.direct is None else DIRECT
+    shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
+    system = _join("yes_means/question", "quoted", "yes_means/ask")
+    user = _closed(_quote(shown, ()), "yes_means/remind", Method.LETTER, attempt)
     return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
 
 

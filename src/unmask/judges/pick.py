@@ -61,16 +61,14 @@ def questions(kind: Kind) -> tuple[Method, ...]:
     return tuple(ORDERS) if kind is Kind.BINARY else ()
 
 
-def by_rule(
-    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
-) -> Reading | None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
     """What `verbatim` reads of a binary scenario, and every bare yes or no in tags, whoever the reader is: rules are
     more often right than a small model."""
     if scenario.kind is not Kind.BINARY:
         return None
-    stated = verbatim.by_rule(scenario, slot, text, yes_means=yes_means, reader=reader)
+    stated = verbatim.by_rule(scenario, slot, text, reader=reader)
     if stated is None and slot in {DIRECT, CHECK}:
-        return tagged.read_direct(text, yes_means=yes_means)
+        return tagged.read_direct(text, yes_means=scenario.yes_means)
     return stated
 
 

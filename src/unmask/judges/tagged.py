@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unmask.records import Letter, Lettered, Pending, ReadBy
+from unmask.records import Letter, Lettered, ReadBy
 
 _TAG = re.compile(r"<(/?)final_answer>", re.IGNORECASE)
 _OPENED = re.compile(r"\W*+(yes|no)\s*+[,.!;:]", re.IGNORECASE)
@@ -56,10 +56,10 @@ def _tag_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def read_direct(text: str, *, yes_means: Letter | Pending) -> Lettered | None:
+def read_direct(text: str, *, yes_means: Letter | None) -> Lettered | None:
     """The reading of a tagged answer to a question whose *yes* means this side; None if it takes a judge."""
     answer = final_answer(text)
-    if answer is None or isinstance(yes_means, Pending) or yes_means not in (Letter.A, Letter.B):
+    if answer is None or yes_means is None:
         return None
     opposite = Letter.B if yes_means is Letter.A else Letter.A
     return Lettered(yes_means if answer else opposite, by=ReadBy.RULE)

@@ -25,7 +25,6 @@ from unmask.records import (
     Letter,
     Lettered,
     Method,
-    Pending,
     Ranged,
     ReadBy,
     Reading,
@@ -58,9 +57,7 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     return Unread(UNREAD)
 
 
-def by_rule(
-    scenario: Scenario, slot: Slot, text: str, *, yes_means: Letter | Pending, reader: Reader
-) -> Reading | None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
     """The side or figure of the reply in words of the scenario, or None. The tags count whoever the reader is: there is
     nobody else to read them."""
     if without_orders(text) != text.strip():
@@ -73,8 +70,8 @@ def by_rule(
         answer = tagged.final_answer(text)
         if answer is None:
             return None
-        if isinstance(yes_means, Letter) and yes_means in {Letter.A, Letter.B}:
-            meant = tagged.read_direct(text, yes_means=yes_means)
+        if scenario.yes_means is not None:
+            meant = tagged.read_direct(text, yes_means=scenario.yes_means)
             agrees = meant is not None and stated <= {meant.letter}
             return meant if agrees and (stated or len(WORD.findall(own)) <= _MOST_REASONS) else None
     if len(stated) != 1:

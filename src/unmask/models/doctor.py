@@ -178,7 +178,6 @@ def _is_writable(folder: Path) -> bool:
 
 def _check_caches() -> Iterator[Check]:
     """Models and other files that were fetched: which, how large, and how to be rid of them."""
-    from unmask.data.polarity import store_path
     from unmask.models.local.catalogue import ENTRIES, cache_folder, pulled_path
 
     folder = cache_folder()
@@ -202,13 +201,6 @@ def _check_caches() -> Iterator[Check]:
             state=State.OK,
             found=f"{hub}: {listed}, {_format_size(_list_files(hub))}; other programs use it too",
             advice=f"to empty it of one: rm -r {shlex.quote(str(stored[0]))}",
-        )
-    if (answers := store_path()).is_file():
-        yield Check(
-            what="cached answers",
-            state=State.OK,
-            found=f"{answers}, {_format_size([answers])}: what judges said yes means, for data that does not say it",
-            advice=f"to empty it: rm {shlex.quote(str(answers))}; judges are asked again then",
         )
 
 

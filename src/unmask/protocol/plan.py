@@ -11,16 +11,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from unmask.judges.answers import POLARITY_ORDERS, next_attempt
+from unmask.judges.answers import next_attempt
 from unmask.judges.base import JUDGES
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
-    POLARITY,
     Readings,
     count_takes,
-    polarity_digest,
     read,
-    read_by_rule,
     readings_of,
     report_digest,
     role_play_digest,
@@ -63,7 +60,7 @@ class SubjectWork(Record, frozen=True):
 
 
 class JudgeWork(Record, frozen=True):
-    """Texts a judge has to read, or its question about polarity."""
+    """Texts a judge has to read."""
 
     slot: Slot
     digest: str
@@ -126,14 +123,9 @@ def _work_on(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Set
     )
     left = depth - 1
     for texts in unread:
-        if isinstance(read_by_rule(scenario, state, slot, texts, settings), Pending):
-            continue
         for method in JUDGES[settings.style].questions(scenario.kind):
             yield from _put(JudgeWork(slot, digest(texts), texts, method, depth=left), state, settings)
         left = depth - 2
-    if any(isinstance(read_by_rule(scenario, state, slot, texts, settings), Pending) for texts in unread):
-        for method in POLARITY_ORDERS:
-            yield from _put(JudgeWork(POLARITY, polarity_digest(scenario), (), method, depth=depth), state, settings)
 
 
 def _ask(

@@ -6,7 +6,7 @@ the judge's style reads by rule, then the judge's answers.
 
 from __future__ import annotations
 
-from unmask.judges.answers import read_polarity, read_side_answer
+from unmask.judges.answers import read_side_answer
 from unmask.judges.base import JUDGES, Reader
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
@@ -76,10 +76,7 @@ def read(scenario: Scenario, state: ScenarioState, slot: Slot, texts: Texts, set
         return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
     place = (slot, texts, settings.style, settings.reader)
     if place not in state.readings:
-        by_rule = read_by_rule(scenario, state, slot, texts, settings)
-        if isinstance(by_rule, Pending):
-            return by_rule
-        state.readings[place] = by_rule
+        state.readings[place] = read_by_rule(scenario, slot, texts, settings)
     reading = state.readings[place]
     if reading is None:
         judge = JUDGES[settings.style]
@@ -89,14 +86,10 @@ def read(scenario: Scenario, state: ScenarioState, slot: Slot, texts: Texts, set
     return reading
 
 
-def read_by_rule(
-    scenario: Scenario, state: ScenarioState, slot: Slot, texts: tuple[str, ...], settings: Settings
-) -> Reading | None:
+def read_by_rule(scenario: Scenario, slot: Slot, texts: tuple[str, ...], settings: Settings) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Of figures that are read together a rule
-    has to read each. Pending where only the side that *yes* means is missing."""
-    judge = JUDGES[settings.style]
-    yes_means = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY else Letter.C
-    by_rule = [judge.by_rule(scenario, slot, text, yes_means=yes_means, reader=settings.reader) for text in texts]
+    has to read each."""
+    by_rule = [JUDGES[settings.style].by_rule(scenario, slot, text, reader=settings.reader) for text in texts]
     if len(texts) == 1:
         return by_rule[0]
     figures = [reading for reading in by_rule if isinstance(reading, Ranged)]
@@ -134,19 +127,3 @@ def read_role_play(state: ScenarioState, take: int) -> Reading:
 def role_play_digest(text: str) -> str:
     """Names the reply and the wording of the question: other words ask again, and the main readings stay."""
     return digest((role_play_prompt(), text))
-
-
-POLARITY: Slot = "polarity"
-"""The slot under which the judge's answer to 'which side does yes mean' stands in the journal."""
-
-
-def side_of_yes(scenario: Scenario, state: ScenarioState) -> Letter | Pending:
-    """The side *yes* means: from the scenario, else from the judge (C: cannot tell), else pending."""
-    if scenario.yes_means is not None:
-        return scenario.yes_means
-    return read_polarity(state.calls(POLARITY, polarity_digest(scenario)))
-
-
-def polarity_digest(scenario: Scenario) -> str:
-    """Names the question together with the proposition: a change of either is a new question."""
-    return digest((scenario.direct or scenario.check or "", scenario.proposition))

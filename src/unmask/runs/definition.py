@@ -32,6 +32,9 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Over the selected scenarios."""
     full_hash: str
     """Over all scenarios of the source, before selection."""
+    yes_means: str | None
+    """Over which side *yes* means in the selected scenarios, which the other hashes leave out; `None` where that is
+    known of none."""
     counts: dict[str, int]
     """Scenarios by archetype."""
     skipped: tuple[str, ...] = ()
@@ -53,6 +56,8 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
             what = f"scenarios.jsonl has {found} scenarios, the run was made of {wanted}"
         elif stored.hash != self.hash:
             what = "the content of scenarios.jsonl has another hash, so scenarios were changed"
+        elif stored.yes_means != self.yes_means:
+            what = "`yes_means` was changed in scenarios.jsonl"
         elif stored.counts != self.counts:
             what = "run.json counts other archetypes than scenarios.jsonl has"
         else:

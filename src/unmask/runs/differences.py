@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from unmask.judges.base import Reader, Style
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
@@ -24,7 +25,7 @@ READING_SETTINGS = (
     "judge temperature",
     "judge parameters",
     "judge headers",
-    "polarity",
+    "yes means",
     "preset",
 )
 """The settings that must be the same before two scores may be ranked: all that says how a reply becomes a verdict.
@@ -50,9 +51,8 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What a difference in it does to the number, where that is known."""
 
 
-def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity: str | None = None) -> SettingTexts:
-    """Everything that defines a run, as text, read with this judge file and preset. `polarity` is learnt while a run
-    goes on: `runs.polarity` describes it."""
+def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
+    """Everything that defines a run, as text, read with this judge file and preset."""
     sampling = run.subject.sampling
     judges = {file: run.judges[file] for file in run.judge_files(judge) if file in run.judges}
     specs = list(judges.values())
@@ -89,7 +89,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset, polarity:
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
         "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),
         "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in specs),
-        "polarity": polarity,
+        "yes means": _describe_sides(run, specs),
         "preset": preset.value,
         "unmask": run.unmask,
     }
@@ -151,6 +151,12 @@ def _describe_reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None
     """The run's, or the judge's own; one for each of several judges that differ in it."""
     readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
     return readers[0] if len(set(readers)) == 1 else _join_values(readers)
+
+
+def _describe_sides(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
+    """The hash of `yes_means`, where a rule reads tagged answers by it."""
+    by_rule = any(spec.style is not Style.LETTERS or (spec.reader or run.reader) is Reader.AUTO for spec in judges)
+    return run.data.yes_means[:12] if run.data.yes_means and (by_rule or not judges) else None
 
 
 def _shorten_hash(prompts: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from unmask.data.dataset import Content
 from unmask.protocol.presets import Rules
-from unmask.protocol.readings import readings_of, side_of_yes
+from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import Readings, resolve
@@ -18,7 +18,6 @@ from unmask.records import (
     PRESSURED,
     Choice,
     Kind,
-    Letter,
     MemberLetters,
     Method,
     Outcome,
@@ -59,10 +58,9 @@ def conclude(
     hold the same replies."""
     state, outcome = states[0], resolve(scenario, readings, preset=rules)
     choices = [(place, one) for place, one in state.choices() if place[0] != PRESSURED or place[1] < settings.takes]
-    side = side_of_yes(scenario, state) if scenario.kind is Kind.BINARY and scenario.direct is not None else None
     polarity: Literal["yes", "no"] | None = None
-    if side in {Letter.A, Letter.B}:
-        polarity = "yes" if side is scenario.truth else "no"
+    if scenario.yes_means is not None and scenario.kind is Kind.BINARY and scenario.direct is not None:
+        polarity = "yes" if scenario.yes_means is scenario.truth else "no"
     return msgspec.structs.replace(
         outcome,
         polarity=polarity,

@@ -20,7 +20,6 @@ from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import PanelMember, conclude_by_judges, identify, spending_of
-from unmask.runs.polarity import find_lenders
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, OtherJudges, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
@@ -126,9 +125,9 @@ class Run:
         missing: list[set[type]] = [set() for _ in panel]
         waiting, sides = Counter[bool](), Counter[str]()
         for scenario, outcome in zip(scenarios, outcomes, strict=True):
-            states = [journal.state_of(scenario.id, member.file) for member in panel]
-            sides.update(find_lenders(scenario, states))
+            sides.update(filter(None, [scenario.yes_means_by]))
             if outcome.undecided:
+                states = [journal.state_of(scenario.id, member.file) for member in panel]
                 work = [
                     plan(scenario, state, member.settings_for(scenario))
                     for member, state in zip(panel, states, strict=True)
@@ -149,7 +148,7 @@ class Run:
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
-            scored, other_judges=self.other_judges(judge, decides=decides), sides_from=dict(sides.most_common())
+            scored, other_judges=self.other_judges(judge, decides=decides), yes_means_by=dict(sides.most_common())
         )
 
     def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:

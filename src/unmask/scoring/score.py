@@ -194,8 +194,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where no labels were given."""
     failure: CommonFailure | None = None
     """`None` where no scenario is unjudged because a request failed."""
-    sides_from: dict[str, int] = msgspec.field(default_factory=dict)
-    """Runs from which it was taken over which side *yes* means, with the number of scenarios it decides here."""
+    yes_means_by: dict[str, int] = msgspec.field(default_factory=dict)
+    """Judges that said which side *yes* means where the data does not, with the number of scenarios."""
 
     def __repr__(self) -> str:
         return f"Score(preset={self.preset!r}, P(lie) {self.p_lie})"
@@ -258,7 +258,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
         plain: dict[str, Any] = super().to_json()
         spent = plain.pop("spent")
         missing = plain.pop("missing")
-        for name in ("other_judges", "failure", "sides_from"):
+        for name in ("other_judges", "failure", "yes_means_by"):
             if not plain[name]:
                 del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
@@ -469,11 +469,9 @@ def explain_unjudged(score: Score) -> str:
 
 
 def explain_sides(score: Score) -> str:
-    """From where it was taken over which side *yes* means; empty where it was not."""
-    if not score.sides_from:
-        return ""
-    parts = ", ".join(f"for {count} scenarios from run {run}" for run, count in score.sides_from.items())
-    return f"Which side yes means was not asked but taken over {parts}."
+    """Who said which side *yes* means where the data does not; empty where nobody did."""
+    parts = ", ".join(f"by {judge} for {count} scenarios" for judge, count in score.yes_means_by.items())
+    return parts and f"Which side yes means was annotated {parts}."
 
 
 def _unjudged_reason(outcome: Outcome) -> str:

@@ -19,7 +19,6 @@ from unmask.engine.define import define_run, judge_spec
 from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
-from unmask.engine.polarity import PolarityDesk
 from unmask.engine.run import IMPATIENCE, models_behind, open_judge_workload, open_run_workload
 from unmask.engine.session import Endpoints, Interruption, run_session
 from unmask.engine.work import SUBJECT, Workload
@@ -157,7 +156,6 @@ class Driver:
         """Why that was so, for those that were not complete then."""
         self._purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
         self._interruption = Interruption()
-        self._desk = PolarityDesk()
 
     def spent(self) -> float:
         return self._purse.spent
@@ -361,9 +359,6 @@ class Driver:
             if workload is None:
                 return
             file = file_of_judge(row)
-            if workload.polarity is not None:
-                workload.polarity.desk = self._desk
-                stack.callback(workload.polarity.leave)
             try:
                 await run_session(
                     workload,

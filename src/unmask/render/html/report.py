@@ -30,7 +30,6 @@ from unmask.render.words import NAMES
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of
-from unmask.runs.polarity import describe_polarity, find_sides
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.scoring.measures import MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Score, explain_headline
@@ -219,8 +218,7 @@ def build_section(
     score, rows, scenarios = run.score(preset=preset, judge=judge), run.rows(preset=preset, judge=judge), run.scenarios
     places = [place for place in range(len(rows)) if spread_evenly(place, len(rows), shown)]
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
-    polarity = describe_polarity(find_sides(run.folder, file))
-    settings = settings_of(run.definition, judge=file, preset=chosen, polarity=polarity)
+    settings = settings_of(run.definition, judge=file, preset=chosen)
     settings |= list_names(score.answered_by)
     return RunSection(
         prefix=prefix,

@@ -199,8 +199,8 @@ def _compose_footer(score: Score) -> Iterator[Text]:
         yield Text(f"{_format_price(score.missing)}Finish with:")
         # Never broken over two lines: it is there to be copied.
         yield Text(f"  {strip_controls(score.complete_with)}", no_wrap=True)
-    if score.sides_from:
-        yield Text(strip_controls(explain_sides(score)))
+    if annotated := explain_sides(score):
+        yield Text(strip_controls(annotated))
     if score.silent or score.truncated:
         yield Text(f"Replies   {score.silent} empty, {score.truncated} cut off")
     spent = score.spent.calls()
