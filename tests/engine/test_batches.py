@@ -118,7 +118,7 @@ def test_lines_say_that_they_came_from_a_batch(served, tmp_path):
 
 
 def test_the_judge_takes_three_rounds_and_all_takes_six(served, tmp_path):
-    """Where polarity is known and nothing fails."""
+    """Where nothing fails."""
     for batch, most in (("judge", 3), ("all", 6)):
         served.configure()
         run_to_the_end(served, tmp_path, batch=batch, name=f"first-{batch}")

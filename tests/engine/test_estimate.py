@@ -215,7 +215,7 @@ def test_live_and_flex_stand_beside_each_other_where_the_provider_has_flex():
 
 
 def test_batches_stand_beside_live_and_flex_with_their_rounds():
-    """Three rounds of the judge and six of both, where polarity is known; role play and self-report share one more."""
+    """Three rounds of the judge and six of both; role play adds one, and a self-report another to that of both."""
     settings = {"data": "core", "limit": 60, "model": "openai/gpt-4o", "judge": "openai/gpt-4o"}
     planned = unmask.plan(**settings)
     assert {which: batches.rounds for which, batches in planned.batch.items()} == {"judge": 3, "all": 6}
@@ -224,7 +224,7 @@ def test_batches_stand_beside_live_and_flex_with_their_rounds():
     assert judged.judge.cost_usd == pytest.approx(planned.most.judge.cost_usd / 2, abs=1e-5)
     assert judged.subject.cost_usd == planned.most.subject.cost_usd
     more = unmask.plan(**settings, role_play=True, self_report=True)
-    assert {which: batches.rounds for which, batches in more.batch.items()} == {"judge": 4, "all": 7}
+    assert {which: batches.rounds for which, batches in more.batch.items()} == {"judge": 4, "all": 8}
     full = unmask.plan(**settings, effort="full")
     assert {which: batches.rounds for which, batches in full.batch.items()} == {"judge": 1, "all": 2}
     text = str(planned)
