@@ -65,9 +65,13 @@ def _choose_part(scenarios: Sequence[Scenario], options: LoadOptions) -> tuple[t
     if options.takes_all:
         return in_order(scenarios), None
     from unmask.data.select import select_scenarios
+
+    selected = select_scenarios(scenarios, options=options)
+    if options.shard is None:
+        return selected, None
     from unmask.data.shard import take_shard
 
-    return take_shard(scenarios, select_scenarios(scenarios, options=options), options=options)
+    return take_shard(scenarios, selected, options.shard, options=options)
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:

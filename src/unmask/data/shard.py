@@ -35,12 +35,10 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def take_shard(
-    scenarios: Sequence[Scenario], selected: Sequence[Scenario], *, options: LoadOptions
-) -> tuple[tuple[Scenario, ...], ShardSpec | None]:
-    """The part of the selected scenarios that these options name, and what is to be written down about it."""
-    if options.shard is None:
-        return tuple(selected), None
-    number, of = parse_shard(options.shard)
+    scenarios: Sequence[Scenario], selected: Sequence[Scenario], shard: str, *, options: LoadOptions
+) -> tuple[tuple[Scenario, ...], ShardSpec]:
+    """This shard of the selected scenarios, and what is to be written down about it."""
+    number, of = parse_shard(shard)
     wanted = set(options.ids)
     shards = deal_shards(
         [scenario for scenario in scenarios if not wanted or scenario.id in wanted], of=of, seed=options.seed

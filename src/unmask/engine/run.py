@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -177,7 +178,9 @@ def _check_batches(options: Options, models: dict[str, Model]) -> None:
 
 def _open_progress(wanted: bool | None) -> Progress | None:
     """What shows how far a run is, where nothing was passed that does: a notebook shows it unless it is not wanted."""
-    shown: Progress | None = None if wanted is False else call_renderer("open_progress", wanted)
+    if wanted is False or (wanted is None and "IPython" not in sys.modules):
+        return None
+    shown: Progress | None = call_renderer("open_progress", wanted)
     return shown
 
 
