@@ -96,11 +96,12 @@ def wilson_interval(hits: float, total: float, *, z: float = Z95) -> tuple[float
     return low, high
 
 
-def binomial_tail(hits: int, total: int, share: float) -> float:
-    """The chance of at most `hits` of `total` where each is one with chance `share`."""
-    from scipy.special import bdtr
+def binomial_tail(hits: float, total: float, share: float) -> float:
+    """The chance of at most `hits` of `total` where each is one with chance `share`. Between whole numbers it is that
+    of the beta distribution, as for effective sizes in surveys (Korn and Graubard 1998)."""
+    from scipy.special import betainc
 
-    return 1.0 if hits >= total else float(bdtr(hits, total, share))
+    return 1.0 if hits >= total else float(betainc(total - hits, hits + 1, 1 - share))
 
 
 def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
