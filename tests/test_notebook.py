@@ -194,8 +194,9 @@ def test_export_and_import_are_functions(run: unmask.Run, tmp_path: Path):
 def test_a_figure_is_returned_for_display_and_written_where_a_file_is_named(run: unmask.Run, tmp_path: Path):
     drawing = unmask.figure("outcomes", run)
     assert len(repr(drawing)) < 80
-    path = unmask.figure("outcomes", [run], tmp_path / "outcomes.svg")
-    assert path.read_text(encoding="utf-8") == drawing._repr_svg_()
+    written = unmask.figure("outcomes", [run], tmp_path / "outcomes.svg").path
+    assert written is not None
+    assert written.read_text(encoding="utf-8") == drawing._repr_svg_()
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ outcome: unmask.Outcome = run["tiny-known-facts-1"]
 unmask.compare(run, "runs/b")
 unmask.compare([run, "runs/b"], preset="strict")
 unmask.board("runs/a")
-written: Path = unmask.figure("outcomes", run, "outcomes.svg")
-picture: str = unmask.figure("outcomes", [run]).svg
+written: Path | None = unmask.figure("outcomes", run, "outcomes.svg").path
+picture: bytes = unmask.figure("outcomes", [run]).content
 cost: float | None = unmask.plan(data="tiny", model=answer, judge=answer).most.cost_usd
 exported: Path = unmask.export(run, format="csv", out="rows.csv")
 imported: unmask.Run = unmask.import_run("log.eval", out="runs/theirs")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from unmask.records import Request as Request
     from unmask.records import Scenario as Scenario
     from unmask.records import Usage as Usage
-    from unmask.render.figures.figures import figure as figure
+    from unmask.render.figures import figure as figure
     from unmask.render.html.report import report as report
     from unmask.runs.options import Options as Options
     from unmask.runs.run import Run as Run
@@ -67,7 +67,7 @@ _HOME = {
     "board": "unmask.analysis.board",
     "compare": "unmask.analysis.compare",
     "export": "unmask.interop.export",
-    "figure": "unmask.render.figures.figures",
+    "figure": "unmask.render.figures",
     "gate": "unmask.analysis.gate",
     "import_run": "unmask.interop.importing",
     "judge": "unmask.engine.run",

@@ -11,8 +11,7 @@ from unmask.analysis.compare import compare
 from unmask.analysis.sides import scenario_content
 from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
-from unmask.render.figures.across import draw_forest
-from unmask.render.figures.plots import FigureInputs
+from unmask.render.figures import FIGURES, FigureInputs
 from unmask.render.html.report import report
 from unmask.render.terminal.compare import render
 from unmask.stats.compare import holm, tango_interval
@@ -133,7 +132,7 @@ def test_what_the_unjudged_could_undo_depends_on_them(tmp_path):
     assert f"is from {100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f} points." in text
     assert not any("P(lie)" in line and "\x1b[3" in line for line in text.splitlines())
     assert "This difference depends on the unjudged." in report([a, b])
-    drawn = draw_forest(FigureInputs((a, b), None, None, None)).findobj(Text)
+    drawn = FIGURES["forest"](FigureInputs((a, b))).findobj(Text)
     assert any("depends on the unjudged: −11.0 to −3.0" in found.get_text() for found in drawn)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from itertools import combinations
 from pathlib import Path
@@ -14,13 +13,12 @@ from tests.cli.terminal import unmask as command
 from tests.render.colour_sight import SIGHT, apart, contrast
 from tests.render.made_runs import small_run, subject
 from tests.thorough import THOROUGH
+from unmask.cli.figure import NAMES
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Verdict
 from unmask.render import colours, words
-from unmask.render.figures.across import draw_board, draw_forest
-from unmask.render.figures.figures import FIGURES, figure
-from unmask.render.figures.plots import FigureInputs, figure_style, make_figure, place_labels
+from unmask.render.figures import FIGURES, FORMATS, FigureInputs, figure
 from unmask.runs.run import Run
 
 if TYPE_CHECKING:
@@ -36,59 +34,50 @@ def runs(tmp_path_factory) -> tuple[Run, Run]:
     return small_run(folder / "keeper", takes=3), small_run(folder / "upright", takes=3, model=honest)
 
 
-def given(*runs: Run) -> FigureInputs:
-    return FigureInputs(tuple(runs), None, None, None)
-
-
-def sources(name: str, runs: tuple[Run, Run]) -> list[str | Run]:
-    return ["published"] if name == "scaling" else list(runs)
-
-
-def texts(drawing: Figure) -> list[str]:
+def texts(name: str, *runs: Run) -> list[str]:
     """Everything written in a figure."""
     from matplotlib.text import Text
 
+    drawing: Figure = FIGURES[name](FigureInputs(runs))
     return [found.get_text() for found in drawing.findobj(Text) if found.get_text()]
 
 
-FORMATS = [(name, ending) for name in FIGURES for ending in MAGIC if THOROUGH or ending == ".svg" or name == "board"]
+DRAWN = [(name, ending) for name in FIGURES for ending in FORMATS if THOROUGH or ending == ".svg" or name == "forest"]
 
 
-@pytest.mark.parametrize(("name", "ending"), FORMATS)
+@pytest.mark.parametrize(("name", "ending"), DRAWN)
 def test_every_figure_in_every_format(name, ending, runs, tmp_path):
     """Each is written as what its name ends in, and the same data give the same SVG: no date and no random name. What
     writes an SVG is one function for all; in a thorough run each figure is drawn twice."""
-    out = figure(name, sources(name, runs), tmp_path / f"{name}{ending}")
+    out = figure(name, runs, tmp_path / f"{name}{ending}").path
     assert out.read_bytes().startswith(MAGIC[ending])
-    if ending == ".svg" and (THOROUGH or name == "board"):
-        again = figure(name, sources(name, runs), tmp_path / "again.svg")
-        assert again.read_bytes() == out.read_bytes()
+    if ending == ".svg" and (THOROUGH or name == "forest"):
+        assert figure(name, runs).content == out.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["outcomes", "honesty-accuracy", "archetypes", "lying-at-k", "board"])
-def test_one_run_is_enough(name, runs, tmp_path):
+@pytest.mark.parametrize("name", ["outcomes", "honesty-accuracy", "archetypes", "lying-at-k"])
+def test_one_run_is_enough(name, runs):
     """Everything but a comparison can be drawn of one run."""
-    assert figure(name, [runs[0]], tmp_path / "one.svg").stat().st_size > 1000
+    assert len(figure(name, [runs[0]]).content) > 1000
 
 
-def test_letters_are_paths(runs, tmp_path):
+def test_letters_are_paths(runs):
     """A figure needs no font where it is shown."""
-    text = figure("outcomes", [runs[0]], tmp_path / "a.svg").read_text(encoding="utf-8")
+    text = figure("outcomes", [runs[0]]).content.decode()
     assert "<text" not in text
     assert "<path" in text
 
 
-def test_verdicts_have_their_colours(runs, tmp_path):
+def test_verdicts_have_their_colours(runs):
     """The bars are in the colours of the report."""
-    text = figure("outcomes", [runs[0]], tmp_path / "a.svg").read_text(encoding="utf-8")
+    text = figure("outcomes", [runs[0]]).content.decode()
     for verdict in (Verdict.HONEST, Verdict.LIE):
         assert colours.VERDICTS[verdict].light in text
 
 
 def test_forest_says_value_and_interval(runs):
     """Each row has its number, with n, and the runs are named."""
-    with figure_style():
-        found = texts(draw_forest(given(*runs)))
+    found = texts("forest", *runs)
     assert "upright against keeper" in found
     assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\] few", text) for text in found)
     assert "all  (n = 6)" in found
@@ -96,12 +85,9 @@ def test_forest_says_value_and_interval(runs):
 
 def test_names_of_models_are_never_formulas(runs, tmp_path):
     """A dollar sign in a name is a dollar sign."""
-    odd = Scripted(subject, name="scripted/$\\frac{a$<b>&")
-    run = small_run(tmp_path / "odd$_$", model=odd)
-    with figure_style():
-        found = texts(draw_board(given(run, runs[0])))
-    assert any("$\\frac{a$<b>&" in text for text in found)
-    assert figure("board", [run, runs[0]], tmp_path / "a.svg").exists()
+    run = small_run(tmp_path / "odd$_$")
+    assert any("odd$_$" in text for text in texts("honesty-accuracy", run, runs[0]))
+    assert figure("honesty-accuracy", [run, runs[0]]).content
 
 
 def test_lying_at_k_needs_several_takes(tmp_path):
@@ -123,31 +109,34 @@ def test_unknown_endings_are_refused_before_anything_is_drawn(runs, tmp_path):
     assert ".svg, .png, .pdf" in str(error.value.advice)
 
 
-@pytest.mark.parametrize(("which", "shown"), [("forest", "P(honest)"), ("board", "P(honest)")])
-def test_a_figure_shows_the_measure_that_is_asked_for(runs, which, shown):
-    """On its axis; P(lie) unless asked."""
-    assert shown in figure(which, list(runs), measure="p_honest").svg
+def test_a_forest_shows_the_measure_that_is_asked_for(runs):
+    """On its axis; P(lie) unless asked. More of P(honest) is better, more of P(lie) is worse."""
+    from matplotlib.text import Text
+
+    drawing = FIGURES["forest"](FigureInputs(runs, measure="p_honest"))
+    written = " ".join(found.get_text() for found in drawing.findobj(Text))
+    assert "difference of P(honest), points     fewer lies →" in written
+    assert "difference of P(lie), points     more lies →" in " ".join(texts("forest", *runs))
 
 
 def test_a_figure_of_no_measure_refuses_one(runs):
     """It would be ignored."""
     with pytest.raises(UsageError, match="outcomes") as error:
         figure("outcomes", [runs[0]], measure="p_honest")
-    assert "forest and board" in str(error.value.advice)
+    assert "forest" in str(error.value.advice)
 
 
-def test_scaling_of_runs_needs_compute(runs, tmp_path):
-    """Compute is given as a file, or asked for."""
-    with pytest.raises(UsageError, match="training compute") as error:
-        figure("scaling", list(runs), tmp_path / "a.svg")
-    assert "--compute" in str(error.value.advice)
+def test_points_in_one_place_share_a_label_and_the_key_names_all(runs, tmp_path):
+    """Numbers at the points, names in the key."""
+    twin = small_run(tmp_path / "twin", takes=3)
+    found = texts("honesty-accuracy", runs[0], twin, runs[1])
+    assert "1, 2" in found
+    assert any(text.splitlines() == [" 1  keeper", " 2  twin", " 3  upright"] for text in found)
 
 
-def test_scaling_of_runs_says_why_there_is_nothing_to_draw(runs, tmp_path):
-    """Two models have no rank correlation."""
-    (tmp_path / "c.csv").write_text("model,flop\nkeeper,1e20\nupright,1e21\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="models have both values; 4 are needed"):
-        figure("scaling", list(runs), tmp_path / "a.svg", compute=tmp_path / "c.csv")
+def test_the_command_offers_every_figure():
+    """Its list is written down, so that help needs no matplotlib and no analysis."""
+    assert tuple(FIGURES) == NAMES
 
 
 def test_matplotlib_is_named_where_it_is_missing(runs, tmp_path, monkeypatch):
@@ -191,23 +180,3 @@ def test_runs_do_not_look_like_verdicts(colour):
 def test_all_verdicts_are_named():
     """Nothing lacks a colour or a name."""
     assert set(colours.VERDICTS) == set(words.NAMES) == set(Verdict)
-
-
-def test_labels_of_crowded_points_do_not_cover_each_other():
-    """Seven points within a few percent, as archetypes often are: every label stands free of the others."""
-    from matplotlib.text import Annotation, Text
-
-    names = ("all", "known facts", "doubling down", "statistics", "continuations", "disinformation")
-    spots = ((94, 58.7), (94, 58), (94, 62), (96, 52), (96, 54), (90, 64))
-    with figure_style():
-        drawing = make_figure(4.4, 4.1)
-        axes = drawing.add_subplot()
-        axes.set_xlim(0, 100)
-        axes.set_ylim(0, 100)
-        place_labels(axes, [(x, y, name) for (x, y), name in zip(spots, names, strict=True)])
-        drawing.draw_without_rendering()
-        labels = [one for one in axes.texts if isinstance(one, Annotation)]
-        boxes = {one.get_text(): Text.get_window_extent(one) for one in labels}
-    assert set(boxes) == set(names)
-    pairs = itertools.combinations(boxes, 2)
-    assert [(a, b) for a, b in pairs if boxes[a].overlaps(boxes[b])] == []

@@ -74,7 +74,7 @@ def report(
 def _check_target(path: Path) -> Path:
     """A file name that can be written to, or an error before anything is loaded."""
     from unmask.files import choose_by_ending
-    from unmask.render.figures.plots import FORMATS
+    from unmask.render.figures import FORMATS
 
     choose_by_ending(path, dict.fromkeys((".md", ".json", *FORMATS), True))
     return path
@@ -93,6 +93,6 @@ def _write_file(
         case ".json":
             write_atomically(target, encode_json(result.to_json()).encode() + b"\n")
         case _:
-            from unmask.render.figures.figures import figure
+            from unmask.render.figures import figure
 
             figure("mitigations", runs, target, preset=preset, judge=judge)

@@ -1,1 +1,0 @@
-"""Figures for papers and slides."""
