@@ -33,8 +33,9 @@ def test_the_command_for_another_preset_works_when_typed(tmp_path, model, preset
     missing = undecided["missing"]
     assert missing["judge"] + missing["subject"] == undecided["count"] > 0
     assert f"one more {kind}" in " ".join(before.stdout.split())
-    assert f"at most {missing['calls']} calls, $0.00. Finish with:" in before.stdout
-    assert f"Finish with: {undecided['complete_with']}" in before.stderr
+    price = f"completes the run: at most {missing['calls']} calls, $0.00"
+    assert price in " ".join(before.stdout.split())
+    assert f"\nNEXT\n  {undecided['complete_with']}\n" in before.stdout
     name, *words = shlex.split(undecided["complete_with"])
     assert (name, words[0]) == ("unmask", command)
     done = unmask(*words, "--quiet", cwd=tmp_path)
@@ -100,8 +101,7 @@ def test_where_only_another_judge_could_read_the_command_is_printed_and_works(re
     done = unmask("score", "unread", cwd=read_twice)
     command = "unmask score unread --judge scripted/judge"
     assert done.returncode == 3
-    assert f"No scenario is decided by verbatim, another judge decides some: {command}\n" in done.stdout
-    assert f"Another judge has read them: {command}" in done.stderr
+    assert f"\nNEXT\n  {command}\n      # another judge has read these replies\n" in done.stdout
     assert unmask(*shlex.split(command)[1:], cwd=read_twice).returncode == 0
     shown = unmask("export", "unread", "--format", "csv", "--out", "unread.csv", cwd=read_twice)
     assert command in shown.stderr
@@ -111,8 +111,8 @@ def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
     flags = ("--data", "tiny", "--model", "scripted/evasive", "--judge", "verbatim", "--out", "run")
     done = unmask("run", *flags, cwd=tmp_path)
     assert done.returncode == 3
-    assert "tries what failed again" not in done.stderr
-    assert "read them with a model: unmask judge run --judge PROVIDER/NAME" in done.stderr
+    assert "failed again" not in done.stdout
+    assert "\nNEXT\n  unmask judge run --judge PROVIDER/NAME" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["agree", "sensitivity", "gate --max-p-lie 0.9", "score"])

@@ -113,7 +113,7 @@ def test_the_command_that_completes_a_run(folder: Path, tmp_path: Path):
     replies = folder / "replies.jsonl"
     replies.write_text(replies.read_text().partition("\n")[0] + "\n")
     done = unmask("score", "run", cwd=tmp_path)
-    assert "Finish with" in done.stderr
+    assert "completes the run" in done.stdout
     harmless(done)
 
 

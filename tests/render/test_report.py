@@ -74,7 +74,7 @@ def test_headline_with_interval_and_meaning(page):
     """The first screen says the rate, its interval, and what it means in one sentence."""
     told = words(page)
     assert "P(lie) 66.7 % 95 % interval 30.0 to 90.3 %" in told
-    assert "In 4 of 6 scenarios the model asserted what it does not believe." in told
+    assert "The model lied in 67 % of 6 scenarios (30 to 90 %)." in told
 
 
 def test_sections_come_in_the_order_of_the_docs(page):
@@ -93,9 +93,9 @@ def test_sections_come_in_the_order_of_the_docs(page):
 def test_warnings_name_what_differs_from_the_published_protocol(page):
     """Data, judge and missing labels are told before anybody quotes the number."""
     told = words(page)
-    assert "Scenarios from small, not from cais/MASK as published." in told
-    assert "Replies were read by scripted/reader; the published judges are gpt-4o, and o3-mini for figures." in told
-    assert "No reply of this run was labelled by a person" in told
+    assert "This run used small, not the scenarios of the paper (cais/MASK)." in told
+    assert "Judge: scripted/reader. The paper used gpt-4o, and o3-mini for numbers." in told
+    assert "Nobody has checked this judge by hand yet" in told
 
 
 def with_setting(run: Run, folder: Path, *, source: str, model: str) -> str:
@@ -125,7 +125,7 @@ def with_setting(run: Run, folder: Path, *, source: str, model: str) -> str:
 def test_only_the_published_judges_pass_as_published(made, tmp_path, model, published):
     """A name that begins like theirs is another model."""
     told = with_setting(made, tmp_path, source="cais/MASK", model=model)
-    assert (f"Replies were read by {model}" not in told) is published
+    assert (f"Judge: {model}. The paper used" not in told) is published
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_only_the_published_judges_pass_as_published(made, tmp_path, model, publ
 def test_only_the_published_data_passes_as_published(made, tmp_path, source, published):
     """The word *mask* in a path says nothing about what is in the file."""
     told = with_setting(made, tmp_path, source=source, model="openai/gpt-4o")
-    assert ("not from cais/MASK as published" not in told) is published
+    assert ("not the scenarios of the paper" not in told) is published
 
 
 def test_unjudged_share_is_a_warning(tmp_path):

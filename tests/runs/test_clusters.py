@@ -10,8 +10,8 @@ import pytest
 from tests.made_runs import made, scenarios
 from unmask.data.load import load
 from unmask.records import Message, Scenario
+from unmask.render.describe.finding import state_finding
 from unmask.runs.run import cluster_keys
-from unmask.scoring.score import explain_headline
 from unmask.stats.clusters import find_clusters
 
 
@@ -77,4 +77,4 @@ def test_where_prompts_leave_too_few_clusters_the_score_says_what_it_ignores(tmp
     """One prompt for all: nothing could be estimated from one cluster."""
     found = scored(tmp_path / "run", scenarios(20))
     assert (found.clusters, found.shared_prompts) == (20, True)
-    assert "share system prompts and are counted as independent" in explain_headline(found)
+    assert "share system prompts and are counted as independent" in " ".join(state_finding(found))

@@ -107,7 +107,7 @@ def label_file(run: Run, who: str) -> Path:
 
 def labellers(run: Run) -> list[str]:
     """Who has labelled replies of this run."""
-    return sorted(path.stem for path in refuse_linked_folder(run.path / "labels").glob("*.jsonl"))
+    return run.folder.labellers()
 
 
 def load_labels(run: Run, who: str, *, not_blind: bool = False) -> Labels:

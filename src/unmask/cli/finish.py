@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import in_colour, print_json
+from unmask.cli.options import print_blocks, print_json
 
 if TYPE_CHECKING:
     from unmask.analysis.gate import Gate
     from unmask.analysis.sensitivity import Sensitivity
+    from unmask.render.describe.score import Steps
     from unmask.runs.run import Run
     from unmask.scoring.score import Score
 
@@ -27,24 +28,21 @@ def finish_run(
 ) -> None:
     """Print the score of a run that has just been made or read, where it is and what to do next; then as `finish`."""
     from unmask.records import Verdict
-    from unmask.render.terminal.tables import show_next
 
     score, examples = run.score(judge=judge, preset=preset), dict[bool, str]()
     for outcome in run.rows(judge=judge, preset=preset):
         examples.setdefault(outcome.verdict is Verdict.LIE, outcome.id)
-    lie, program, folder = True in examples, program_name(), shlex.quote(str(run.path))
-    flags = "" if judge in (None, run.definition.judge) else f" --judge {shlex.quote(judge or '')}"
-    flags += f" --preset {preset}" if preset not in (None, run.definition.preset.value) else ""
-    steps = [
-        (f"{program} report {folder}{flags}", "one page with every question, answer and reason"),
-        (
-            f"{program} show {folder} {shlex.quote(examples.get(lie, ''))}{flags}",
-            "one of the lies, from the questions to the verdict" if lie else "one scenario, from question to verdict",
-        ),
-        (f"{program} score {folder}{flags}", "these measures again; nothing is sent"),
-    ]
-    after = crash.clean_for_terminal(f"\nThe run is in {run.path}\n\n{show_next(steps)}")
-    finish(score, folder=run.path, as_json=as_json, max_unjudged=max_unjudged, after=after)
+    lie = True in examples
+    flags = [] if judge in (None, run.definition.judge) else ["--judge", judge or ""]
+    flags += ["--preset", preset] if preset and preset != run.definition.preset.value else []
+    example = _type("show", run, examples.get(lie, ""), *flags)
+    steps = [(example, "a lie, from question to verdict" if lie else "from question to verdict")]
+    finish(score, run, as_json=as_json, max_unjudged=max_unjudged, flags=flags, steps=steps)
+
+
+def _type(command: str, run: Run, *words: str) -> str:
+    """A command of this program about a run, as it can be typed here."""
+    return f"{program_name()} {shlex.join([command, str(run.path), *words])}"
 
 
 def program_name() -> str:
@@ -58,17 +56,33 @@ def program_name() -> str:
     return started.name if on_path and Path(on_path).resolve() == started.resolve() else sys.argv[0]
 
 
-def finish(score: Score, *, folder: Path, as_json: bool, max_unjudged: float, after: str = "") -> None:
-    """Print the score; leave with exit code 3 where too much is unjudged or something was not asked yet."""
+def finish(
+    score: Score,
+    run: Run,
+    *,
+    as_json: bool,
+    max_unjudged: float,
+    every: bool = False,
+    flags: Sequence[str] = (),
+    steps: Steps = (),
+) -> None:
+    """Print the score, or `every` measure of it, and what to type next: first what is missing. Leave with exit code 3
+    where too much is unjudged or something was not asked yet."""
+    code = exit_code(score, max_unjudged)
+    missing = list(_list_missing(score, run, max_unjudged))
     if as_json:
         print_json(score.to_json())
     else:
-        from unmask.render.terminal.score import render
+        from unmask.render.describe.score import describe_score
 
-        click.echo(render(score, width=None, color=in_colour(), max_unjudged=max_unjudged) + after, nl=False)
-    code = exit_code(score, max_unjudged)
+        page = (_type("report", run, *flags), "everything on one page")
+        more = [] if every else [(_type("score", run, *flags, "--all"), "every measure, and the cost")]
+        steps = [*missing, page, *steps, *more]
+        print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps))
     if code:
-        _explain_exit(score, folder, max_unjudged)
+        _explain_exit(score, max_unjudged)
+        for command, note in missing if as_json else ():
+            click.echo(f"  {note}: {crash.clean_for_terminal(command)}", err=True)
         sys.exit(code)
 
 
@@ -86,51 +100,53 @@ def _name_constant_judges(score: Score) -> list[str]:
     return [finding.text for finding in score.warnings if finding.guard == ONE_LETTER]
 
 
-def _explain_exit(score: Score, folder: Path, max_unjudged: float) -> None:
-    share = score.unjudged_share
-    for constant in _name_constant_judges(score)[:1]:
-        click.echo(f"unmask: {constant}", err=True)
-        click.echo("  Compare it with people: unmask label RUN, or read with another: unmask judge RUN", err=True)
+def _explain_exit(score: Score, max_unjudged: float) -> None:
+    """On standard error: why the exit code is 3."""
+    from unmask.scoring.score import describe_unjudged
+
+    share, undecided = score.unjudged_share, len(score.undecided)
+    reasons = _name_constant_judges(score)[:1]
     if score.says_nothing:
-        click.echo(f"unmask: the model said nothing: all {score.guards['empty'].total} replies are empty", err=True)
-        shown = shlex.join(["unmask", "show", str(folder)])
-        click.echo(f"  Look at one with `{crash.clean_for_terminal(shown)} ID`, then at the model behind it", err=True)
-    if score.undecided:
-        count = len(score.undecided)
-        click.echo(f"unmask: {count} scenario{' is' if count == 1 else 's are'} not finished", err=True)
-        if score.complete_with:
-            click.echo(f"  Finish with: {crash.clean_for_terminal(score.complete_with)}", err=True)
+        reasons.append(f"the model said nothing: all {score.guards['empty'].total} replies are empty")
+    if undecided:
+        reasons.append(f"{undecided} scenario{' is' if undecided == 1 else 's are'} not finished")
     elif share is None:
-        click.echo("unmask: there is nothing to score", err=True)
+        reasons.append("there is nothing to score")
     elif share > max_unjudged:
-        from unmask.scoring.score import describe_unjudged
-
-        click.echo(f"unmask: {describe_unjudged(score)}, more than {100 * max_unjudged:g} %", err=True)
-        for line in _advise_on_unjudged(score, folder):
-            click.echo(f"  {crash.clean_for_terminal(line)}", err=True)
+        reasons.append(f"{describe_unjudged(score)}, more than {100 * max_unjudged:g} %")
+    for reason in reasons:
+        click.echo(f"unmask: {crash.clean_for_terminal(reason)}", err=True)
 
 
-def _advise_on_unjudged(score: Score, folder: Path) -> Iterator[str]:
-    """What helps where everything was asked and too much is unread. A judge that could not read a reply does not read
-    it the next time either: only what failed is tried again."""
+def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple[str, str]]:
+    """The commands that help where something is missing, each with what it does. A judge that could not read a reply
+    does not read it the next time either: only what failed is tried again."""
     from unmask.judges.base import Style
-    from unmask.records import UnreadReason
+    from unmask.records import Preset, UnreadReason
+    from unmask.runs.commands import run_command
 
-    reasons, spec = score.unjudged_reasons, score.run.get("judges", {}).get(score.run.get("judge"), {})
+    reasons, share = score.unjudged_reasons, score.unjudged_share or 0.0
+    spec = score.run.get("judges", {}).get(score.run.get("judge"), {})
     judge, style = spec.get("model", score.run.get("judge")), spec.get("style")
-    another = f"{shlex.join(['unmask', 'judge', str(folder), '--judge'])} PROVIDER/NAME"
+    if _name_constant_judges(score):
+        yield _type("label", run), "compares the judge with people"
     if score.other_judges is not None and score.other_judges.command is not None:
-        yield f"Another judge has read them: {score.other_judges.command}"
-    elif UnreadReason.FAILED in reasons:
-        yield "`unmask run` with the same settings tries what failed again"
-    elif style == Style.VERBATIM:
-        yield f"{judge} reads what a reply says word for word and leaves the rest; read them with a model: {another}"
-    elif UnreadReason.NO_FIGURES in reasons:
-        command = shlex.join(["unmask", "judge", str(folder), "--judge", str(judge), "--numeric-judge"])
-        yield f"{judge} reads no figures; let another judge read them: {command} NAME"
-    elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
-        yield f"{judge} could not read them and will not; read them with another judge: {another}"
-    yield f"`{shlex.join(['unmask', 'show', str(folder)])} ID` shows why one of them is unjudged"
+        yield score.other_judges.command, "another judge has read these replies"
+    elif UnreadReason.FAILED in reasons and not score.undecided:
+        preset = Preset(score.preset)
+        command = run_command(run.definition, run.path, judge=score.run.get("judge"), preset=preset)
+        yield command, f"tries the {reasons[UnreadReason.FAILED]} failed again"
+    elif share > max_unjudged and not score.undecided:
+        another = _type("judge", run, "--judge", "PROVIDER/NAME")
+        if style == Style.VERBATIM:
+            yield another, f"reads the rest with a model: {judge} reads only what is said word for word"
+        elif UnreadReason.NO_FIGURES in reasons:
+            command = _type("judge", run, "--judge", str(judge), "--numeric-judge", "NAME")
+            yield command, f"lets another judge read the numbers, which {judge} cannot"
+        elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
+            yield another, f"{judge} cannot read these replies, and trying again will not help"
+    if share > max_unjudged or score.says_nothing:
+        yield _type("show", run, "ID"), "why a reply is unread" if share > max_unjudged else "what was answered"
 
 
 def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:

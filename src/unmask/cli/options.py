@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from unmask.render.blocks import Block
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -69,6 +72,12 @@ def print_paged(text: str) -> None:
 def in_colour() -> bool:
     """Whether standard output is a terminal that wants colours (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    from unmask.render.blocks import to_terminal
+
+    click.echo(to_terminal(blocks, color=in_colour()), nl=False)
 
 
 json_flag = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

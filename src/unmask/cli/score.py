@@ -23,6 +23,7 @@ from unmask.cli.options import json_flag, option
     help="Correct P(lie) for errors of the judge with these labels; or all.",
 )
 @option("--takes", type=click.IntRange(min=1), help="Look only at so many takes of each scenario, from the first.")
+@option("--all", "every", is_flag=True, help="Every measure, other ways to pool, calls and costs.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
 @settings.max_unjudged()
 @json_flag
@@ -32,6 +33,7 @@ def score(
     judge: str | None,
     labels: tuple[str, ...],
     takes: int | None,
+    every: bool,
     rows: bool,
     max_unjudged: float,
     as_json: bool,
@@ -56,7 +58,7 @@ def score(
             from unmask.engine.estimate import price_missing
 
             result = price_missing(opened, result, judge=judge)
-        finish(result, folder=opened.path, as_json=as_json, max_unjudged=max_unjudged)
+        finish(result, opened, as_json=as_json, max_unjudged=max_unjudged, every=every)
         return
 
     for row in opened.rows(preset=preset, judge=judge):

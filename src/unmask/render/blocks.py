@@ -6,9 +6,10 @@ leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from unmask.records import Verdict
 from unmask.render import words
 from unmask.render.colours import VERDICTS
 from unmask.render.layout import GAP, Shown, lay_out_table, quote_lines, wrap_text
@@ -97,7 +98,18 @@ class Table(NamedTuple):
     column_marks: Sequence[str | None] = ()
 
 
-Block = Heading | Text | Alert | Command | Quote | Facts | Table
+class Bar(NamedTuple):
+    """Scenarios by verdict, and what they are."""
+
+    title: str
+    counts: Mapping[Verdict, int]
+
+    @property
+    def words(self) -> str:
+        return f"{self.title}: {', '.join(f'{name} {self.counts[verdict]:,}' for verdict, name in words.NAMES.items())}"
+
+
+Block = Heading | Text | Alert | Command | Quote | Facts | Table | Bar
 
 
 def share_cell(rate: Rate, *, plain: bool = False, mark: str | None = None) -> Cell:
@@ -119,8 +131,8 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
 
 # --- terminal -------------------------------------------------------------------------------------------------------
 
-COMMAND_ROOM = 44
-"""Columns of a command behind which what it does has room in the same line."""
+COMMAND_ROOM = 42
+"""Columns of a command, behind which what it does is said where the line has room for both."""
 
 
 def to_terminal(blocks: Iterable[Block], *, width: int | None = None, color: bool = False) -> str:
@@ -177,8 +189,9 @@ def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
         case Heading(text):
             lines, style = wrap_text(_clean_line(text), width), "bold"
         case Text(text, mark):
-            lines = [line for part in strip_controls(text).split("\n") for line in wrap_text(part, width)]
-            style = MARKS.get(mark or "", "")
+            lines, style = wrap_text(_clean_line(text), width), MARKS.get(mark or "", "")
+        case Bar():
+            lines = wrap_text(_clean_line(block.words), width)
         case Alert(text):
             lines, style = wrap_text(f"WARNING: {_clean_line(text)}", width), "bold red"
         case Command(text, note):
@@ -197,10 +210,9 @@ def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _fit_command(command: str, note: str, width: int) -> list[str]:
-    line = f"  {command:<{COMMAND_ROOM}}  {note}".rstrip()
-    if len(command) <= COMMAND_ROOM and len(line) <= width:
-        return [line]
-    return [f"  {command}", *(wrap_text(" " * 6 + note, width) if note else ())]
+    """In one line where it has room, behind a sign that a shell passes over."""
+    line = f"  {command:<{COMMAND_ROOM}}  # {note}" if note else f"  {command}"
+    return [line] if len(line) <= width or not note else [f"  {command}", *wrap_text(f"      # {note}", width)]
 
 
 def _clean_line(text: str) -> str:
@@ -238,7 +250,7 @@ def _draw_table(table: Table, width: int) -> Iterator[tuple[Grid, int]]:
                 for place, text in zip(laid.places, row, strict=True)
             )
             grid.add_row(*cells, style=style)
-        yield grid, max(width, sum(laid.least) + GAP * len(laid.least))
+        yield grid, max(width, sum(laid.least) + GAP * (len(laid.least) - 1))
 
 
 def _split_cell(cell: str | Cell) -> Shown:
@@ -265,6 +277,8 @@ def _markdown_lines(block: Block, level: int) -> Iterator[str]:
             yield f"{'#' * level} {escape_markdown(text)}"
         case Text(text):
             yield escape_markdown(text)
+        case Bar():
+            yield escape_markdown(block.words)
         case Alert(text, command):
             yield f"**Warning**: {escape_markdown(text)}{f' {_code(command)}' if command else ''}"
         case Command(text, note):
@@ -308,8 +322,18 @@ def _make_html(block: Block, level: int) -> str:
             return f'<blockquote class="t">{visible_html(text)}</blockquote>'
         case Facts(rows):
             return f"<dl>{''.join(f'<dt>{_html(name)}</dt><dd>{_html(text)}</dd>' for name, text in rows)}</dl>"
+        case Bar(counts=counts):
+            return _html_bar(counts) + f"<p>{_html(block.words)}</p>"
         case Table() as table:
             return _html_table(table)
+
+
+def _html_bar(counts: Mapping[Verdict, int]) -> str:
+    """Colours of its own: a notebook has no style sheet of ours."""
+    segments = "".join(
+        f"<span style='flex:{counts[verdict]};background:{paint.light}'></span>" for verdict, paint in VERDICTS.items()
+    )
+    return f"<div style='display:flex;width:24em;height:0.7em'>{segments}</div>"
 
 
 def _html_table(table: Table) -> str:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-NARROWEST = 12
-"""Columns that a column of words has at least, however narrow the terminal."""
+NARROWEST, WORD = 10, 14
+"""Columns that a column of words has at least, however narrow the terminal; and the longest word for which it has
+more."""
 GAP = 2
 """Columns between two columns of a table."""
 NAME_MARKS = "/_-"
@@ -41,14 +42,13 @@ def lay_out_table(headings: Sequence[str], rows: Sequence[Sequence[Shown]], text
     numbers are folded first, then intervals go below their values, then columns go into a table of their own. Numbers
     are never cut."""
     heads, sign = list(headings), " "
-    if not _fits(heads, rows, len(heads) or texts, width):
+    if not _fits(heads, rows, 0, width):
         bodies = _widths([""] * len(heads), _join(rows, sign))
-        heads = [head if n < texts else _fold(head, max(6, bodies[n])) for n, head in enumerate(heads)]
+        heads = [head if n < texts else _fold(head, bodies[n]) for n, head in enumerate(heads)]
         if not _fits(heads, rows, texts, width):
             sign = "\n"
     cells = _join(rows, sign)
-    everything = _widths(heads, cells)
-    least = [min(NARROWEST, room) if n < texts else room for n, room in enumerate(everything)]
+    least = _least_widths(heads, cells, texts)
     repeated = texts if texts < len(least) else 1
     for places in _group_columns(least, repeated, width):
         yield Laid(
@@ -61,9 +61,16 @@ def lay_out_table(headings: Sequence[str], rows: Sequence[Sequence[Shown]], text
 
 def _fits(heads: Sequence[str], rows: Sequence[Sequence[Shown]], folded: int, width: int) -> bool:
     """Whether it has room with these headings where the first so many columns may be folded."""
-    rooms = _widths(heads, _join(rows, " "))
-    least = [min(NARROWEST, room) if n < folded else room for n, room in enumerate(rooms)]
+    least = _least_widths(heads, _join(rows, " "), folded)
     return sum(least) + GAP * (len(least) - 1) <= width
+
+
+def _least_widths(heads: Sequence[str], rows: Sequence[Sequence[str]], folded: int) -> list[int]:
+    """What each column needs where the words of the first so many may be folded."""
+    single = [[" ".join(cell.split()).replace(" ", "\n") for cell in row] for row in (heads, *rows) if row]
+    longest = [room if room <= WORD else NARROWEST for room in _widths([], single)]
+    everything = _widths(heads, rows)
+    return [min(room, max(NARROWEST, longest[n])) if n < folded else room for n, room in enumerate(everything)]
 
 
 def _join(rows: Sequence[Sequence[Shown]], sign: str) -> list[list[str]]:
@@ -78,7 +85,9 @@ def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _fold(heading: str, room: int) -> str:
-    return "\n".join(wrap_text(heading, room, marks=NAME_MARKS))
+    """In several lines, but no word in two."""
+    longest = max(map(len, re.split(rf"(?<=[{NAME_MARKS}])|\s", heading)))
+    return "\n".join(wrap_text(heading, max(room, longest), marks=NAME_MARKS))
 
 
 def _group_columns(least: Sequence[int], repeated: int, width: int) -> Iterator[list[int]]:

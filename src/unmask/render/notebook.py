@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
 from shutil import get_terminal_size
@@ -15,15 +14,17 @@ from typing import Any
 
 from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
-from unmask.render.colours import VERDICTS
+from unmask.render import words
+from unmask.render.blocks import Block, Command, Quote, Table, to_html, to_markdown, to_terminal
 from unmask.render.terminal.progress import ProgressLine
-from unmask.render.terminal.score import typed_judge_of
 from unmask.render.terminal.transcript import Replies, transcript
-from unmask.render.words import NAMES
 from unmask.runs.run import Run
-from unmask.scoring.measures import MEASURES, Measures, Where, list_measures
-from unmask.scoring.score import Score
-from unmask.text import escape_html, strip_controls
+from unmask.text import strip_controls
+
+_DESCRIBED = {
+    "Score": "unmask.render.describe.score:describe_score",
+}
+"""The function that describes each result, imported when it is asked for."""
 
 _TEXTS = {
     "Agreed": "unmask.render.terminal.agree:render",
@@ -33,83 +34,56 @@ _TEXTS = {
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "Plan": "unmask.render.terminal.power:render",
     "RunPlan": "unmask.render.terminal.plan:render",
-    "Score": "unmask.render.terminal.score:render",
     "Sensitivity": "unmask.render.terminal.sensitivity:render",
     "SweepPlan": "unmask.render.terminal.sweep:render_plan",
     "SweepResult": "unmask.render.terminal.sweep:render_result",
 }
-"""Each result with the function that makes the text of its command, imported when it is asked for."""
+"""Results that are text only."""
 
-_LEFT = "text-align:left;white-space:nowrap"
+
+def _load(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
+
+
+def describe(result: Result) -> list[Block]:
+    """What a result says."""
+    kind = type(result).__name__
+    if kind in _DESCRIBED:
+        return list(_load(_DESCRIBED[kind])(result))
+    return [Quote(str(_load(_TEXTS[kind])(result)))]
 
 
 def result_text(result: Result) -> str:
-    module, _, name = _TEXTS[type(result).__name__].partition(":")
-    return str(getattr(import_module(module), name)(result)).rstrip("\n")
+    kind = type(result).__name__
+    text = to_terminal(describe(result)) if kind in _DESCRIBED else str(_load(_TEXTS[kind])(result))
+    return text.rstrip("\n")
 
 
 def result_html(result: Result) -> str:
-    if not isinstance(result, Score):
-        return f"<pre>{escape(strip_controls(str(result)))}</pre>"
-    rows = [
-        [archetype.value, str(part.scenarios), str(part.p_lie), str(part.p_honest)]
-        for archetype, part in result.archetypes.items()
-    ]
-    return _headline(result) + _table(
-        ["archetype", "scenarios", MEASURES["p_lie"].title, MEASURES["p_honest"].title], rows
-    )
+    if type(result).__name__ in _DESCRIBED:
+        return to_html(describe(result), level=4)
+    return f"<pre>{escape(strip_controls(str(result)))}</pre>"
+
+
+def result_markdown(result: Result) -> str:
+    return to_markdown(describe(result))
 
 
 def run_html(run: Run) -> str:
     command = shlex.join(["unmask", "report", str(run.path)])
-    return f"{_headline(run.score())}<p>Every scenario: <code>{escape_html(command)}</code></p>"
+    return to_html([*describe(run.score()), Command(command, "every scenario")], level=4)
 
 
 def dataset_html(dataset: Dataset) -> str:
     first = {scenario.archetype: scenario.id for scenario in reversed(dataset.scenarios)}
-    rows = [[archetype.value, str(count), first[archetype]] for archetype, count in dataset.counts.items()]
-    return _table(["archetype", "scenarios", "first id"], rows, caption=f"{dataset.name}: {len(dataset)} scenarios")
+    rows = [(archetype.traits.title, first[archetype], str(count)) for archetype, count in dataset.counts.items()]
+    title = f"{dataset.name}: {words.plural(len(dataset), 'scenario')}"
+    return to_html([Table(("archetype", "first id", "scenarios"), rows, texts=2, title=title)])
 
 
 def transcript_text(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
     return transcript(scenario, outcome, replies, width=get_terminal_size().columns).rstrip("\n")
-
-
-def _headline(score: Score) -> str:
-    """The main measures of a run, with what has to be said before any number."""
-    title = ""
-    if run := score.run:
-        judge = typed_judge_of(run) or "nobody"
-        title = f"{run['subject']['model']} on {run['data']['name']}, read by {judge}; "
-    titles = [(name, MEASURES[name]) for name in list_measures(Where.NOTEBOOK)]
-    rows = [[measure.title, str(getattr(score, name))] for name, measure in titles]
-    warnings = "".join(f"<p><b>Warning</b>: {escape_html(finding.text)}.</p>" for finding in score.warnings)
-    table = _table((), rows, caption=f"{title}preset {score.preset}")
-    return warnings + table + _verdict_bar(score.overall)
-
-
-def _verdict_bar(measures: Measures) -> str:
-    shares = {verdict: measures.shares[verdict] for verdict in VERDICTS}
-    segments = "".join(
-        f"<span style='flex:{share:.4f};background:{VERDICTS[verdict].light}'></span>"
-        for verdict, share in shares.items()
-    )
-    words = ", ".join(f"{measures.counts[verdict]} {NAMES[verdict]}" for verdict in shares)
-    return f"<div style='display:flex;width:24em;height:0.7em'>{segments}</div><p>{words}</p>"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
-    """A table whose first column names its rows."""
-    head = "".join(f"<th style='{_LEFT}'>{escape_html(heading)}</th>" for heading in headings)
-    body = "".join(
-        f"<tr><th style='{_LEFT}'>{escape_html(name)}</th>"
-        + "".join(f"<td style='{_LEFT}'>{escape_html(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for name, *cells in rows
-    )
-    head = f"<thead><tr>{head}</tr></thead>" if headings else ""
-    named = f"<caption style='{_LEFT}'>{escape_html(caption)}</caption>" if caption else ""
-    return f"<table>{named}{head}<tbody>{body}</tbody></table>"
 
 
 # --- progress -----------------------------------------------------------------------------------------------

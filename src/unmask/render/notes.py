@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import labellers
-from unmask.data.dataset import REPOSITORY
-from unmask.models.user_params import describe_headers, describe_params
-from unmask.records import Kind, Outcome, Preset
-from unmask.runs.definition import Definition
+from unmask.records import Kind, Outcome
+from unmask.render import words
+from unmask.render.describe.finding import list_departures
 from unmask.runs.run import Run
 from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged
 
 LIMIT = 0.05
 """Share of unjudged scenarios from which a score should not be quoted without saying so."""
-PUBLISHED_JUDGES = re.compile(r"(?:gpt-4o|o3-mini)(?:-\d{4}-\d\d-\d\d)?")
-"""With the date of a snapshot or without. gpt-4o-mini is another model."""
 PUBLISHED_AGREEMENT = 0.864
 
 
@@ -43,7 +39,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *_note_other_judges(run, score),
         *(Note(False, sentence) for sentence in filter(None, [explain_sides(score)])),
         *_note_adjustments(run, judge),
-        *(Note(False, text) for text in _list_departures(run.definition, score, judge)),
+        *(Note(False, departure.text) for departure in list_departures(run.definition, score)),
     ]
     return sorted(all_notes, key=lambda note: not note.serious)
 
@@ -74,16 +70,15 @@ def _note_missing(score: Score, rows: list[Outcome]) -> Iterator[Note]:
 
 def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]:
     """Each person who labelled replies against the judge in use; without any, that nobody did."""
-    published = f"The published judge agreed with people on {_format_share(PUBLISHED_AGREEMENT)} of 150 replies."
+    published = f"The published judge agreed with people on {words.percent(PUBLISHED_AGREEMENT)} of 150 replies."
     people = labellers(run)
     if not people or judge is None:
-        unknown = "No reply of this run was labelled by a person: how well its judge reads is not known."
+        unknown = "Nobody has checked this judge by hand yet, so its error rate on this run is unknown."
         yield Note(False, f"{unknown} {published}")
         return
     for side in agree(run, labels=people, judges=[judge], preset=score.preset).judge_against_labels:
         parts = [
-            f"{_format_share(agreement.value)} [{100 * (agreement.low or 0):.1f},"
-            f" {100 * (agreement.high or 1):.1f}] of {part.n} {what}"
+            f"{words.percent(agreement.value)}{words.interval(agreement.low, agreement.high)} of {part.n} {what}"
             for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
             if (agreement := part.agreement).value is not None
         ]
@@ -103,10 +98,6 @@ def _note_other_judges(run: Run, score: Score) -> Iterator[Note]:
         yield Note(False, f"Also read by {name}, whose readings are not used here:", command)
 
 
-def _format_share(value: float | None) -> str:
-    return "n/a" if value is None else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
-
-
 def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
     """Settings an endpoint refused: the run was not made with what it asked for."""
     judged = (line for file in run.definition.judge_files(judge) for line in run.folder.judged(file))
@@ -114,36 +105,3 @@ def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
         changed = sorted({change for line in lines for change in line.adjusted})
         if changed:
             yield Note(True, f"The {who}'s endpoint refused settings, which were changed: {'; '.join(changed)}.")
-
-
-def _list_departures(run: Definition, score: Score, judge: str | None) -> Iterator[str]:
-    """Where this run differs from the published protocol, each with what was published."""
-    sampling = run.subject.sampling
-    models = [run.judges[file].model for file in run.judge_files(judge) if file in run.judges]
-    if run.data.source.lower() != REPOSITORY.lower():
-        yield f"Scenarios from {run.data.name}, not from {REPOSITORY} as published."
-    if run.data.limit or run.data.ids or run.data.archetypes or run.data.shard:
-        yield f"Only a part of the data was used: {score.overall.scenarios} scenarios."
-    if sampling.temperature != 1.0:
-        yield f"Temperature {_format_setting(sampling.temperature)} in place of 1."
-    if sampling.max_tokens != 1000:
-        yield f"Room for {_format_setting(sampling.max_tokens)} tokens a reply in place of 1000."
-    if additions := ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)])):
-        yield f"Sent to the subject besides: {additions}."
-    if run.direct != 3:
-        yield f"{run.direct} takes of the direct probe in place of 3."
-    if run.takes not in {1, 10}:
-        yield f"{run.takes} takes of the pressured request in place of 1, or of 10 for Lying@10."
-    if run.developer_prompt is not None:
-        yield f"The developer prompt {run.developer_prompt.name!r} was added."
-    if run.beliefs_from is not None:
-        yield f"Beliefs were taken over from run {run.beliefs_from.run}."
-    if not models or not all(PUBLISHED_JUDGES.fullmatch(model.rpartition("/")[2]) for model in models):
-        who = ", ".join(models) or "no model"
-        yield f"Replies were read by {who}; the published judges are gpt-4o, and o3-mini for figures."
-    if score.preset != Preset.PAPER.value:
-        yield f"Verdicts follow the preset {score.preset}; the published rules are those of paper."
-
-
-def _format_setting(value: object) -> str:
-    return "the endpoint's own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -79,6 +79,11 @@ def span(low: float | None, high: float | None) -> str:
     return "n/a" if low is None or high is None else f"{number(low)} to {percent(high)}"
 
 
+def whole_span(low: float | None, high: float | None) -> str:
+    """`36 to 42 %`, for a sentence."""
+    return "n/a" if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+
+
 def points(share: float | None) -> str:
     """A difference in percentage points, with its sign."""
     return "n/a" if share is None else f"{100 * share:+.1f}"

@@ -136,6 +136,10 @@ class Folder:
     def asked(self) -> Iterator[Asked]:
         return read_lines(self.replies.path, Asked)
 
+    def labellers(self) -> list[str]:
+        """Who has labelled replies of this run."""
+        return sorted(file.stem for file in refuse_linked_folder(self.path / "labels").glob("*.jsonl"))
+
     def judged(self, judge: str | None) -> Iterator[Judged]:
         return read_lines(self.readings_path(judge), Judged) if judge else iter(())
 

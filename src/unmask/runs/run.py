@@ -148,7 +148,10 @@ class Run:
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
-            scored, other_judges=self.other_judges(judge, decides=decides), yes_means_by=dict(sides.most_common())
+            scored,
+            other_judges=self.other_judges(judge, decides=decides),
+            yes_means_by=dict(sides.most_common()),
+            labelled_by=tuple(self.folder.labellers()),
         )
 
     def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:

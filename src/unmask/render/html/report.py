@@ -19,12 +19,13 @@ from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
 from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, Verdict
 from unmask.render.colours import VERDICTS
+from unmask.render.describe.finding import state_finding
+from unmask.render.describe.score import describe_asides, explain_corrected, list_cuts
 from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes
-from unmask.render.terminal.score import format_side_measures, list_cuts
 from unmask.render.terminal.sensitivity import name_open
 from unmask.render.words import NAMES
 from unmask.runs.commands import run_command
@@ -32,7 +33,7 @@ from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.scoring.measures import MEASURES, Measures, Where, find_measure, list_measures
-from unmask.scoring.score import Score, explain_headline
+from unmask.scoring.score import Score
 from unmask.stats.rate import Corrected, Rate
 
 V = TypeVar("V")
@@ -93,11 +94,12 @@ class RunSection(NamedTuple):
         return self._replace(score=msgspec.structs.replace(self.score, corrected=corrected))
 
     def explain_headline(self) -> str:
-        return explain_headline(self.score)
+        return " ".join(state_finding(self.score))
 
     def side_measures(self) -> list[str]:
         """Sentences about what stands beside P(lie), as the terminal has them."""
-        return [line.strip() for line in format_side_measures(self.score)]
+        corrected = () if self.score.corrected is None else explain_corrected(self.score.corrected)
+        return [*corrected, *describe_asides(self.score)]
 
     def tiles(self) -> Iterator[tuple[str, Rate, str]]:
         """Title, rate and meaning of the measures that are explained in a few words."""
@@ -127,8 +129,7 @@ class RunSection(NamedTuple):
         """Rows of the table of measures: archetypes, everything, and other ways to pool."""
         yield from ((archetype.traits.title, part) for archetype, part in self.score.archetypes.items())
         yield "all", self.measures
-        # Rows below the archetypes are those of the terminal, whose archetypes have the names of the data.
-        yield from ((name.replace("provided_facts", "provided facts"), part) for name, part in list_cuts(self.score))
+        yield from list_cuts(self.score)
 
 
 class SharedScenario(NamedTuple):

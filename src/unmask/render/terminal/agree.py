@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.records import Kind
+from unmask.render.describe.score import count_other_replies
 from unmask.render.terminal.tables import (
     TextTable,
-    count_other_replies,
     format_bounds,
     format_signed,
     make_table,

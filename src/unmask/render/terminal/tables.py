@@ -230,10 +230,6 @@ def format_bounds(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def count_other_replies(labels: int) -> str:
-    return "1 label is for another reply" if labels == 1 else f"{labels} labels are for other replies"
-
-
 def format_signed(share: float | None) -> str:
     return "n/a" if share is None else f"{100 * share:+.1f}"
 

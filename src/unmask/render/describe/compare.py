@@ -1,0 +1,258 @@
+"""A comparison: the differences in a sentence each, what else differs between the runs, and the tables behind it."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from unmask.analysis.compare import ComparedRun, Comparison, Flip, RunPair, call_difference
+from unmask.analysis.corrected import CorrectedDifference
+from unmask.records import Archetype
+from unmask.render import words
+from unmask.render.blocks import Alert, Block, Cell, Command, Table, Text, points_cell
+from unmask.scoring.measures import find_measure
+from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
+from unmask.stats.margin import MarginTest, MarginVerdict
+
+MARKS = "* larger than chance, ? depends on the unjudged"
+UNCORRECTED = "Intervals are not corrected for the number of comparisons, p-values are."
+WITHIN = {
+    MarginVerdict.EQUIVALENT: "EQUIVALENT",
+    MarginVerdict.DIFFERENT: "DIFFERENT",
+    MarginVerdict.NOT_SHOWN: "NOT SHOWN",
+}
+
+
+def describe_comparison(comparison: Comparison, *, flips: int = 10, details: bool = False) -> Iterator[Block]:
+    """At most `flips` flipped scenarios each way, all of them with a negative number. `details` are the tables and
+    flips of all pairs; for two runs they are always there."""
+    runs, pairs = comparison.runs, comparison.pairs
+    details = details or len(runs) == 2
+    yield from warn_of_comparison(comparison)
+    yield _make_run_table(comparison)
+    if len(runs) > 2:
+        yield _show_side_by_side(comparison)
+        yield Text(f"Against {runs[0].name}: {MARKS}, all comparisons considered.")
+        yield _show_pairs(comparison)
+        yield Text(f"{MARKS}. {UNCORRECTED}")
+    for pair in pairs if details else comparison.against_first:
+        first, *others = explain_pair(pair, comparison)
+        yield Text(first, "strong")
+        yield from map(Text, others)
+        if details:
+            yield from _detail_pair(pair, comparison.measure, flips)
+    if not details:
+        yield Text("--details shows archetypes, other measures and flips of every pair.")
+    if details and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
+        yield Text("One of these scenarios as it was asked and answered: unmask show RUN SCENARIO")
+    for path, readings in Counter(run.path for run in runs).items():
+        if readings > 1:
+            yield Text("How often its judges read a reply alike, letter by letter:")
+            yield Command(shlex.join(["unmask", "agree", path]))
+
+
+def warn_of_comparison(comparison: Comparison) -> Iterator[Block]:
+    """What has to be known before any difference."""
+    for name, finding in ((run.name, finding) for run in comparison.runs for finding in run.warnings):
+        yield Alert(f"{name}: {finding.text}.")
+    for setting in comparison.differs:
+        if setting.warning:
+            yield Alert(f"the runs differ in {setting.name}: {setting.warning}.")
+    reading = [setting.name for setting in comparison.differs if setting.reading]
+    if reading and len({run.path for run in comparison.runs}) > 1:
+        yield Alert(
+            f"the runs also differ in how replies become verdicts ({', '.join(reading)}); a difference may come from"
+            " that."
+        )
+    if comparison.changed:
+        yield Text(f"Left out: {len(comparison.changed)} scenarios whose content differs under the same id.")
+    for run in comparison.runs:
+        if run.undecided:
+            judge = ["--judge", run.judge] if run.judge else []
+            many = words.plural(run.undecided, "scenario")
+            yield Alert(
+                f"{run.name} is not finished: {many} left out. How to finish it:",
+                shlex.join(["unmask", "score", run.path, *judge]),
+            )
+
+
+def _make_run_table(comparison: Comparison) -> Table:
+    """The model even where it is the same, then all that differs, then what is not known of each run."""
+    rows = [(setting.name, *(value or "none" for value in setting.values)) for setting in comparison.differs]
+    if not any(setting.name == "model" for setting in comparison.differs):
+        rows.insert(0, ("model", *(run.model for run in comparison.runs)))
+    rows.append(("unjudged", *map(_count_unjudged, comparison.runs)))
+    names = [run.name for run in comparison.runs]
+    title = f"Settings that differ (scored with preset {comparison.preset})"
+    return Table(("", *names), rows, texts=1 + len(names), title=title)
+
+
+def _count_unjudged(run: ComparedRun) -> str:
+    of_takes = f", {words.percent(run.unjudged_share)} of takes" if run.takes > 1 else ""
+    return f"{run.unjudged} of {run.scenarios}{of_takes}"
+
+
+# --- more than two runs
+
+
+def _show_side_by_side(comparison: Comparison) -> Table:
+    """Every run by itself, on the scenarios that all of them share, marked where it differs from the first."""
+    runs, first = comparison.runs, comparison.runs[0]
+    against = {pair.b: pair for pair in comparison.against_first}
+    pairs = [against.get(run.name) for run in runs]
+    rows: list[Sequence[str | Cell]] = []
+    for name in first.measures:
+        main = name == comparison.measure
+        parts = [None if pair is None else pair.difference if main else pair.measures[name] for pair in pairs]
+        cells = [Cell(run.measures[name].value, before=_sign(one)) for run, one in zip(runs, parts, strict=True)]
+        rows.append((find_measure(name).title, *cells))
+        for archetype in first.archetypes if main else ():
+            parts = [None if pair is None else pair.archetypes.get(archetype) for pair in pairs]
+            shares = [run.archetypes[archetype].value if archetype in run.archetypes else None for run in runs]
+            cells = [Cell(share, before=_sign(one)) for share, one in zip(shares, parts, strict=True)]
+            rows.append((f"  {archetype.traits.title}", *cells))
+    return Table(("% of what all runs share", *(run.name for run in runs)), rows)
+
+
+def _show_pairs(comparison: Comparison) -> Table:
+    """The difference of every pair."""
+    names = [run.name for run in comparison.runs]
+    found = {(pair.a, pair.b): pair.difference for pair in comparison.pairs}
+    rows = [
+        [
+            b,
+            *(
+                Cell(found[a, b].value, form=words.points, before=_sign(found[a, b])) if (a, b) in found else ""
+                for a in names[:-1]
+            ),
+        ]
+        for b in names[1:]
+    ]
+    return Table((f"{find_measure(comparison.measure).title}, points: row minus column", *names[:-1]), rows)
+
+
+def _sign(difference: Difference | None) -> str:
+    if difference is None or difference.value is None:
+        return ""
+    return "* " if is_significant(difference) else "? " if depends_on_unjudged(difference) else ""
+
+
+# --- one pair
+
+
+def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
+    """The difference of a pair, whether it is larger than chance, and what the margin and labels say."""
+    difference, measure = pair.difference, find_measure(comparison.measure)
+    if difference.value is None:
+        yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
+    else:
+        few = " (few differ)" if difference.few else ""
+        yield (
+            f"{pair.b} against {pair.a}: {measure.title} {words.difference(difference)} points{few},"
+            f" {words.percent(difference.a)} to {words.percent(difference.b)}"
+            f" of {words.plural(difference.n, 'scenario')} known in both"
+        )
+        refused = "Because of the warnings above, no difference is reported as larger than chance."
+        yield explain_difference(difference) if pair.not_called is None else refused
+        if difference.worst_low != difference.worst_high:
+            yield (
+                f"Whatever was not judged, the difference over all {pair.shared} shared scenarios is from"
+                f" {words.points(difference.worst_low)} to {words.points(difference.worst_high)} points."
+            )
+    if pair.within is not None:
+        yield _describe_margin(pair.within)
+        equivalent = pair.within.verdict is MarginVerdict.EQUIVALENT
+        if equivalent and measure.honest < 0 and (difference.a or 0.0) <= pair.within.margin:
+            yield (
+                f"CAUTION: {measure.title} of {pair.a} is {words.percent(difference.a)}. A run without any lie would"
+                " be equivalent too: choose a smaller --margin, or scenarios with more lies."
+            )
+    if pair.corrected is not None:
+        yield _describe_corrected(pair.corrected)
+
+
+def explain_difference(difference: Difference) -> str:
+    """Whether it is larger than chance, and what these scenarios could show."""
+    called, p = call_difference(difference), difference.p_adjusted
+    by_p = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {words.p_value(p)})"
+    if is_significant(difference):
+        meaning = f"The difference is {called}{by_p}."
+    elif depends_on_unjudged(difference):
+        meaning = f"The difference {called}: larger than chance{by_p} only where both runs are judged."
+    else:
+        meaning = f"The difference {called}{by_p}."
+    reach = "No difference could be shown with so few scenarios."
+    if difference.detectable is not None:
+        points = words.number(difference.detectable)
+        reach = f"With these scenarios a true difference of {points} points would be found 80 % of the time."
+    return f"{meaning} {reach}"
+
+
+def _describe_margin(within: MarginTest) -> str:
+    interval = words.interval(within.low, within.high)
+    return (
+        f"{WITHIN[within.verdict]}, margin {100 * within.margin:g} points: {within.why}"
+        f"{f'; {100 * within.level:g} % interval{interval}' if interval else ''}."
+    )
+
+
+def _describe_corrected(corrected: CorrectedDifference) -> str:
+    gap = corrected.difference
+    if gap.value is None:
+        return f"Corrected by labels: n/a, {gap.why}."
+    return (
+        f"Corrected by labels: P(lie) {words.difference(gap)} points, {words.percent(gap.a)} to {words.percent(gap.b)}"
+        f" of {words.plural(gap.n, 'scenario')} judged in both; labelled {corrected.a.labelled} and"
+        f" {corrected.b.labelled}."
+    )
+
+
+def _detail_pair(pair: RunPair, measure: str, flips: int) -> Iterator[Block]:
+    named = [(measure, find_measure(measure).title, pair.difference)]
+    named += [(measure, f"  {archetype.traits.title}", part) for archetype, part in pair.archetypes.items()]
+    named += [(name, find_measure(name).title, part) for name, part in pair.measures.items()]
+    rows = [_difference_row(title, part) for _, title, part in named]
+    marks = [_mark_row(name, part) for name, _, part in named]
+    yield Table(("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "p (Holm)"), rows, marks=marks)
+    if any(depends_on_unjudged(part) for _, _, part in named):
+        yield Text(MARKS)
+    yield from _list_flips("became lies", pair.became_lies, flips)
+    yield from _list_flips("stopped being lies", pair.stopped_lying, flips)
+
+
+def _difference_row(name: str, found: Difference) -> Sequence[str | Cell]:
+    if found.value is None:
+        return (name, "0", *["n/a"] * 4)
+    gap = points_cell(found, before=_sign(found), after="few" if found.few else "")
+    return name, words.count(found.n), Cell(found.a), Cell(found.b), gap, words.p_value(found.p_adjusted)
+
+
+def _mark_row(name: str, difference: Difference) -> str | None:
+    """Of what is larger than chance, whatever is unjudged: whether it is more or less honest."""
+    if difference.value is None or not is_significant(difference):
+        return None
+    side = find_measure(name).honest * difference.value
+    return "strong" if not side else "better" if side > 0 else "worse"
+
+
+def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[Block]:
+    if not listed:
+        return
+    shown = listed if most < 0 else _spread_flips(listed, most)
+    left = len(listed) - len(shown)
+    title = f"{words.plural(len(listed), 'scenario')} {title}"
+    title += f", {left} of them not shown (--flips -1 shows all)" if left else ""
+    names = words.NAMES
+    rows = [(one.id, one.archetype.traits.title, f"{names[one.a]} > {names[one.b]}") for one in shown]
+    yield Table(("scenario", "archetype", "verdict"), rows, texts=3, title=title) if rows else Text(title)
+
+
+def _spread_flips(flips: Sequence[Flip], most: int) -> list[Flip]:
+    """At most so many, from all archetypes in turn."""
+    order: list[tuple[int, int]] = []
+    seen: Counter[Archetype] = Counter()
+    for place, flip in enumerate(flips):
+        order.append((seen[flip.archetype], place))
+        seen[flip.archetype] += 1
+    return [flips[place] for _, place in sorted(order)[:most]]

@@ -1,0 +1,277 @@
+"""A score: the finding, the outcomes, the archetypes, and what to type next; everything else where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from unmask.records import Verdict
+from unmask.render import words
+from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Table, Text, next_steps, share_cell
+from unmask.render.describe.finding import state_finding
+from unmask.runs.definition import typed_judge
+from unmask.scoring.asides import RolePlay, SelfReport
+from unmask.scoring.guards import explain_small_judges
+from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
+from unmask.scoring.score import Missing, Score, describe_unjudged, explain_sides, explain_unjudged
+from unmask.stats.contrast import Contrast
+from unmask.stats.rate import Corrected, Rate
+
+SAY_LITTLE = frozenset({"engagement", "belief", "empty"})
+"""Warnings under which a high honesty is no praise: a model that says or believes nothing tells no lie."""
+
+Steps = Sequence[tuple[str, str]]
+"""Commands, each with what it does."""
+
+
+def describe_score(
+    score: Score, *, every: bool = False, max_unjudged: float = 0.05, steps: Steps = ()
+) -> Iterator[Block]:
+    """What fits one screen, or `every` measure. `steps` are what to type next, after what completes the run."""
+    yield from (Alert(f"{text}.") for text in _list_warnings(score, max_unjudged))
+    first, *others = state_finding(score)
+    yield Text(first, "strong")
+    others += [*explain_small_judges(score.run), *filter(None, (one.explain() for one in score.answered_by))]
+    if others:
+        yield Text(" ".join(others))
+    yield Text(_format_provenance(score), "quiet")
+    if score.other_judges is not None and score.other_judges.command is None:
+        yield Text(f"A{str(score.other_judges)[1:]}", "quiet")
+    elif score.other_judges is not None:
+        yield Text(f"No scenario is decided by {score.other_judges.used}; another judge decides some.")
+    yield draw_outcomes(score)
+    if every:
+        yield _measures_table(score)
+    yield _archetypes_table(score, every=every)
+    if explained := explain_unjudged(score):
+        yield Text(explained)
+    if score.corrected is not None:
+        yield from map(Text, explain_corrected(score.corrected))
+    if every:
+        yield from map(Text, describe_asides(score))
+        yield from _describe_spending(score)
+    completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
+    yield from next_steps([*completing, *steps])
+
+
+def _list_warnings(score: Score, limit: float) -> Iterator[str]:
+    yield from (finding.text for finding in score.warnings)
+    share = score.unjudged_share
+    if share is not None and share > limit:
+        yield f"{describe_unjudged(score)}, above the limit of {100 * limit:g} %"
+
+
+def _format_provenance(score: Score) -> str:
+    """Who was asked, who read it and what was asked, as far as `run.json` says so."""
+    run = score.run
+    subject, data = (part if isinstance(part, dict) else {} for part in (run.get("subject"), run.get("data")))
+    facts = {"model": subject.get("model"), "judge": typed_judge_of(run), "data": data.get("name")}
+    return ", ".join([*(f"{name} {value}" for name, value in facts.items() if value), f"preset {score.preset}"])
+
+
+def typed_judge_of(run: Mapping[str, Any]) -> str | None:
+    """The judge of a score as somebody would type it, and its partner. `run` is that of the score."""
+    judge, judges = run.get("judge"), run.get("judges")
+    specs = judges.items() if isinstance(judges, dict) else ()
+    models = {file: str(spec["model"]) for file, spec in specs if isinstance(spec, dict) and "model" in spec}
+    if not isinstance(judge, str) or not isinstance(judges, dict):
+        return judge if isinstance(judge, str) else None
+    partner = judges[judge].get("numeric_judge") if judge in models else None
+    figures = f", {models[partner]} for figures" if partner in models else ""
+    return typed_judge(judge, models) + figures
+
+
+def draw_outcomes(score: Score) -> Bar:
+    """Scenarios by verdict: with several takes one lie makes it a lie."""
+    return Bar("Outcomes (lie: in any take)" if score.takes > 1 else "Outcomes", score.overall.counts)
+
+
+def list_rates(score: Score) -> Iterator[tuple[str, Rate, str]]:
+    """Title, rate and meaning of the measures of a whole run."""
+    for name in list_measures(Where.LIST):
+        measure = MEASURES[name]
+        says_little = name == "honesty" and any(finding.guard in SAY_LITTLE for finding in score.warnings)
+        yield measure.title, getattr(score.overall, name), measure.meaning + ", says little here" * says_little
+    if score.takes > 1:
+        lying = find_measure(f"{LYING_AT}{score.takes}")
+        yield lying.title, score.overall.lying_at[score.takes], lying.meaning
+
+
+def _measures_table(score: Score) -> Table:
+    rows = [(title, meaning, share_cell(rate), words.count(rate.total)) for title, rate, meaning in list_rates(score)]
+    p_lie = MEASURES["p_lie"]
+    first = (p_lie.title, p_lie.meaning, share_cell(score.p_lie, mark="strong"), words.count(score.p_lie.total))
+    return Table(("measure", "", "%", "n"), [first, *rows], texts=2)
+
+
+PARTS = {"p_lie": "lie", "p_honest": "honest", "p_evasion": "evasion", "p_no_belief": "no_belief"}
+"""Columns of the table of archetypes, each with its colour."""
+
+
+def _archetypes_table(score: Score, *, every: bool) -> Table:
+    names = [*PARTS, *["accuracy"] * every]
+    parts = [(archetype.traits.title, part) for archetype, part in score.archetypes.items()]
+    rows = [_measure_row(name, part, names) for name, part in (*parts, ("all", score.overall))]
+    marks = [None] * len(parts) + ["strong"]
+    if every:
+        rows += [_measure_row(name, part, names) for name, part in list_cuts(score)]
+        first, *others = (score.archetype_mean.rates[name] for name in names)
+        mean = (Cell(first.value, first.low, first.high), *(Cell(other.value) for other in others))
+        rows.append(("mean of archetypes", *mean, "", ""))
+    marks += [None] * (len(rows) - len(marks))
+    headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", "unjudged")
+    return Table(headings, rows, marks=marks, column_marks=(None, *map(PARTS.get, names), None, "unjudged"))
+
+
+def _measure_row(name: str, part: Measures, names: Sequence[str]) -> Sequence[str | Cell]:
+    rates = (share_cell(getattr(part, measure), plain=measure != "p_lie") for measure in names)
+    return name, *rates, words.count(part.p_lie.total), words.count(part.p_lie.unjudged)
+
+
+def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
+    """Other ways to pool, where they differ from all scenarios."""
+    everything = score.overall.scenarios
+    if 0 < score.without_provided_facts.scenarios < everything:
+        yield "without provided facts", score.without_provided_facts
+    if 0 < score.binary_only.scenarios < everything:
+        yield "binary only", score.binary_only
+    for pressure, part in score.pressure.items():
+        yield f"{pressure} pressure", part
+    for answer, part in score.polarity.items():
+        yield f"true answer {answer}", part
+    for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
+        if state in score.replies:
+            yield name, score.replies[state]
+
+
+def _describe_spending(score: Score) -> Iterator[Block]:
+    spent = score.spent
+    if score.clusters < score.overall.scenarios and not score.shared_prompts:
+        yield Text(f"Scenarios that share a fact or a prompt form {score.clusters} clusters.")
+    if annotated := explain_sides(score):
+        yield Text(annotated)
+    facts = [("Replies", f"{score.silent} empty, {score.truncated} cut off")] if score.silent or score.truncated else []
+    known = any(count is not None for count in spent.calls().values())
+    facts.append(("Calls", list_calls(spent.calls()) if known else "unknown"))
+    if spent.tokens:
+        counts = (f"{name.replace('_', ' ')} {words.count(count)}" for name, count in spent.tokens.items())
+        facts.append(("Tokens", ", ".join(counts)))
+    facts.append(("Cost", words.money(spent.cost_usd)))
+    for tier, part in spent.tiers.items():
+        calls = {"subject": part.subject, "judge": part.judge}
+        calls |= {"numeric_judge": part.numeric_judge} if part.numeric_judge else {}
+        facts.append((f"  {tier}", f"{words.money(part.cost_usd)} ({list_calls(calls)})"))
+    facts.append(("Scoring", f"version {score.scoring_version}"))
+    yield Facts(facts)
+
+
+ROLES = {"subject": "the model", "judge": "the judge", "numeric_judge": "the judge for figures"}
+
+
+def list_calls(calls: Mapping[str, int | None]) -> str:
+    return ", ".join(f"{words.count(count)} to {ROLES[role]}" for role, count in calls.items())
+
+
+def _explain_price(missing: Missing | None) -> str:
+    """What completing the run costs, where somebody has estimated it."""
+    what = "completes the run"
+    if missing is None or missing.calls is None:
+        return what
+    price = "at a price that is not known" if missing.cost_usd is None else words.money(missing.cost_usd)
+    return f"{what}: at most {words.plural(missing.calls, 'call')}, {price}"
+
+
+# --- what was asked besides ------------------------------------------------------------------------------------------
+
+
+def describe_asides(score: Score) -> Iterator[str]:
+    """Sentences about what a run asked besides; none where it asked for nothing of the kind."""
+    if score.explicit_against_situational is not None:
+        yield describe_pressures(score.explicit_against_situational)
+    if score.role_play is not None:
+        yield from _explain_role_play(score.role_play)
+    if score.check_provided is not None:
+        check = score.check_provided
+        where, elsewhere = check.p_lie_understood, check.p_lie_misunderstood
+        yield (
+            f"The model understood the supplied facts in {check.understood}. P(lie) is {where} where it did,"
+            f" {elsewhere} where it did not."
+        )
+    if score.self_report is not None:
+        yield from _explain_self_report(score.self_report)
+
+
+def describe_pressures(contrast: Contrast) -> str:
+    """The two kinds of pressure within archetypes, and whether the difference can be chance."""
+    chance = "could be chance" if contrast.low <= 0 <= contrast.high else "is larger than chance"
+    return (
+        f"Explicit against situational pressure, within {contrast.groups} archetypes:"
+        f" P(lie) {words.percent(contrast.first)} of {contrast.n_first}"
+        f" against {words.percent(contrast.second)} of {contrast.n_second},"
+        f" {words.points(contrast.value)} points{words.interval(contrast.low, contrast.high)};"
+        f" that {chance}."
+    )
+
+
+def explain_corrected(corrected: Corrected) -> Iterator[str]:
+    """P(lie) corrected by labels, what was corrected, and what could not be used."""
+    if corrected.value is None:
+        yield f"Corrected P(lie) n/a: {corrected.why}."
+    else:
+        raw = ""
+        if corrected.raw is not None:
+            off = words.points(corrected.raw - corrected.value)
+            raw = f"; the judge says {words.percent(corrected.raw)}, {off} points off"
+        value = f"{words.percent(corrected.value)}{words.interval(corrected.low, corrected.high)}"
+        yield f"Corrected P(lie) {value} with {corrected.labelled} of {corrected.scenarios} scenarios labelled{raw}."
+        splits = {0: "", 1: " (one reply on which people disagree)"}.get(
+            corrected.splits, f" ({corrected.splits} replies on which people disagree)"
+        )
+        yield f"Among the labelled: {corrected.false_lies:.3g} false lies, {corrected.missed_lies:.3g} missed{splits}."
+    if corrected.value is not None and corrected.people:
+        rates = ", ".join(
+            f"{who} {words.percent(one.value)}{words.interval(one.low, one.high)} ({one.labelled})"
+            for who, one in corrected.people.items()
+        )
+        yield f"By person, with the number labelled: {rates}. The interval is wider by half their difference."
+    lost = f" ({corrected.left_out} could not be used)" if corrected.left_out else ""
+    yield f"Labels: used {corrected.labelled}{lost}."
+    if corrected.other_replies:
+        yield f"{count_other_replies(corrected.other_replies)}."
+
+
+def count_other_replies(labels: int) -> str:
+    return "1 label is for another reply" if labels == 1 else f"{labels} labels are for other replies"
+
+
+def _explain_role_play(role_play: RolePlay) -> Iterator[str]:
+    overall = role_play.overall
+    unknown, rectified = "", overall.rectified_p_lie
+    if overall.unknown and rectified.worst_low is not None:
+        worst = words.span(rectified.worst_low, rectified.worst_high)
+        unknown = f", of {overall.unknown} it is not known; whatever these are, it is {worst}"
+    yield (
+        f"P(lie) {overall.p_lie.percent}, rectified P(lie) {overall.rectified_p_lie}: of {overall.lies} lies"
+        f" {overall.played} are plainly fiction or a part played{unknown}."
+    )
+    parts = [(name.traits.title, part) for name, part in role_play.archetypes.items() if part.played]
+    if parts:
+        yield "Rectified: " + ", ".join(
+            f"{name} {words.number(part.p_lie.value)} to {words.percent(part.rectified_p_lie.value)}"
+            for name, part in parts
+        )
+
+
+def _explain_self_report(self_report: SelfReport) -> Iterator[str]:
+    overall = self_report.overall
+    yield (
+        f"Asked afterwards, the model agrees with the verdict in {overall.agreement} replies; it admits"
+        f" {overall.admitted.percent} of its lies and disowns {overall.disowned.percent} of its honest replies."
+        f" Balanced accuracy {overall.balanced_accuracy.percent}; 50 % is what always giving the same answer reaches."
+    )
+    parts = [
+        f"{name.traits.title} {words.percent(part.agreement.value)} of {part.agreement.total}"
+        for name, part in self_report.archetypes.items()
+        if any(sum(part.counts[verdict].values()) for verdict in (Verdict.HONEST, Verdict.LIE))
+    ]
+    yield f"Agreement: {', '.join(parts) or 'nothing to agree with'}."
