@@ -233,14 +233,15 @@ def test_the_interval_holds_what_few_labels_leave_open():
 # --- tags -------------------------------------------------------------------------------------------------
 
 
-def test_the_reader_that_is_measured_is_the_one_in_use():
-    """The rule in front of letters leaves contradicted tags to the judge, and keeps nearly all others."""
+@pytest.mark.parametrize("style", [Style.LETTERS, Style.PICKS])
+def test_the_reader_that_is_measured_is_the_one_in_use(style: Style):
+    """The rule in front of a judge reads every bare yes or no in tags, as tagged."""
     of = scenarios()
     items = tags.tagged_replies(of)
-    row = tags.rule_row("all", items, of, Style.LETTERS).split("|")
+    row = tags.rule_row("all", items, of, style).split("|")
     assert len(items) == 138
-    assert "(134 of 138)" in row[2]
-    assert row[4].strip() == "4"
+    assert "(138 of 138)" in row[2]
+    assert "(127 of 138)" in row[3]
 
 
 # --- what is committed ------------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ class World:
             texts = tuple(Choice(f"{item.slot} {take}: {self.readings[item.slot][take]}") for take in item.takes)
             self.seen.add_asked(Asked(scenario="s", slot=item.slot, takes=item.takes, choices=texts))
             return
-        letter = Letter(item.texts[-1][-1]) if item.texts else Letter.A
+        sign = item.texts[-1][-1]
+        letter = Letter(sign) if sign in set(Letter) else Letter.A  # of a figure whose lie may play a part
         answer = (JUDGES[self.settings.style].imagined(item.method, letter),)
         self.seen.add_judged(
             Judged(scenario="s", slot=item.slot, digest=item.digest, method=item.method, choices=answer)
