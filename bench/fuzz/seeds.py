@@ -196,7 +196,8 @@ def definitions() -> tuple[bytes, ...]:
 
 def _definition() -> dict[str, Any]:
     sampling: dict[str, Any] = {"temperature": 1.0}
-    data = {"name": "d", "source": "d", "revision": None, "hash": "h", "full_hash": "h", "counts": {"known_facts": 1}}
+    data = {"name": "d", "source": "d", "revision": None, "hash": "h", "full_hash": "h"}
+    data |= {"yes_means": None, "counts": {"known_facts": 1}}
     judge = {
         "model": "verbatim",
         "endpoint": None,

@@ -135,7 +135,8 @@ def test_judge_leaves_figures_unread_and_says_why(server, tmp_path, capsys):
     assert run_command_line(command) == 3
     said = capsys.readouterr()
     assert "Could not be read: no_figures 2." in said.out
-    assert f"reads no figures; let another judge read them: unmask judge {tmp_path / 'run'} --judge {JUDGE}" in said.err
+    completes = f"judge {tmp_path / 'run'} --judge {JUDGE} --numeric-judge NAME"
+    assert completes in said.out
     run_command_line(["show", str(tmp_path / "run"), FIGURE, "--judge", JUDGE])
     assert "no_figures: this judge reads letters only" in capsys.readouterr().out
 

@@ -153,7 +153,7 @@ def test_a_run_on_a_read_only_disk_can_still_be_scored(tmp_path: Path):
     with serving(SCENARIOS) as served:
         done = Twice(tmp_path, served, size="1m", prepare="", repair='mount -o remount,ro "$DISK"', then=score)
         assert done.codes == (0, 0), done.said
-        assert done.printed.startswith("P(lie)")
+        assert done.printed.startswith("The model lied in ")
 
 
 def test_readings_that_cannot_be_written_are_named_before_anything_is_sent(tmp_path: Path):

@@ -140,7 +140,8 @@ def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):
     opened.definition = hostile
     shown = opened._repr_html_()
     assert "P(lie)" in shown
-    assert str(run.score().overall.p_lie) in shown
+    p_lie = run.score().overall.p_lie
+    assert f"The model lied in {100 * p_lie.value:.0f} % of its replies, 2 in each of {p_lie.total} scenarios" in shown
     assert "<script" not in shown
 
 

@@ -295,6 +295,7 @@ def test_the_json_has_the_documented_keys():
         "truncated",
         "warnings",
         "answered_by",
+        "labelled_by",
         "guards",
         "without_provided_facts",
         "binary_only",

@@ -258,14 +258,13 @@ def test_a_grid_takes_batches(tmp_path, lines_of_subject, tiers):
         assert {line["tier"] for line in readings} == {"batch"}
 
 
-def test_the_plan_counts_reports_that_a_subject_in_batches_is_asked_for_early(tmp_path, endpoint):
-    """The lower end of a subject in batches is not that of the same subject asked live."""
+def test_the_plan_of_a_subject_in_batches_counts_the_reports_of_a_live_one(tmp_path, endpoint):
+    """A report waits for the verdict in batches too."""
     subjects = row("subject", "a", endpoint), row("subject", "b", endpoint, "batch = true")
     grid = write_grid(tmp_path, *subjects, row("judge", "judge", endpoint, "batch = true"))
     grid.write_text(grid.read_text().replace("[options]", "[options]\nself_report = true"))
     live, in_batches = json.loads(sweep(grid, "--plan", "--json").stdout)["units"]
-    given = sum(not item.scenario.asks_belief for item in plant(SCENARIOS, seed=1, profile="steady"))
-    assert in_batches["least"]["subject_calls"] == live["least"]["subject_calls"] + given
+    assert in_batches["least"]["subject_calls"] == live["least"]["subject_calls"]
     assert in_batches["most"]["subject_calls"] == live["most"]["subject_calls"]
 
 

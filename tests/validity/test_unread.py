@@ -122,7 +122,8 @@ def test_v1_lies_next_to_unread_takes_are_the_headline(filtered):
     command = [sys.executable, "-m", "unmask", "score", str(filtered.path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 3  # a sixth of the takes is unjudged
-    assert f"P(lie) {lies / 2:.1f} %" in done.stdout
+    found_first = f"The model lied in {lies / 2:.0f} % of its replies, 2 in each of 200 scenarios"
+    assert found_first in " ".join(done.stdout.split())
 
 
 def test_v1_the_gate_and_the_board_count_the_takes_that_are_not_known(filtered):
