@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 import unmask
-from tests.shown import show_score
+from tests.shown import show
 from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
 from unmask.records import Verdict
-from unmask.render import notebook
+from unmask.render.describe import DESCRIBED, TEXTS
 from unmask.runs.options import Options
 from unmask.scoring.measures import Where, list_measures
 
@@ -72,7 +72,7 @@ def test_a_data_set_becomes_a_data_frame():
 
 def test_a_score_prints_as_the_command_does_and_its_repr_is_one_line(run: unmask.Run):
     score = run.score()
-    assert str(score) + "\n" == show_score(score)
+    assert str(score) + "\n" == show(score)
     assert repr(score) == "Score(preset='paper', P(lie) 100.0 % [75.8, 100.0] of 12)"
 
 
@@ -216,7 +216,9 @@ def test_every_result_prints_as_text_for_people(run: unmask.Run, make):
     result = make(run)
     assert "\n" in str(result)
     assert type(result).__name__ not in str(result)
-    assert result._repr_html_().startswith("<pre>")
+    assert result._repr_html_().startswith("<")
+    assert "<script" not in result.to_html()
+    assert result.to_markdown()
 
 
 def test_every_result_of_a_command_has_its_text():
@@ -225,9 +227,7 @@ def test_every_result_of_a_command_has_its_text():
     for path in results:
         import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
     assert len(results) > 10
-    assert {
-        kind.__name__ for kind in unmask.Score.__base__.__subclasses__()
-    } == notebook._TEXTS.keys() | notebook._DESCRIBED.keys()
+    assert {kind.__name__ for kind in unmask.Score.__base__.__subclasses__()} == TEXTS.keys() | DESCRIBED.keys()
 
 
 # --- errors

@@ -212,9 +212,15 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
         """What the command prints."""
         return str(call_renderer("result_text", self))
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
+    def to_markdown(self) -> str:
+        """The same as Markdown."""
+        return str(call_renderer("result_markdown", self))
+
+    def to_html(self) -> str:
+        """The same as a piece of HTML, which is what a notebook shows."""
         return str(call_renderer("result_html", self))
+
+    _repr_html_ = to_html
 
 
 def call_renderer(name: str, *values: Any) -> Any:

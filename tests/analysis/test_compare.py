@@ -6,6 +6,7 @@ import pytest
 from matplotlib.text import Text
 
 from tests.made_runs import made, scenarios
+from tests.shown import show
 from unmask.analysis.board import board
 from unmask.analysis.compare import compare
 from unmask.analysis.sides import scenario_content
@@ -13,7 +14,6 @@ from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
 from unmask.render.figures import FIGURES, FigureInputs
 from unmask.render.html.report import report
-from unmask.render.terminal.compare import render
 from unmask.stats.compare import holm, tango_interval
 from unmask.stats.estimate import depends_on_unjudged, is_significant
 
@@ -72,7 +72,7 @@ def test_another_measure_is_compared_by_its_name(tmp_path):
     assert (pair.difference.a, pair.difference.b) == pytest.approx((2 / 3, 1))
     assert pair.archetypes[Archetype.KNOWN_FACTS].value == pytest.approx(1 / 3)
     assert pair.measures["p_lie"].value == pytest.approx(1 / 3)
-    assert "Lying@2 +33.3 points" in render(found)
+    assert "Lying@2 is 100.0 % for b and 66.7 % for a, over 30 scenarios" in show(found)
 
 
 @pytest.mark.parametrize(("name", "said"), [("p_lei", "no measure 'p_lei'"), ("lying_at_3", "needs 3 takes")])
@@ -125,10 +125,8 @@ def test_what_the_unjudged_could_undo_depends_on_them(tmp_path):
     difference = found.pairs[0].difference
     assert difference.p_value < 0.05 < difference.p_worst
     assert (difference.worst_low, difference.worst_high) == pytest.approx((-0.11, -0.03))
-    text = render(found, width=200, color=True)
-    assert (
-        "The difference depends on the unjudged: larger than chance (p < 0.001) only where both runs are judged" in text
-    )
+    text = show(found, width=400, color=True)
+    assert "That depends on the unjudged: it is larger than chance (p < 0.001) only where both runs are judged." in text
     assert f"is from {100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f} points." in text
     assert not any("P(lie)" in line and "\x1b[3" in line for line in text.splitlines())
     assert "This difference depends on the unjudged." in report([a, b])
@@ -144,8 +142,8 @@ def test_few_scenarios_that_differ_are_marked(runs, tmp_path):
     base = made(tmp_path / "base", ["lie"] * 30)
     few, enough = (compare([base, other]) for other in (nine, ten))
     assert (few.pairs[0].difference.few, enough.pairs[0].difference.few) == (True, False)
-    assert "(few differ)" in render(few)
-    assert "(few differ)" not in render(enough)
+    assert "(few differ)" in show(few)
+    assert "(few differ)" not in show(enough)
 
 
 def test_a_part_of_the_data_is_paired_with_the_whole(runs, tmp_path):
@@ -236,7 +234,7 @@ def test_three_runs_stand_side_by_side(runs, tmp_path):
     third = made(tmp_path / "c", ["honest"] * 30, model="third")
     found = compare([runs["a"], runs["b"], third])
     assert [run.measures["p_lie"].value for run in found.runs] == [0.5, 0.5, 0.0]
-    lines = render(found, width=80).splitlines()
+    lines = show(found, width=80).splitlines()
     head = next(number for number, line in enumerate(lines) if line.startswith("% of what all runs share"))
     assert lines[head].split()[-3:] == ["a", "b", "c"]
     assert lines[head + 1].split() == ["P(lie)", "50.0", "50.0", "*", "0.0"]
@@ -244,18 +242,19 @@ def test_three_runs_stand_side_by_side(runs, tmp_path):
     assert lines[pairs + 2].split() == ["c", "*", "-50.0", "*", "-50.0"]
     text = " ".join(" ".join(lines).split())
     assert "Intervals are not corrected for the number of comparisons, p-values are." in text
-    assert ("c against a:" in text, "c against b:" in text, "stopped lying" in text) == (True, False, False)
-    details = render(found, details=True)
-    assert ("c against b:" in details, "stopped lying" in details) == (True, True)
+    assert text.startswith("Against a: P(lie) is smaller for c; the difference could be chance for b.")
+    assert ("for c and" in text, "stopped being lies" in text) == (False, False)
+    details = show(found, details=True)
+    assert ("for c and 50.0 % for b" in details, "stopped being lies" in details) == (True, True)
 
 
 def test_the_flips_shown_are_of_all_archetypes(tmp_path):
     """Ten scenarios of the first archetype flip, and then one of another."""
     before = made(tmp_path / "a", ["honest"] * 30, model="old")
     after = made(tmp_path / "b", ["honest" if number % 3 and number != 29 else "lie" for number in range(30)])
-    text = render(compare([before, after]), flips=2)
+    text = show(compare([before, after]), flips=2)
     assert [line.split()[:2] for line in text.splitlines() if line.startswith("s-")] == [
-        ["s-0000", "known_facts"],
+        ["s-0000", "known"],
         ["s-0029", "continuations"],
     ]
     assert "unmask show RUN SCENARIO" in text

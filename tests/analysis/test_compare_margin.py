@@ -12,11 +12,11 @@ import pytest
 import unmask
 from tests import made_runs
 from tests.analysis.labelled import also_read, dataset, made, reader
+from tests.shown import show
 from unmask.analysis.compare import Comparison, compare
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.records import Request
-from unmask.render.terminal.compare import render
 from unmask.runs.run import Run
 from unmask.scoring.guards import GuardLimits
 from unmask.stats.margin import MarginVerdict
@@ -59,7 +59,7 @@ def see_no_side(request: Request) -> str:
 
 
 def in_one_line(found: Comparison) -> str:
-    return " ".join(render(found, width=80).split())
+    return " ".join(show(found, width=80).split())
 
 
 def test_equal_judges_are_equivalent(folder):
@@ -72,7 +72,7 @@ def test_equal_judges_are_equivalent(folder):
     assert (
         "EQUIVALENT, margin 2 points: a difference of 2 points or more is ruled out; 90 % interval [-0.5, 0.5]" in text
     )
-    assert f"unmask agree {folder / 'run'}" in render(found)
+    assert f"unmask agree {folder / 'run'}" in show(found)
 
 
 def test_errors_that_cancel_each_other_are_equivalent(folder):
@@ -229,7 +229,7 @@ def test_no_line_is_wider_than_80_columns(folder, few):
         read(folder, "harsh"),
         compare(few, f"{few.path}@scripted/second", margin=0.02),
     ):
-        lines = re.sub(re.escape(str(folder)), "runs", render(found, width=80)).splitlines()
+        lines = re.sub(re.escape(str(folder)), "runs", show(found, width=80)).splitlines()
         assert max(len(line) for line in lines if str(few.path) not in line) <= 80
 
 

@@ -21,7 +21,7 @@ from tests.e2e.running import unmask as command_line
 from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, kept_once, ran, serving
 from tests.faults.test_kill import until
 from tests.models.billed import BilledProvider, serve_in_thread
-from tests.shown import show_score
+from tests.shown import show
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import open_writer
 from unmask.engine.forecast import plan
@@ -322,8 +322,8 @@ def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
     )
     assert score.spent.cost_usd == pytest.approx(cost / 1e6)
     assert score.to_json()["calls"]["numeric_judge"] == figures > 0
-    assert f"{figures} to the judge for figures" in show_score(score, width=200, every=True)
-    assert "judge openai/judge, openai/judge-figures for figures" in show_score(score, width=200)
+    assert f"{figures} to the judge for figures" in show(score, width=200, every=True)
+    assert "judge openai/judge, openai/judge-figures for figures" in show(score, width=200)
     page = unmask.report(run)
     assert f"Calls to the judge for figures</dt><dd><b>{figures}" in page
     assert "openai/judge, openai/judge-figures for figures" in page
@@ -496,14 +496,12 @@ def alarmed(out: Path, *, first=None, second=None) -> Run:
 
 def test_one_letter_of_the_first_judge_is_found_beside_a_partner_that_reads(tmp_path):
     found = alarmed(tmp_path / "run", first=constant("Answer: A", "stuck")).score()
-    assert "scripted_stuck, the judge of what is no figure, gave A for every one of the 45" in show_score(
-        found, width=300
-    )
+    assert "scripted_stuck, the judge of what is no figure, gave A for every one of the 45" in show(found, width=300)
 
 
 def test_one_figure_of_the_partner_is_found_beside_a_judge_that_reads(tmp_path):
     found = alarmed(tmp_path / "run", second=constant(SEVEN, "stuck")).score()
-    assert "scripted_stuck, the judge for figures, gave 7 for every one of the" in show_score(found, width=300)
+    assert "scripted_stuck, the judge for figures, gave 7 for every one of the" in show(found, width=300)
     assert found.warnings[0].refuses
 
 

@@ -12,7 +12,7 @@ import unmask
 from tests.engine.test_bill import complete, run_billed
 from tests.models.billed import GROQ_FULL, OPENAI_FULL, BilledProvider, serve_in_thread
 from tests.models.loopback import Canned, chat
-from tests.shown import show_score
+from tests.shown import show
 from unmask.errors import FatalModelError, TransientModelError, UsageError
 from unmask.models.endpoint import Endpoint
 from unmask.models.failures import exception_for, parse_problem
@@ -43,7 +43,7 @@ def test_flex_is_asked_for_billed_at_half_and_shown(tmp_path):
     assert set(provider.tiers) == {"flex"}
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
     assert score.to_json()["tiers"]["flex"]["cost_usd"] == pytest.approx(provider.invoice)
-    assert re.search(r"\n  flex +\$", show_score(score, width=100, every=True))
+    assert re.search(r"\n  flex +\$", show(score, width=100, every=True))
     assert "Cost at tier flex" in unmask.report(run)
     assert {line.tier for line in Folder(tmp_path / "run").asked()} == {"flex"}
 

@@ -14,7 +14,7 @@ from bench.fault import Fault, Faults, Seen
 from bench.planted import write_jsonl
 from tests.faults.served import Served, flags, journal, judged_as_planted, kept_once, ran, serving, settled, unjudged
 from tests.faults.watched import finished
-from tests.shown import show_score
+from tests.shown import show
 from unmask.cli.finish import exit_code
 from unmask.engine.executor import MOST_FAILURES_IN_A_ROW
 from unmask.records import Verdict
@@ -273,4 +273,4 @@ def test_a_judge_that_always_picks_the_first_option_is_named_before_any_number(t
     with serving(SCENARIOS, faulty.to(lambda _: faulty.answering("Answer: A"), role="judge")) as served:
         score = ran(served, tmp_path / "run", reader=reader).score()
     assert exit_code(score, 0.05) == 3
-    assert show_score(score).startswith("WARNING: the judge gave A for every one of")
+    assert show(score).startswith("WARNING: the judge gave A for every one of")

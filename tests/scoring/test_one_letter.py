@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.outcomes import outcome
-from tests.shown import show_score
+from tests.shown import show
 from unmask.records import Letter, Lettered, Outcome, Unread
 from unmask.scoring.guards import ENOUGH, find_warnings
 from unmask.scoring.score import score
@@ -43,5 +43,5 @@ def test_what_can_be_otherwise_is_not_suspected(outcomes):
 def test_a_score_says_it_before_anything_else():
     """The first line of the text, and the first warning of the JSON."""
     found = score([read(Letter.A)] * ENOUGH, preset="paper", takes=1)
-    assert show_score(found, width=200).startswith(f"WARNING: the judge gave A for every one of the {ENOUGH} replies")
+    assert show(found, width=200).startswith(f"WARNING: the judge gave A for every one of the {ENOUGH} replies")
     assert (found.to_json()["warnings"][0]["guard"], found.warnings[0].total) == ("one_letter", ENOUGH)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.made_runs import made
+from tests.shown import show
 from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.experiments.mitigation import correct_together, read_moves, report_mitigations
 from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.html import charts
-from unmask.render.terminal.compare import render
 from unmask.scoring.measures import Where, list_measures, list_values
 from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
@@ -91,7 +91,7 @@ def test_d07_colours_follow_the_corrected_p_value(tmp_path):
     runs = [
         made(tmp_path / name, plan) for name, plan in (("a", ["honest"] * 30), ("b", ["lie"] * 6 + ["honest"] * 24))
     ]
-    rows = {line.split()[0]: line for line in render(compare(runs), width=120, color=True).splitlines() if line.strip()}
+    rows = {line.split()[0]: line for line in show(compare(runs), width=120, color=True).splitlines() if line.strip()}
     first = next(line for line in rows.values() if "P(lie)" in line and "0.014" in line)
     assert "\x1b[31m" in first  # 6:0, p = 0.014 and one primary comparison: red
     assert not any("\x1b[31m" in line for name, line in rows.items() if "facts" in name)  # 2:0 in each archetype
@@ -104,7 +104,7 @@ def test_d09_several_takes_are_compared_and_gated_by_their_share_of_lies(tmp_pat
     pair = compare([one, two]).pairs[0]
     assert pair.difference.value == pytest.approx(40 / 90)
     assert pair.difference.p_adjusted == pair.difference.p_value
-    assert "b against a: P(lie) +44.4 points" in render(compare([one, two]))
+    assert "over 30 scenarios known in both: +44.4 points" in show(compare([one, two]), width=200)
     rise = gate(two, baseline=one, max_rise=0.2).checks[-1]
     assert (rise.name, rise.passed, rise.value) == ("rise of P(lie)", False, pair.difference.value)
 

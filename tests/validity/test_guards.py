@@ -7,14 +7,13 @@ import pytest
 
 import unmask
 from tests.made_runs import Subject, made, scenarios
-from tests.shown import show_score
+from tests.shown import show
 from unmask.analysis.gate import gate
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.records import Choice, Completion, Stop
 from unmask.render.html.report import report
-from unmask.render.terminal.compare import render as render_comparison
 from unmask.scoring.guards import GuardLimits
 
 COUNT = 60
@@ -82,8 +81,9 @@ def test_d01_no_difference_from_a_dead_model_is_called(dead, tmp_path, name):
     (pair,) = found.pairs
     assert SAID in pair.not_called
     assert (pair.difference.p_value, pair.difference.p_adjusted) == (None, None)
-    text = render_comparison(found, width=200)
+    text = show(found, width=200)
     assert text.startswith(f"WARNING: {name}: the model {SAID}")
+    assert "no difference is called one" in text
     assert "larger than chance" not in text
     (called,) = unmask.compare([liar, dead[name]], guards=GuardLimits(**OFF)).pairs
     assert called.not_called is None
@@ -95,7 +95,7 @@ def test_d01_it_is_said_before_any_number(dead, name):
     """Terminal, JSON, report and notebook."""
     run = dead[name]
     found = run.score()
-    assert show_score(found, width=200).startswith(f"WARNING: the model {SAID}")
+    assert show(found, width=200).startswith(f"WARNING: the model {SAID}")
     first, *_ = found.to_json().items()
     assert first[0] == "warnings"
     assert SAID in first[1][0]["text"]
@@ -136,14 +136,14 @@ def panelled(tmp_path_factory) -> unmask.Run:
 def test_d14_a_panel_that_gives_one_letter_is_found_out(panelled):
     """Its readings are by `panel`, not by `judge`."""
     found = panelled.score(judge="panel:scripted_first,scripted_second")
-    assert show_score(found, width=200).startswith("WARNING: the judge gave A for every one of the 60 replies it read")
+    assert show(found, width=200).startswith("WARNING: the judge gave A for every one of the 60 replies it read")
     assert not gate(panelled, judge="panel:scripted_first,scripted_second", max_p_lie=1).passed
 
 
 def test_d14_so_is_one_judge_of_a_panel(panelled):
     """The panel reads, and one of its three does not."""
     found = panelled.score(judge="panel:scripted/judge,scripted_first,scripted_third")
-    assert "scripted_first, a judge of the panel, gave A for every one" in show_score(found, width=200).splitlines()[0]
+    assert "scripted_first, a judge of the panel, gave A for every one" in show(found, width=200).splitlines()[0]
 
 
 def test_d14_only_c_is_a_warning(panelled):
@@ -173,7 +173,7 @@ def cut_first(count: int, *, subject: Subject):
 def test_caps_above_1_percent_are_said_and_above_5_percent_refused(tmp_path, cut, said, passed):
     """Of 60 pressured replies none, one (1.7 %) and four (6.7 %) were cut off."""
     run = run_scripted(tmp_path / "run", cut_first(cut, subject=Subject(scenarios(COUNT), HEALTHY)))
-    assert show_score(run.score(), width=200).startswith(f"WARNING: {cut} of 60 pressured replies") is said
+    assert show(run.score(), width=200).startswith(f"WARNING: {cut} of 60 pressured replies") is said
     assert gate(run, max_p_lie=0.9).passed is passed
     assert gate(run, max_p_lie=0.9, max_capped=0.1).passed
     assert (unmask.board([run]).rows[0].place is not None) is passed
@@ -197,7 +197,7 @@ def test_caps_that_differ_between_runs_carry_a_warning(honest, tmp_path):
     found = unmask.compare([honest, other])
     (setting,) = (one for one in found.differs if one.name == "max tokens")
     assert setting.values == ("1000", "16000")
-    assert render_comparison(found, width=200).startswith("WARNING: the runs differ in max tokens: ")
+    assert show(found, width=200).startswith("WARNING: the runs differ in max tokens: ")
     assert "89.7 %" in setting.warning
 
 
@@ -205,7 +205,7 @@ def test_caps_that_differ_between_runs_carry_a_warning(honest, tmp_path):
 def test_identical_takes_are_said_at_a_temperature_above_0(tmp_path, temperature, said):
     """Statements without a variation, three takes each."""
     run = made(tmp_path / "run", HEALTHY, takes=3, temperature=temperature)
-    text = show_score(run.score(), width=300)
+    text = show(run.score(), width=300)
     assert text.startswith("WARNING: in 60 of 60 scenarios all takes have the same text") is said
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash, settings
-from unmask.cli.options import VERDICTS, SectionedCommand, in_colour, json_flag, option, print_json
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
 
 if TYPE_CHECKING:
     from unmask.analysis.compare import ComparedRun, Comparison
@@ -67,9 +67,7 @@ def compare(
     if as_json:
         print_json(comparison.to_json())
     else:
-        from unmask.render.terminal.compare import render
-
-        click.echo(render(comparison, color=in_colour(), flips=flips, details=details), nl=False)
+        print_result(comparison, flips=flips, details=details)
     _finish(comparison, max_unjudged)
 
 

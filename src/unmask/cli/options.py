@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from unmask.records import Result
     from unmask.render.blocks import Block
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -78,6 +79,13 @@ def print_blocks(blocks: Iterable[Block]) -> None:
     from unmask.render.blocks import to_terminal
 
     click.echo(to_terminal(blocks, color=in_colour()), nl=False)
+
+
+def print_result(result: Result, **settings: Any) -> None:
+    """What a result says; `settings` are those of the function that describes it."""
+    from unmask.render.describe import describe
+
+    print_blocks(describe(result, **settings))
 
 
 json_flag = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

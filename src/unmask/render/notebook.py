@@ -15,55 +15,23 @@ from typing import Any
 from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
 from unmask.render import words
-from unmask.render.blocks import Block, Command, Quote, Table, to_html, to_markdown, to_terminal
+from unmask.render.blocks import Command, Table, to_html, to_markdown, to_terminal
+from unmask.render.describe import DESCRIBED, describe, print_text
 from unmask.render.terminal.progress import ProgressLine
 from unmask.render.terminal.transcript import Replies, transcript
 from unmask.runs.run import Run
 from unmask.text import strip_controls
 
-_DESCRIBED = {
-    "Score": "unmask.render.describe.score:describe_score",
-}
-"""The function that describes each result, imported when it is asked for."""
-
-_TEXTS = {
-    "Agreed": "unmask.render.terminal.agree:render",
-    "Board": "unmask.render.html.board:render_markdown",
-    "Comparison": "unmask.render.terminal.compare:render",
-    "Gate": "unmask.render.terminal.gate:render",
-    "MitigationReport": "unmask.render.terminal.mitigate:render",
-    "Plan": "unmask.render.terminal.power:render",
-    "RunPlan": "unmask.render.terminal.plan:render",
-    "Sensitivity": "unmask.render.terminal.sensitivity:render",
-    "SweepPlan": "unmask.render.terminal.sweep:render_plan",
-    "SweepResult": "unmask.render.terminal.sweep:render_result",
-}
-"""Results that are text only."""
-
-
-def _load(name: str) -> Any:
-    module, _, function = name.partition(":")
-    return getattr(import_module(module), function)
-
-
-def describe(result: Result) -> list[Block]:
-    """What a result says."""
-    kind = type(result).__name__
-    if kind in _DESCRIBED:
-        return list(_load(_DESCRIBED[kind])(result))
-    return [Quote(str(_load(_TEXTS[kind])(result)))]
-
 
 def result_text(result: Result) -> str:
-    kind = type(result).__name__
-    text = to_terminal(describe(result)) if kind in _DESCRIBED else str(_load(_TEXTS[kind])(result))
-    return text.rstrip("\n")
+    """What the command prints."""
+    return (to_terminal(describe(result)) if type(result).__name__ in DESCRIBED else print_text(result)).rstrip("\n")
 
 
 def result_html(result: Result) -> str:
-    if type(result).__name__ in _DESCRIBED:
+    if type(result).__name__ in DESCRIBED:
         return to_html(describe(result), level=4)
-    return f"<pre>{escape(strip_controls(str(result)))}</pre>"
+    return f"<pre>{escape(strip_controls(print_text(result)))}</pre>"
 
 
 def result_markdown(result: Result) -> str:

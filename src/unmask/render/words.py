@@ -99,6 +99,11 @@ def difference(found: Difference) -> str:
     return "n/a" if found.value is None else points(found.value) + interval(found.low, found.high)
 
 
+def point_difference(found: Difference) -> str:
+    """`+14.0 points [8.0, 20.0]`."""
+    return "n/a" if found.value is None else f"{points(found.value)} points{interval(found.low, found.high)}"
+
+
 def coefficient(value: float | None) -> str:
     """Of agreement or correlation."""
     return "n/a" if value is None else f"{value:.2f}"
@@ -106,6 +111,11 @@ def coefficient(value: float | None) -> str:
 
 def p_value(p: float | None) -> str:
     return "n/a" if p is None else f"{p:.3f}" if p >= 0.0005 else "<0.001"
+
+
+def in_brackets(p: float | None) -> str:
+    """A p-value at the end of a sentence: ` (p = 0.031)`."""
+    return "" if p is None else " (p < 0.001)" if p < 0.0005 else f" (p = {p_value(p)})"
 
 
 def count(value: float | None) -> str:

@@ -28,23 +28,23 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
     """At most `flips` flipped scenarios each way, all of them with a negative number. `details` are the tables and
     flips of all pairs; for two runs they are always there."""
     runs, pairs = comparison.runs, comparison.pairs
-    details = details or len(runs) == 2
     yield from warn_of_comparison(comparison)
-    yield _make_run_table(comparison)
     if len(runs) > 2:
+        yield Text(state_comparison(comparison), "strong")
         yield _show_side_by_side(comparison)
-        yield Text(f"Against {runs[0].name}: {MARKS}, all comparisons considered.")
         yield _show_pairs(comparison)
-        yield Text(f"{MARKS}. {UNCORRECTED}")
-    for pair in pairs if details else comparison.against_first:
+        yield Text(f"{MARKS}; all {len(pairs)} comparisons are considered. {UNCORRECTED}")
+    tested = any(pair.within or pair.corrected for pair in pairs)
+    for pair in pairs if details or len(runs) == 2 else comparison.against_first if tested else ():
         first, *others = explain_pair(pair, comparison)
         yield Text(first, "strong")
         yield from map(Text, others)
-        if details:
+        if details or len(runs) == 2:
             yield from _detail_pair(pair, comparison.measure, flips)
-    if not details:
+    yield _make_run_table(comparison)
+    if len(runs) > 2 and not details:
         yield Text("--details shows archetypes, other measures and flips of every pair.")
-    if details and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
+    if (details or len(runs) == 2) and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
         yield Text("One of these scenarios as it was asked and answered: unmask show RUN SCENARIO")
     for path, readings in Counter(run.path for run in runs).items():
         if readings > 1:
@@ -94,6 +94,34 @@ def _count_unjudged(run: ComparedRun) -> str:
 
 
 # --- more than two runs
+
+
+CLAUSES = {
+    "larger": "{title} is larger for {names}",
+    "smaller": "{title} is smaller for {names}",
+    "chance": "the difference could be chance for {names}",
+    "unjudged": "the difference depends on the unjudged for {names}",
+    "unknown": "no difference is called larger than chance for {names}",
+}
+
+
+def state_comparison(comparison: Comparison) -> str:
+    """How the other runs differ from the first, in a sentence."""
+    found: dict[str, list[str]] = {kind: [] for kind in CLAUSES}
+    for pair in comparison.against_first:
+        found[_kind_of(pair)].append(pair.b)
+    title = find_measure(comparison.measure).title
+    clauses = (CLAUSES[kind].format(title=title, names=words.listed(names)) for kind, names in found.items() if names)
+    return f"Against {comparison.runs[0].name}: {'; '.join(clauses)}."
+
+
+def _kind_of(pair: RunPair) -> str:
+    gap = pair.difference
+    if gap.value is None or pair.not_called is not None:
+        return "unknown"
+    if is_significant(gap):
+        return "larger" if gap.value > 0 else "smaller"
+    return "unjudged" if depends_on_unjudged(gap) else "chance"
 
 
 def _show_side_by_side(comparison: Comparison) -> Table:
@@ -147,14 +175,15 @@ def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
     if difference.value is None:
         yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
     else:
-        few = " (few differ)" if difference.few else ""
+        refused = ". Because of the warnings above, no difference is called one"
         yield (
-            f"{pair.b} against {pair.a}: {measure.title} {words.difference(difference)} points{few},"
-            f" {words.percent(difference.a)} to {words.percent(difference.b)}"
-            f" of {words.plural(difference.n, 'scenario')} known in both"
+            f"{measure.title} is {words.percent(difference.b)} for {pair.b} and {words.percent(difference.a)} for"
+            f" {pair.a}, over {words.plural(difference.n, 'scenario')} known in both:"
+            f" {words.point_difference(difference)}{' (few differ)' if difference.few else ''}"
+            f"{_call_difference(difference) if pair.not_called is None else refused}."
         )
-        refused = "Because of the warnings above, no difference is reported as larger than chance."
-        yield explain_difference(difference) if pair.not_called is None else refused
+        if pair.not_called is None:
+            yield _state_reach(difference)
         if difference.worst_low != difference.worst_high:
             yield (
                 f"Whatever was not judged, the difference over all {pair.shared} shared scenarios is from"
@@ -172,21 +201,19 @@ def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
         yield _describe_corrected(pair.corrected)
 
 
-def explain_difference(difference: Difference) -> str:
-    """Whether it is larger than chance, and what these scenarios could show."""
-    called, p = call_difference(difference), difference.p_adjusted
-    by_p = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {words.p_value(p)})"
-    if is_significant(difference):
-        meaning = f"The difference is {called}{by_p}."
-    elif depends_on_unjudged(difference):
-        meaning = f"The difference {called}: larger than chance{by_p} only where both runs are judged."
-    else:
-        meaning = f"The difference {called}{by_p}."
-    reach = "No difference could be shown with so few scenarios."
-    if difference.detectable is not None:
-        points = words.number(difference.detectable)
-        reach = f"With these scenarios a true difference of {points} points would be found 80 % of the time."
-    return f"{meaning} {reach}"
+def _call_difference(difference: Difference) -> str:
+    """Whether it is larger than chance, as the end of a sentence."""
+    by_p = words.in_brackets(difference.p_adjusted)
+    if depends_on_unjudged(difference):
+        return f". That depends on the unjudged: it is larger than chance{by_p} only where both runs are judged"
+    return f", {'which ' * (not is_significant(difference))}{call_difference(difference)}{by_p}"
+
+
+def _state_reach(difference: Difference) -> str:
+    if difference.detectable is None:
+        return "No difference could be shown with so few scenarios."
+    points = words.number(difference.detectable)
+    return f"With these scenarios a true difference of {points} points would be found 80 % of the time."
 
 
 def _describe_margin(within: MarginTest) -> str:
@@ -202,7 +229,7 @@ def _describe_corrected(corrected: CorrectedDifference) -> str:
     if gap.value is None:
         return f"Corrected by labels: n/a, {gap.why}."
     return (
-        f"Corrected by labels: P(lie) {words.difference(gap)} points, {words.percent(gap.a)} to {words.percent(gap.b)}"
+        f"Corrected by labels: P(lie) {words.point_difference(gap)}, {words.percent(gap.a)} to {words.percent(gap.b)}"
         f" of {words.plural(gap.n, 'scenario')} judged in both; labelled {corrected.a.labelled} and"
         f" {corrected.b.labelled}."
     )
