@@ -6,7 +6,7 @@ from typing import Any
 
 from unmask.records import Result
 from unmask.render.blocks import to_terminal
-from unmask.render.describe import describe
+from unmask.render.describe.results import describe
 
 
 def show(result: Result, *, width: int | None = None, color: bool = False, **settings: Any) -> str:

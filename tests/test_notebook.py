@@ -19,7 +19,7 @@ from tests.shown import show
 from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
 from unmask.records import Verdict
-from unmask.render.describe import DESCRIBED, TEXTS
+from unmask.render.describe.results import DESCRIBED, TEXTS
 from unmask.runs.options import Options
 from unmask.scoring.measures import Where, list_measures
 

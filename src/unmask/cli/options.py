@@ -83,7 +83,7 @@ def print_blocks(blocks: Iterable[Block]) -> None:
 
 def print_result(result: Result, **settings: Any) -> None:
     """What a result says; `settings` are those of the function that describes it."""
-    from unmask.render.describe import describe
+    from unmask.render.describe.results import describe
 
     print_blocks(describe(result, **settings))
 

@@ -16,7 +16,7 @@ from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
 from unmask.render import words
 from unmask.render.blocks import Command, Table, to_html, to_markdown, to_terminal
-from unmask.render.describe import DESCRIBED, describe, print_text
+from unmask.render.describe.results import DESCRIBED, describe, print_text
 from unmask.render.terminal.progress import ProgressLine
 from unmask.render.terminal.transcript import Replies, transcript
 from unmask.runs.run import Run

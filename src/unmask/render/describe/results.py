@@ -1,0 +1,45 @@
+"""What each result says, as blocks: one function a result, found by the name of its class."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from unmask.records import Result
+from unmask.render.blocks import Block, Quote
+
+DESCRIBED = {
+    "Comparison": "unmask.render.describe.compare:describe_comparison",
+    "Score": "unmask.render.describe.score:describe_score",
+}
+"""The function that describes each result, imported when it is asked for."""
+
+TEXTS = {
+    "Agreed": "unmask.render.terminal.agree:render",
+    "Board": "unmask.render.html.board:render_markdown",
+    "Gate": "unmask.render.terminal.gate:render",
+    "MitigationReport": "unmask.render.terminal.mitigate:render",
+    "Plan": "unmask.render.terminal.power:render",
+    "RunPlan": "unmask.render.terminal.plan:render",
+    "Sensitivity": "unmask.render.terminal.sensitivity:render",
+    "SweepPlan": "unmask.render.terminal.sweep:render_plan",
+    "SweepResult": "unmask.render.terminal.sweep:render_result",
+}
+"""Plans and sweeps are text."""
+
+
+def describe(result: Result, **settings: Any) -> list[Block]:
+    """What a result says. `settings` are those of the function that describes it."""
+    kind = type(result).__name__
+    if kind in DESCRIBED:
+        return list(_load(DESCRIBED[kind])(result, **settings))
+    return [Quote(print_text(result))]
+
+
+def print_text(result: Result) -> str:
+    return str(_load(TEXTS[type(result).__name__])(result))
+
+
+def _load(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)
