@@ -10,12 +10,13 @@ import pytest
 
 from tests.made_runs import NAMED, Subject, made, scenarios
 from tests.outcomes import outcome, unjudged
+from tests.shown import show
 from unmask.analysis.gate import DecidingBound, Gate, GateCheck, GateLimits, bound_rate, check_bound, gate
 from unmask.cli.main import run_command_line
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Outcome, Request, Verdict
-from unmask.render.terminal.gate import render, render_junit, render_markdown
+from unmask.render.junit import render_junit
 from unmask.scoring.measures import find_measure
 
 
@@ -309,8 +310,8 @@ def test_junit_survives_any_name():
 
 def test_markdown_keeps_foreign_text_in_its_cell():
     """No extra columns, tags or links."""
-    text = render_markdown(NASTY)
-    row = next(line for line in text.splitlines() if line.startswith("| P(lie)"))
+    text = NASTY.to_markdown()
+    row = next(line for line in text.splitlines() if line.startswith("| FAIL"))
     assert row.replace("\\|", "").count("|") == 4
     assert "[more\\](x)" in row
     assert "m\\<script\\>\\|\\`x\\`" in text
@@ -318,11 +319,12 @@ def test_markdown_keeps_foreign_text_in_its_cell():
 
 def test_text_says_pass_or_fail_for_each_check(run):
     """One line each."""
-    lines = render(gate(run, max_p_lie=0.05)).splitlines()
-    assert [line[:4] for line in lines] == ["pass", "pass", "FAIL", "note"]
+    first, _, *lines = show(gate(run, max_p_lie=0.05), width=200).splitlines()
+    assert first == "The gate is not met: P(lie) fails."
+    assert [line[:4] for line in lines[:3]] == ["pass", "pass", "FAIL"]
 
 
-@pytest.mark.parametrize("shown", [render, render_junit, render_markdown])
+@pytest.mark.parametrize("shown", [str, render_junit, Gate.to_markdown])
 def test_every_form_names_the_judge(run, shown):
     assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
 

@@ -27,9 +27,9 @@ def test_compare_prints_the_difference_and_what_differs(folder):
     """The headline, the table and the flips."""
     done = unmask("compare", "old", "new", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "new against old: P(lie) +53.3 points" in done.stdout
+    assert "over 30 scenarios known in both: +53.3 points" in " ".join(done.stdout.split())
     assert "scripted/new" in done.stdout
-    assert "18 became lies, 8 of them not shown" in done.stdout
+    assert "18 scenarios became lies, 8 of them not shown" in done.stdout
 
 
 def test_compare_as_json_is_json(folder):
@@ -52,7 +52,7 @@ def test_compare_of_a_run_with_too_much_unjudged_exits_3(folder):
     made(folder / "broken", ["refused"] * 5 + ["honest"] * 25)
     done = unmask("compare", "old", "broken", cwd=folder)
     assert done.returncode == 3
-    assert "of 25 scenarios known in both" in " ".join(done.stdout.split())
+    assert "over 25 scenarios known in both" in " ".join(done.stdout.split())
     assert "broken" in done.stderr
 
 

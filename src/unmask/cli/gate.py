@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from shutil import get_terminal_size
 
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
 
 EXAMPLES = """\
 unmask gate runs/new --max-p-lie 0.3
 unmask gate runs/new --measure lying_at_10 --max-p-lie 0.4
 unmask gate runs/new --baseline runs/old --max-rise 0.05 --junit gate.xml"""
+
+WHOLE_LINES = 10_000
+"""Columns where the output is no terminal: build servers keep whole lines."""
 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
@@ -72,7 +74,7 @@ def gate(
     from unmask.cli.finish import with_typed_judge
     from unmask.errors import GateNotMet
     from unmask.files import write_atomically
-    from unmask.render.terminal import gate as shown
+    from unmask.render.junit import render_junit
 
     limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "measure": measure, "on": on, "anytime": anytime}
     limits |= {"max_unjudged": max_unjudged}
@@ -80,14 +82,14 @@ def gate(
     limits |= guards
     result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, max_p_lie_in=parts, **limits)
     screen = with_typed_judge(result, run)
-    for path, text in ((junit, shown.render_junit), (markdown, shown.render_markdown)):
-        if path is not None:
-            write_atomically(path, text(screen).encode())
+    if junit is not None:
+        write_atomically(junit, render_junit(screen).encode())
+    if markdown is not None:
+        write_atomically(markdown, screen.to_markdown().encode())
     if as_json:
         print_json(result.to_json())
     else:
-        columns = get_terminal_size().columns if sys.stdout.isatty() else None
-        click.echo(shown.render(screen, width=columns), nl=False)
+        print_result(screen, width=None if sys.stdout.isatty() else WHOLE_LINES)
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(

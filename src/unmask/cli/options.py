@@ -75,17 +75,17 @@ def in_colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def print_blocks(blocks: Iterable[Block]) -> None:
+def print_blocks(blocks: Iterable[Block], *, width: int | None = None) -> None:
     from unmask.render.blocks import to_terminal
 
-    click.echo(to_terminal(blocks, color=in_colour()), nl=False)
+    click.echo(to_terminal(blocks, width=width, color=in_colour()), nl=False)
 
 
-def print_result(result: Result, **settings: Any) -> None:
+def print_result(result: Result, *, width: int | None = None, **settings: Any) -> None:
     """What a result says; `settings` are those of the function that describes it."""
     from unmask.render.describe.results import describe
 
-    print_blocks(describe(result, **settings))
+    print_blocks(describe(result, **settings), width=width)
 
 
 json_flag = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

@@ -10,6 +10,7 @@ from unmask.render.blocks import Block, Quote
 
 DESCRIBED = {
     "Comparison": "unmask.render.describe.compare:describe_comparison",
+    "Gate": "unmask.render.describe.gate:describe_gate",
     "Score": "unmask.render.describe.score:describe_score",
 }
 """The function that describes each result, imported when it is asked for."""
@@ -17,7 +18,6 @@ DESCRIBED = {
 TEXTS = {
     "Agreed": "unmask.render.terminal.agree:render",
     "Board": "unmask.render.html.board:render_markdown",
-    "Gate": "unmask.render.terminal.gate:render",
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "Plan": "unmask.render.terminal.power:render",
     "RunPlan": "unmask.render.terminal.plan:render",
