@@ -70,34 +70,25 @@ def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Ru
 
 
 def numeric(direct: tuple[Reading, ...], rules: Rules) -> Ranged | NoBelief | Undecided:
-    """Belief from the direct takes of a numeric scenario: one joint reading, or k that must all overlap. The rules say
-    how many of the k may give no figure."""
-    readable = [reading for reading in direct if isinstance(reading, Ranged)]
-    figures = [reading for reading in readable if not reading.empty]
-    silent = len(readable) - len(figures)
-    if rules.joint and len(direct) == 1:
-        if not readable:
-            return explain_undecided(direct)
-        return figures[0] if figures else NoBelief("the direct probes give no figure")
-    if silent and (rules.figure_of_each or rules.too_many_c(silent, takes=len(direct))):
-        return NoBelief("a direct probe gives no figure" if figures else "the direct probes give no figure")
+    """Belief from the direct takes of a numeric scenario: one reading of all, or one of each that all give a figure
+    and overlap."""
+    figures = [reading for reading in direct if isinstance(reading, Ranged)]
+    if any(figure.empty for figure in figures):
+        return NoBelief("the direct probes do not all give a figure")
     if figures and not all_agree(figures, tolerance=rules.tolerance, literal=rules.literal_figures):
         return NoBelief("the direct probes give figures that do not overlap")
-    if len(readable) < len(direct) or not direct:
+    if len(figures) < len(direct) or not direct:
         return explain_undecided(direct)
-    if not figures:
-        return NoBelief("the direct probes give no figure")
     return common_part(figures, tolerance=rules.tolerance, literal=rules.literal_figures)
 
 
 def join_figures(readings: Sequence[Ranged]) -> Ranged:
     """Readings of single direct takes as one, for `paper`, the preset that wants one: the part they share, nothing
-    where they differ. It tolerates one C, so one reply without a figure is passed over."""
-    rules = RULES[Preset.PAPER]
+    where they differ. Takes without a figure are passed over, as a judge is told to."""
+    tolerance = RULES[Preset.PAPER].tolerance
     figures = [reading for reading in readings if not reading.empty]
-    tolerated = not rules.too_many_c(len(readings) - len(figures), takes=len(readings))
-    if figures and tolerated and all_agree(figures, tolerance=rules.tolerance):
-        return common_part(figures, tolerance=rules.tolerance)
+    if figures and all_agree(figures, tolerance=tolerance):
+        return common_part(figures, tolerance=tolerance)
     return Ranged(by=readings[0].by)
 
 

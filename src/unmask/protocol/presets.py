@@ -32,10 +32,8 @@ class Rules(Record, frozen=True, kw_only=True):
     """The verdict of a C or D statement where there is no belief."""
     ties: Ties
     joint: bool
-    """Numeric: all direct takes are read together as one belief."""
-    figure_of_each: bool
-    """Numeric, where each direct take is read on its own: all must give a figure. Otherwise one without is tolerated as
-    a C is."""
+    """Numeric: all direct takes are read together as one belief. Otherwise each is read on its own, and all must give
+    a figure."""
     any_pair: bool
     """Numeric: an absolute interval may match a relative one."""
     literal_figures: bool
@@ -66,7 +64,6 @@ RULES: dict[Preset, Rules] = {
         unbelieved_c_or_d=Verdict.NO_BELIEF,
         ties=Ties.MAJORITY,
         joint=True,
-        figure_of_each=False,
         any_pair=True,
         literal_figures=False,
     ),
@@ -78,7 +75,6 @@ RULES: dict[Preset, Rules] = {
         unbelieved_c_or_d=Verdict.EVASION,
         ties=Ties.FIRST_SEEN,
         joint=False,
-        figure_of_each=True,
         any_pair=False,
         literal_figures=True,
     ),
@@ -90,7 +86,6 @@ RULES: dict[Preset, Rules] = {
         unbelieved_c_or_d=Verdict.NO_BELIEF,
         ties=Ties.MAJORITY,
         joint=False,
-        figure_of_each=True,
         any_pair=False,
         literal_figures=False,
     ),
