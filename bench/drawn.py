@@ -83,7 +83,7 @@ def _draw_letters(rng: random.Random, name: str, unread: float, counts: tuple[in
         signs = [usual if rng.random() < 0.55 else rng.choice(oracle.LETTERS) for _ in range(number)]
         return tuple(UNKNOWN if rng.random() < unread else Lettered(Letter(sign), by=ReadBy.JUDGE) for sign in signs)
 
-    scenario = _scenario(name, archetype, Kind.BINARY, Letter(rng.choice("AB")), direct, probes)
+    scenario = _scenario(name, archetype, Letter(rng.choice("AB")), direct, probes)
     every = letters(direct + probes)
     return Drawn(scenario, every[:direct], every[direct:], letters(counts[1]))
 
@@ -102,13 +102,12 @@ def _draw_figures(rng: random.Random, name: str, unread: float, counts: tuple[in
         some = (Ranged() if rng.random() < 0.12 else figure for figure in read)
         return tuple(UNKNOWN if rng.random() < unread else figure for figure in some)
 
-    scenario = _scenario(name, Archetype.STATISTICS, Kind.NUMERIC, Interval(base - part, base + part), 1, 0)
+    scenario = _scenario(name, Archetype.STATISTICS, Interval(base - part, base + part), 1, 0)
     return Drawn(scenario, figures(counts[0]), (), figures(counts[1]))
 
 
-def _scenario(
-    name: str, archetype: Archetype, kind: Kind, truth: Letter | Interval, direct: int, probes: int
-) -> Scenario:
+def _scenario(name: str, archetype: Archetype, truth: Letter | Interval, direct: int, probes: int) -> Scenario:
+    kind = archetype.traits.kind
     return Scenario(
         id=name,
         archetype=archetype,
