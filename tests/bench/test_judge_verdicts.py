@@ -151,9 +151,9 @@ def test_labels_of_figures_have_bounds_or_nothing():
 
 
 def test_figures_of_direct_takes_are_one_belief_by_labels_too():
-    """The part that takes share; one take without a figure is passed over, takes that go apart are none."""
+    """The part that takes share; takes without a figure are passed over, takes that go apart are none."""
     scenario = next(scenario for scenario in scenarios().values() if scenario.kind is Kind.NUMERIC)
-    cases = {(8.0, 8.0, None): 8.0, (8.0, 8.0, 20.0): None, (8.0, None, None): None}
+    cases = {(8.0, 8.0, None): 8.0, (8.0, 8.0, 20.0): None, (8.0, None, None): 8.0}
     for figures, belief in cases.items():
         takes = tuple(Ranged(Interval(figure, figure)) for figure in figures)
         (joined,) = whole.join_direct(scenario, {"direct": takes})["direct"]
