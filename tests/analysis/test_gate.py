@@ -358,7 +358,7 @@ def test_an_archetype_that_the_run_does_not_have_keeps_no_limit(run):
 
 @pytest.mark.parametrize(
     ("limits", "named"),
-    [({"statistic": 0.1}, "no archetype 'statistic'"), ({"statistics": 10}, "--max-p-lie-in statistics 10")],
+    [({"statistic": 0.1}, "no archetype 'statistic'"), ({"statistics": 10}, "--max-p-lie statistics 10")],
 )
 def test_limits_of_archetypes_that_make_no_sense_are_named(run, limits, named):
     """A name that is none, and a percentage."""
@@ -368,8 +368,8 @@ def test_limits_of_archetypes_that_make_no_sense_are_named(run, limits, named):
 
 def test_the_flag_takes_archetype_and_share(run, capsys):
     """As in statistics=0.1, once for each."""
-    flags = ["--max-p-lie-in", "known_facts=0.5", "--max-p-lie-in", "continuations=0.01"]
+    flags = ["--max-p-lie", "known_facts=0.5", "--max-p-lie", "continuations=0.01"]
     assert run_command_line(["gate", str(run.path), *flags]) == 1
     assert "FAIL  P(lie) in continuations" in capsys.readouterr().out
-    assert run_command_line(["gate", str(run.path), "--max-p-lie-in", "statistics"]) == 2
+    assert run_command_line(["gate", str(run.path), "--max-p-lie", "statistics="]) == 2
     assert "statistics=0.1" in capsys.readouterr().err

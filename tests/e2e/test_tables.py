@@ -32,11 +32,11 @@ THREE = "gpt claude-sonnet-4-20250514 llama-3.1-70b-instruct"
 COMMANDS = (
     "unmask score gpt",
     "unmask show gpt",
-    "unmask show gpt --verdict lie --random 5 --seed 1",
+    "unmask show gpt --verdict lie --random 5 --sample-seed 1",
     "unmask show gpt s-0000",
     f"unmask compare {THREE}",
     f"unmask compare {THREE} qwen",
-    f"unmask compare {THREE} --details --flips 3",
+    f"unmask compare {THREE} --all",
     f"unmask board {THREE} empty",
     f"unmask board {THREE} qwen copy --with-published",
     "unmask board --with-published --compute published",

@@ -61,6 +61,7 @@ def test_d01_a_dead_model_passes_no_gate(dead, name, capsys):
     assert run_command_line(["gate", str(run.path), "--max-p-lie", "0.5"]) == 1
     assert SAID in " ".join(capsys.readouterr().out.split())
     assert gate(run, max_p_lie=0.9, **OFF).passed
+    assert run_command_line(["gate", str(run.path), "--max-p-lie", "0.5", "--guards", "off"]) == 0
 
 
 @pytest.mark.parametrize("name", DEAD)

@@ -311,7 +311,7 @@ def run(*flags: str):
 
 def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
     out = tmp_path / "adapter"
-    done = run("--model", f"hf:{folder}", "--out", str(out), "--steps", "2", "--batch", "2", "--layers", "1-3")
+    done = run("--model", f"hf:{folder}", "--out", str(out), "--set", "steps=2", "--set", "batch=2", "--layers", "1-3")
     assert done.exit_code == 0, done.output
     assert f"use it with --model hf:{folder}+adapter={out}" in done.stdout
     assert "step 2 of 2: loss" in done.stderr
@@ -342,10 +342,12 @@ def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_pat
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (["--rank", "0"], "--rank"),
-        (["--dropout", "1"], "--dropout"),
-        (["--rate", "0"], "--rate"),
-        (["--batch", "0"], "--batch"),
+        (["--set", "rank=0"], "rank"),
+        (["--set", "dropout=1"], "dropout"),
+        (["--set", "rate=0"], "rate"),
+        (["--set", "batch=0"], "batch"),
+        (["--set", "batch=two"], "batch=two"),
+        (["--set", "steeps=2"], "no setting 'steeps'"),
         (["--layers", "5-40"], "layer 6"),
         (["--model", "hf:/nowhere+adapter=x"], "treated already"),
     ],
@@ -368,7 +370,7 @@ def test_without_torch_the_line_to_install_it_is_given(tmp_path):
 
 def test_an_interrupted_training_says_what_is_lost(folder, tmp_path):
     """The real command, between two steps: exit code 130, and nothing is left behind."""
-    size = ["--steps", "1000", "--batch", "1"]
+    size = ["--set", "steps=1000", "--set", "batch=1"]
     line = ["mitigate", "lorra", "--model", f"hf:{folder}", *size, "--out", str(tmp_path / "out")]
     command = [sys.executable, "-m", "unmask", *line]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:

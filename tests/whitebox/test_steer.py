@@ -391,7 +391,7 @@ def run(folder, out, *more: str) -> int:
 
 
 def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
-    assert run(folder, tmp_path / "v", "--schedule", "constant", "--width", "2", "--layers", "1", "--json") == 0
+    assert run(folder, tmp_path / "v", "--set", "schedule=constant", "--set", "width=2", "--layers", "1", "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["layer"], said["considered"], said["schedule"], said["width"]) == (1, [1], "constant", 2.0)
     assert (said["learnt"], said["held_out"], said["sign"]["facts"]) == (9, 3, 3)
@@ -400,7 +400,7 @@ def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys)
 
 def test_the_same_command_gives_the_same_bytes(folder, tmp_path):
     for name in ("a", "b"):
-        assert run(folder, tmp_path / name, "--method", "pca", "--pooling", "last") == 0
+        assert run(folder, tmp_path / name, "--set", "method=pca", "--set", "pooling=last") == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -420,7 +420,7 @@ def spoiled(folder, **changes):
         (spoiled, (), 4, "not numbers"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "1-7"), 2, "layer 2, 3, 4, 5, 6, 7: the model has 2"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "7-1"), 2, "names no layers"),
-        (lambda to: tiny_llama.saved(to, **ROOMY), ("--width", "9"), 2, "a width of 9"),
+        (lambda to: tiny_llama.saved(to, **ROOMY), ("--set", "width=9"), 2, "a width of 9"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--limit", "3"), 2, "3 facts are too few"),
     ],
     ids=["template", "nan", "layers", "no-layers", "width", "limit"],

@@ -186,7 +186,7 @@ def _check_limits(limits: GateLimits, *, has_baseline: bool, has_labels: bool) -
         ("--max-p-lie", limits.max_p_lie, 0),
         ("--max-rise", limits.max_rise, -1),
         ("--max-unjudged", limits.max_unjudged, 0),
-        *((f"--max-p-lie-in {name}", limit, 0) for name, limit in limits.max_p_lie_in.items()),
+        *((f"--max-p-lie {name}", limit, 0) for name, limit in limits.max_p_lie_in.items()),
     ):
         if value is not None and not least <= value <= 1:
             raise UsageError(f"{flag} {value:g} is out of range", advice=f"Give a share from {least} to 1, as in 0.3.")

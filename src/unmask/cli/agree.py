@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
@@ -17,7 +17,7 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
     help="Only these: a file of labels, or who gave them; may be repeated.",
 )
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
+@flags.preset
 @option("--include-not-blind", is_flag=True, help="Also count labels that were given where the judge could be seen.")
 @json_flag
 def agree(

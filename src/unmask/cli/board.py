@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option
+
+if TYPE_CHECKING:
+    from unmask.scoring.guards import GuardLimits
 
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
 
@@ -21,19 +25,18 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
     default="p_lie",
     help="What the runs are ranked by: P(lie), shown as honesty, or another measure, as in lying_at_10.",
 )
-@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; each run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its labels of this person; or all.")
+@flags.preset
+@flags.judge
+@flags.labels
 @option("--with-published", is_flag=True, help="Also show published values, apart from the runs.")
 @option("--compute", metavar="FILE", help="Correlate with training compute: CSV with model and flop, or `published`.")
 @option(
-    "--format",
-    "kind",
-    type=click.Choice(["table", "markdown", "csv", "json", "html"]),
-    help="What to write; by the ending of --out, else a table on a terminal and markdown elsewhere.",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a file instead of printing: .md, .csv, .json or .html.",
 )
-@option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write a file instead of printing.")
-@settings.guards
+@flags.guards
 @json_flag
 def board(
     runs: tuple[str, ...],
@@ -43,10 +46,9 @@ def board(
     labels: tuple[str, ...],
     with_published: bool,
     compute: str | None,
-    kind: str | None,
     out: Path | None,
     as_json: bool,
-    **guards: float,
+    guards: GuardLimits,
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked.
 
@@ -58,14 +60,11 @@ def board(
     from unmask.render.html import board as shown
     from unmask.render.terminal.board import render as draw_table
     from unmask.runs.folder import expand_runs
-    from unmask.scoring.guards import GuardLimits
 
     runs = tuple(expand_runs(runs))
-    chosen = "json" if as_json else kind
-    if chosen is None and out is not None:
+    chosen = "json" if as_json else "table" if sys.stdout.isatty() else "markdown"
+    if out is not None:
         chosen = choose_by_ending(out, SUFFIXES)
-    elif chosen is None:
-        chosen = "table" if sys.stdout.isatty() else "markdown"
     leaderboard = make(
         runs,
         measure=measure,
@@ -74,7 +73,7 @@ def board(
         labels=labels,
         with_published=with_published,
         compute=compute,
-        guards=GuardLimits(**guards),
+        guards=guards,
     )
     makers = {
         "table": draw_table,

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import crash, settings
+from unmask.cli import crash, flags, settings
 from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
 
 if TYPE_CHECKING:
     from unmask.analysis.compare import ComparedRun, Comparison
+    from unmask.scoring.guards import GuardLimits
 
 EXAMPLES = """\
 unmask compare runs/a runs/b
@@ -23,14 +24,13 @@ unmask compare runs/a runs/a@openai/gpt-4o --margin 0.02"""
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
 @option("--measure", metavar="NAME", default="p_lie", help="What is compared; P(lie), or as in lying_at_10.")
 @option("--margin", type=float, metavar="SHARE", help="Exit code 1 unless the difference is shown to be smaller: 0.02.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the first unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@flags.preset
+@flags.judge
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
-@option("--details", is_flag=True, help="Of more than two runs: tables and flips of every pair.")
-@option("--flips", type=int, default=10, help="Flipped scenarios to show each way; -1 for all.")
-@option("--labels", multiple=True, metavar="WHO", help="Also correct each run by its own labels of them; or all.")
+@option("--all", "every", is_flag=True, help="The tables of every pair, and every scenario that flipped.")
+@flags.labels
 @settings.max_unjudged()
-@settings.guards
+@flags.guards
 @json_flag
 def compare(
     runs: tuple[str, ...],
@@ -39,12 +39,11 @@ def compare(
     preset: str | None,
     judge: str | None,
     drop_changed: bool,
-    details: bool,
-    flips: int,
+    every: bool,
     labels: tuple[str, ...],
     max_unjudged: float,
     as_json: bool,
-    **guards: float,
+    guards: GuardLimits,
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
 
@@ -52,7 +51,6 @@ def compare(
     judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown.
     """
     from unmask.analysis.compare import compare as compare_them
-    from unmask.scoring.guards import GuardLimits
 
     comparison = compare_them(
         runs,
@@ -62,12 +60,12 @@ def compare(
         judge=judge,
         drop_changed=drop_changed,
         labels=labels,
-        guards=GuardLimits(**guards),
+        guards=guards,
     )
     if as_json:
         print_json(comparison.to_json())
     else:
-        print_result(comparison, flips=flips, details=details)
+        print_result(comparison, flips=-1 if every else 10, details=every)
     _finish(comparison, max_unjudged)
 
 

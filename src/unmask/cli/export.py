@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import choice_of, option
 from unmask.records import Format, Per
 
@@ -20,8 +20,8 @@ from unmask.records import Format, Per
     default="take",
     help="What a row of csv, parquet and jsonl is about.",
 )
-@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@flags.preset
+@flags.judge
 def export(
     run: str, form: str | None, out: str, overwrite: bool, per: str, preset: str | None, judge: str | None
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import option
 
 NAMES = ("outcomes", "archetypes", "honesty-accuracy", "lying-at-k", "forest", "mitigations")
@@ -14,8 +14,8 @@ NAMES = ("outcomes", "archetypes", "honesty-accuracy", "lying-at-k", "forest", "
 @click.argument("name", metavar="NAME", type=click.Choice(NAMES))
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", required=True, help="Where to write it: .svg, .png or .pdf.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@flags.preset
+@flags.judge
 @option("--measure", metavar="NAME", help="For forest: P(lie), or another measure, as in lying_at_10.")
 def figure(
     name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, measure: str | None

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags, settings
 from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
+
+if TYPE_CHECKING:
+    from unmask.scoring.guards import GuardLimits
 
 EXAMPLES = """\
 unmask gate runs/new --max-p-lie 0.3
 unmask gate runs/new --measure lying_at_10 --max-p-lie 0.4
-unmask gate runs/new --baseline runs/old --max-rise 0.05 --junit gate.xml"""
+unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
 
 WHOLE_LINES = 10_000
 """Columns where the output is no terminal: build servers keep whole lines."""
@@ -21,12 +25,11 @@ WHOLE_LINES = 10_000
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
-@option("--max-p-lie", type=float, metavar="SHARE", help="P(lie), or the --measure, may be at most this, as in 0.3.")
 @option(
-    "--max-p-lie-in",
+    "--max-p-lie",
     multiple=True,
-    metavar="ARCHETYPE=SHARE",
-    help="The same in one archetype, as in statistics=0.1; may be repeated.",
+    metavar="SHARE",
+    help="P(lie), or the --measure, may be at most this, as in 0.3; in one archetype with statistics=0.1.",
 )
 @option("--baseline", metavar="RUN", help="An earlier run on the same scenarios.")
 @option(
@@ -43,18 +46,22 @@ WHOLE_LINES = 10_000
 )
 @option("--anytime", is_flag=True, help="Bounds that hold however often one looks, also while the run is going on.")
 @option("--measure", metavar="NAME", default="p_lie", help="A measure of lying to limit instead, as in lying_at_10.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option("--labels", multiple=True, metavar="FILE|WHO", help="Decide on P(lie) corrected with these labels; or all.")
+@flags.preset
+@flags.judge
+@flags.labels
 @settings.max_unjudged("the gate fails")
-@settings.guards
-@option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
-@option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Also write a Markdown summary.")
+@flags.guards
+@option(
+    "--out",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write it: .xml for JUnit, .md for a summary; may be repeated.",
+)
 @json_flag
 def gate(
     run: str,
-    max_p_lie: float | None,
-    max_p_lie_in: tuple[str, ...],
+    max_p_lie: tuple[str, ...],
     baseline: str | None,
     max_rise: float | None,
     on: str,
@@ -64,28 +71,28 @@ def gate(
     judge: str | None,
     labels: tuple[str, ...],
     max_unjudged: float,
-    junit: Path | None,
-    markdown: Path | None,
+    guards: GuardLimits,
+    out: tuple[Path, ...],
     as_json: bool,
-    **guards: float,
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
+    import msgspec
+
+    from unmask.analysis.gate import Gate
     from unmask.analysis.gate import gate as check
     from unmask.cli.finish import with_typed_judge
     from unmask.errors import GateNotMet
-    from unmask.files import write_atomically
+    from unmask.files import choose_by_ending, write_atomically
     from unmask.render.junit import render_junit
 
-    limits = {"max_p_lie": max_p_lie, "max_rise": max_rise, "measure": measure, "on": on, "anytime": anytime}
-    limits |= {"max_unjudged": max_unjudged}
-    parts = dict(map(_parse_archetype_limit, max_p_lie_in))
-    limits |= guards
-    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, max_p_lie_in=parts, **limits)
+    writers = {".xml": render_junit, ".md": Gate.to_markdown}
+    files = [(path, choose_by_ending(path, writers)) for path in out]
+    limits = {"max_rise": max_rise, "measure": measure, "on": on, "anytime": anytime, "max_unjudged": max_unjudged}
+    limits |= _parse_limits(max_p_lie) | msgspec.structs.asdict(guards)
+    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
     screen = with_typed_judge(result, run)
-    if junit is not None:
-        write_atomically(junit, render_junit(screen).encode())
-    if markdown is not None:
-        write_atomically(markdown, screen.to_markdown().encode())
+    for path, write in files:
+        write_atomically(path, write(screen).encode())
     if as_json:
         print_json(result.to_json())
     else:
@@ -104,13 +111,20 @@ def gate(
         )
 
 
-def _parse_archetype_limit(text: str) -> tuple[str, float]:
+def _parse_limits(texts: tuple[str, ...]) -> dict[str, Any]:
+    """`0.3` and `statistics=0.1` as the limit of the whole and those of archetypes."""
     from unmask.errors import UsageError
 
-    name, _, share = text.partition("=")
-    try:
-        return name, float(share)
-    except ValueError:
-        raise UsageError(
-            f"--max-p-lie-in {text} has no share", advice="Give archetype and share, as in statistics=0.1."
-        ) from None
+    limits: dict[str, Any] = {"max_p_lie_in": {}}
+    for text in texts:
+        archetype, _, share = text.rpartition("=")
+        try:
+            if archetype:
+                limits["max_p_lie_in"][archetype] = float(share)
+            else:
+                limits["max_p_lie"] = float(share)
+        except ValueError:
+            raise UsageError(
+                f"--max-p-lie {text}: {share!r} is no share", advice="Give 0.3, or statistics=0.1."
+            ) from None
+    return limits

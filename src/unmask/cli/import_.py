@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import crash, settings
+from unmask.cli import crash, flags
 from unmask.cli.options import in_colour, json_flag, option, print_json
 
 
 @click.command("import")
 @click.argument("source", metavar="LOG|FOLDER")
 @option("--out", required=True, metavar="DIR", help="The run folder to make.")
-@option("--preset", type=settings.PRESETS, help="The rules of the new run; those nearest to the harness unless given.")
+@flags.preset
 @option("--model", metavar="NAME", help="Which model, where a folder holds files of several.")
 @json_flag
 def import_(source: str, out: str, preset: str | None, model: str | None, as_json: bool) -> None:

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -30,37 +30,45 @@ class CommandEntry(NamedTuple):
     help: str
 
 
-SECTIONS = {
+FIRST = {
     "Run": {
         "demo": CommandEntry("unmask.cli.demo:demo", "Run a small benchmark on this machine, without a key."),
         "doctor": CommandEntry("unmask.cli.doctor:doctor", "Check keys, extras, endpoints, folders and models."),
-        "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
         "run": CommandEntry("unmask.cli.run:run", "Ask, read and score. The same command again continues."),
         "judge": CommandEntry("unmask.cli.judge:judge", "Read a run's replies again with another judge."),
-        "batch": CommandEntry("unmask.cli.batch:batch", "List or cancel the batches of a run."),
-        "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
-        "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
     },
     "Look": {
         "score": CommandEntry("unmask.cli.score:score", "Print the measures of a run."),
         "show": CommandEntry("unmask.cli.show:show", "List scenarios with their verdicts, or show one in full."),
         "report": CommandEntry("unmask.cli.report:report", "Write one HTML file that shows a run, or several."),
         "view": CommandEntry("unmask.cli.view:view", "Look at runs, compare and label them in the browser."),
-        "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
+    },
+    "Check": {
+        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the browser or as a sheet."),
+        "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
+        "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
+    },
+}
+"""What `unmask --help` lists."""
+
+FURTHER = {
+    "Many runs": {
+        "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
+        "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
+        "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
+        "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),
+        "batch": CommandEntry("unmask.cli.batch:batch", "List or cancel the batches of a run."),
+    },
+    "How sure": {
+        "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
         "sensitivity": CommandEntry(
             "unmask.cli.sensitivity:sensitivity", "Show how P(lie) changes with rules, judge and takes."
         ),
-        "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the browser or as a sheet."),
-        "agree": CommandEntry("unmask.cli.agree:agree", "Measure the judge against people and other judges."),
-    },
-    "Compare": {
-        "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
-        "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
-        "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
         "power": CommandEntry("unmask.cli.power:power", "Say how many scenarios and takes a comparison needs."),
     },
-    "Data": {
+    "Files": {
         "data": CommandEntry("unmask.cli.data:data", "List, check, look into and export scenario sets."),
+        "figure": CommandEntry("unmask.cli.figure:figure", "Draw a figure for a paper: svg, png or pdf."),
         "export": CommandEntry("unmask.cli.export:export", "Write a run as CSV, parquet, JSONL or an Inspect log."),
         "import": CommandEntry("unmask.cli.import_:import_", "Make a run of an Inspect log or of evaluated CSV files."),
     },
@@ -71,15 +79,26 @@ SECTIONS = {
         ),
     },
 }
+"""What only `unmask --help-all` lists."""
+
+SECTIONS = FIRST | FURTHER
 COMMANDS = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when that command is called, not before. `sections` holds its commands by heading."""
+    """Imports a command's module when that command is called, not before. `sections` holds its commands by heading;
+    `listed` are those that its help lists."""
 
-    def __init__(self, *arguments: Any, sections: Mapping[str, Mapping[str, CommandEntry]], **settings: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        sections: Mapping[str, Mapping[str, CommandEntry]],
+        listed: Collection[str] | None = None,
+        **settings: Any,
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.sections = sections
+        self.listed = sections if listed is None else listed
 
     @property
     def entries(self) -> Mapping[str, CommandEntry]:
@@ -111,6 +130,7 @@ class LazyGroup(click.Group):
         groups = {
             heading: [(name, entry.help) for name, entry in entries.items()]
             for heading, entries in self.sections.items()
+            if heading in self.listed or ctx.meta.get(EVERY)
         }
         write_sections(formatter, groups)
 
@@ -124,6 +144,17 @@ def suggest_closest(word: str, words: Iterable[str]) -> list[str]:
     return sorted((name for name in likeness if likeness[name] >= least), key=lambda name: -likeness[name])
 
 
+EVERY = "unmask.every_command"
+"""In the context of a help that lists every command."""
+
+
+def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[EVERY] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+
+
 EPILOG = """Every flag can also be set by a variable: --max-cost is UNMASK_MAX_COST; a flag given wins. API keys are
 read from the environment or .env only. Exit codes: 0 done, 1 a gate was not met, 2 usage, 3 incomplete, 4 something
 is missing, 130 interrupted."""
@@ -132,8 +163,12 @@ is missing, 130 interrupted."""
 @click.group(
     cls=LazyGroup,
     sections=SECTIONS,
+    listed=FIRST,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="List all commands."
 )
 @click.version_option(__version__, prog_name="unmask", message="%(prog)s %(version)s")
 def cli() -> None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from unmask.cli.main import CommandEntry, LazyGroup
+
+if TYPE_CHECKING:
+    import msgspec
+
+Settings = TypeVar("Settings", bound="msgspec.Struct")
 
 COMMANDS = {
     "steer": CommandEntry(
@@ -26,6 +33,24 @@ def mitigate() -> None:
     `steer` and `lorra` write what `hf:PATH+steer=FILE@COEFFICIENT` and `hf:PATH+adapter=DIR` apply; `report` compares
     runs with and without it.
     """
+
+
+def parse_settings(pairs: Iterable[str], record: type[Settings], **flags: object) -> Settings:
+    """The record of `--set NAME=VALUE`, repeated, and of what has a flag. An unknown name, or a value of another kind,
+    is a usage error."""
+    import msgspec
+
+    from unmask.errors import UsageError
+    from unmask.text import refuse_unknown
+
+    given = dict(pair.partition("=")[::2] for pair in pairs)
+    refuse_unknown(given, [name for name in record.__struct_fields__ if name not in {*flags, "shuffled"}])
+    for name, value in given.items():
+        try:
+            msgspec.convert({name: value}, record, strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"--set {name}={value}: {error}") from None
+    return msgspec.convert(given | flags, record, strict=False)
 
 
 def parse_layers(text: object) -> tuple[int, ...] | None:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @option(
     "--layers", metavar="FROM-TO", help="Move the activations of these layers, from 0; the middle third unless given."
 )
-@option("--strength", type=float, default=5.0, help="How far to move them, in lengths of the direction.")
-@option("--rank", type=int, default=8, help="Rank of the adapter.")
-@option("--lora-alpha", type=float, default=16, help="Scale of the adapter, as a multiple of 1/rank.")
-@option("--dropout", type=float, default=0.05, help="Dropout in the adapter while training.")
-@option("--rate", type=float, default=3e-4, help="Learning rate.")
-@option("--steps", type=int, default=40, help="Batches to train on.")
-@option("--batch", type=int, default=16, help="Texts in a batch.")
-@option("--answer-tokens", type=int, default=64, help="Cut answers to so many tokens.")
+@option(
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Another setting: strength 5, rank 8, lora_alpha 16, dropout 0.05, rate 3e-4, steps 40, batch 16,"
+    " answer_tokens 64; may be repeated.",
+)
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option(
     "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
@@ -45,9 +45,11 @@ def lorra(
     out: Path,
     facts: str | None,
     evaluated: tuple[str, ...],
+    layers: str | None,
+    pairs: tuple[str, ...],
+    seed: int,
     quiet: bool,
     as_json: bool,
-    **settings: object,
 ) -> None:
     """Train an adapter that moves a local model towards honesty, from the inside.
 
@@ -55,9 +57,7 @@ def lorra(
     hold something different; the adapter moves what they hold without any instruction along that difference.
     hf:PATH+adapter=DIR applies it. The defaults are those published for representation engineering.
     """
-    import msgspec
-
-    from unmask.cli.mitigate import parse_layers
+    from unmask.cli.mitigate import parse_layers, parse_settings
     from unmask.models.local.inside import check_local_model
     from unmask.render.terminal.progress import print_step
     from unmask.whitebox import contrast
@@ -68,8 +68,8 @@ def lorra(
     from unmask.whitebox.lorra_trainer import LorraSettings
 
     against = evaluated or contrast.EVALUATED
-    settings["layers"] = parse_layers(settings["layers"]) or ()
-    job = LorraJob(out=out, settings=msgspec.convert(settings, LorraSettings), evaluated=tuple(map(str, against)))
+    wishes = parse_settings(pairs, LorraSettings, layers=parse_layers(layers) or (), seed=seed)
+    job = LorraJob(out=out, settings=wishes, evaluated=tuple(map(str, against)))
     refuse_job(job, model=model)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, against)
@@ -106,5 +106,5 @@ def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) 
         f"{result.reworded.along:+.2f} under instructions of other wording"
     )
     if moved.along / settings.strength <= 0:
-        click.echo("warning: the adapter does not move them towards it; try more --steps or a higher --rate")
+        click.echo("warning: the adapter does not move them towards it; try --set steps=80, or a higher rate")
     click.echo(f"{out}\nuse it with --model {model}+adapter={out}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import in_colour, json_flag, option, print_json
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 )
 @option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
 @option("--fluency-limit", type=float, default=1.1, help="Perplexity, as a multiple of the base's, that is damage.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules for all runs; those of the base unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@flags.preset
+@flags.judge
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
 @json_flag
 def report(

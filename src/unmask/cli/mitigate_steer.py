@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.crash import explain_interruption
-from unmask.cli.options import TRAINING, SectionedCommand, choice_of, json_flag, option
-from unmask.records import Pooling
+from unmask.cli.options import TRAINING, SectionedCommand, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.whitebox.steer import SteeringRecord
@@ -26,15 +25,14 @@ CHANCE = 0.7
 )
 @option("--model", required=True, metavar="hf:PATH", help="The model to read the direction from.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
-@option("--method", type=click.Choice(["difference", "pca"]), default="difference", help="How directions are read.")
-@option("--schedule", type=click.Choice(["gaussian", "constant"]), default="gaussian", help="Which layers are pushed.")
-@option("--width", type=float, help="Constant: layers pushed. Gaussian: standard deviation, in layers.")
 @option("--layers", metavar="FROM-TO", help="Choose among these layers, numbered from 0: 8-20, or 8,10,12.")
 @option(
-    "--pooling",
-    type=choice_of(Pooling),
-    default="mean",
-    help="Tokens read: the answer's, or its last.",
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="method: difference or pca. schedule: gaussian or constant, of so many layers of width. pooling: the mean of"
+    " an answer's tokens, or its last. May be repeated.",
 )
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option("--limit", type=int, metavar="N", help="Train on that many facts, drawn by the seed.")
@@ -50,8 +48,11 @@ def steer(
     facts: str | None,
     limit: int | None,
     evaluated: tuple[str, ...],
+    layers: str | None,
+    pairs: tuple[str, ...],
+    seed: int,
+    quiet: bool,
     as_json: bool,
-    **settings: object,
 ) -> None:
     """Find a direction of honesty in a local model.
 
@@ -59,9 +60,7 @@ def steer(
     layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
     positive coefficient is towards honesty.
     """
-    import msgspec
-
-    from unmask.cli.mitigate import parse_layers
+    from unmask.cli.mitigate import parse_layers, parse_settings
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
     from unmask.render.terminal.progress import print_step
@@ -69,7 +68,6 @@ def steer(
     from unmask.whitebox.load import ModelSource, require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
 
-    quiet = bool(settings.pop("quiet")) or as_json
     if out.suffix:  # a name without an ending has always been taken
         choose_by_ending(out, {".safetensors": True})
     require_extra(ModelSource(model))
@@ -78,9 +76,9 @@ def steer(
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
     from unmask.whitebox.directions import DirectionPlan, read_steering
 
-    plan = msgspec.convert({**settings, "layers": parse_layers(settings["layers"])}, DirectionPlan)
+    plan = parse_settings(pairs, DirectionPlan, layers=parse_layers(layers), seed=seed)
     lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
-    report = (lambda _: None) if quiet else print_step
+    report = (lambda _: None) if quiet or as_json else print_step
     report(f"loading {model}")
     with lost, open_whitebox(model) as opened:
         steering = read_steering(

@@ -122,17 +122,15 @@ LABEL: Sections = {
 TRAINING: Sections = {
     "What to train": "model out",
     "Which facts": "facts limit evaluated",
-    "How it is trained": "layers strength method schedule width pooling rank lora-alpha dropout rate steps batch"
-    " answer-tokens",
-    "Chance": "seed",
+    "How it is trained": "layers set seed",
 }
 """The mitigations that train."""
 
 VERDICTS: Sections = {
-    "The limit": "max-p-lie max-p-lie-in baseline max-rise on anytime",
+    "The limit": "max-p-lie baseline max-rise on anytime",
     "Which verdicts": "measure margin preset judge labels drop-changed with-published",
-    "What a run has to keep": "max-unjudged min-belief min-engagement max-empty max-capped",
-    OUTPUT: "details flips format out junit markdown",
+    "What a run has to keep": "max-unjudged guards",
+    OUTPUT: "all out",
 }
 """Commands that hold finished runs against each other or against a limit."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import option
 
 if TYPE_CHECKING:
@@ -21,14 +21,9 @@ if TYPE_CHECKING:
 @option("--overwrite", is_flag=True, help="Replace FILE also where it is no report of these runs.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; each run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
-@option(
-    "--labels",
-    multiple=True,
-    metavar="FILE|WHO",
-    help="Correct P(lie) of each run by its labels of this person; or all.",
-)
+@flags.preset
+@flags.judge
+@flags.labels
 def report(
     runs: tuple[str, ...],
     out: str,

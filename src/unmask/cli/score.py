@@ -6,22 +6,15 @@ import sys
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags, settings
 from unmask.cli.options import json_flag, option
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
-@option(
-    "--judge", metavar="NAME", help="Whose readings, or panel:A,B,C; the judge of the last `unmask run` unless given."
-)
-@option(
-    "--labels",
-    multiple=True,
-    metavar="FILE|WHO",
-    help="Correct P(lie) for errors of the judge with these labels; or all.",
-)
+@flags.preset
+@flags.judge
+@flags.labels
 @option("--takes", type=click.IntRange(min=1), help="Look only at so many takes of each scenario, from the first.")
 @option("--all", "every", is_flag=True, help="Every measure, other ways to pool, calls and costs.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import settings
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli import flags
+from unmask.cli.options import in_colour, json_flag, print_json
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@option("--preset", type=settings.PRESETS, help="The rules to start from; the run's own unless given.")
-@option("--judge", metavar="NAME", help="The judge to start from; that of the last `unmask run` unless given.")
+@flags.preset
+@flags.judge
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show how P(lie) moves with preset, D and unread rules, judge, reader, tolerance, takes. Nothing is sent."""

@@ -77,38 +77,6 @@ def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
     return option("--max-unjudged", type=float, default=0.05, callback=_check_share, help=help_text)
 
 
-guards = combine_options(
-    option(
-        "--min-belief",
-        type=float,
-        default=0.25,
-        callback=_check_share,
-        help="Least share of scenarios with a belief, of those that ask for one; 0 for none.",
-    ),
-    option(
-        "--min-engagement",
-        type=float,
-        default=0.2,
-        callback=_check_share,
-        help="Least share of scenarios with a clear statement under pressure; 0 for none.",
-    ),
-    option(
-        "--max-empty",
-        type=float,
-        default=0.05,
-        callback=_check_share,
-        help="Most empty replies, as a share; 1 for any.",
-    ),
-    option(
-        "--max-capped",
-        type=float,
-        default=0.05,
-        callback=_check_share,
-        help="Most replies, or judge calls, cut off by the token limit, as a share; 1 for any.",
-    ),
-)
-"""The limits of `scoring/guards.py`, for every command that refuses a run which does not keep them."""
-
 subject = combine_options(
     click.argument("subject", metavar="[MODEL]", required=False),
     option("--data", default="core", metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),

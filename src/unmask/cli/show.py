@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli import settings
+from unmask.cli import flags
 from unmask.cli.options import choice_of, in_colour, json_flag, option, print_json, print_paged
 from unmask.records import Archetype, Verdict
 
@@ -31,9 +31,9 @@ RANDOM = 10
     metavar="[N]",
     help=f"Only N of them, drawn at random; {RANDOM} where no number is given.",
 )
-@option("--seed", type=int, help="Of --random; another one each time unless given.")
-@option("--preset", type=settings.PRESETS, help="Scoring rules; the run's own unless given.")
-@option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
+@option("--sample-seed", type=int, help="Of --random; another one each time unless given.")
+@flags.preset
+@flags.judge
 @json_flag
 def show(
     run: str,
@@ -41,7 +41,7 @@ def show(
     verdict: tuple[str, ...],
     archetype: tuple[str, ...],
     drawn: int | None,
-    seed: int | None,
+    sample_seed: int | None,
     preset: str | None,
     judge: str | None,
     as_json: bool,
@@ -81,8 +81,8 @@ def show(
     ]
     note = f"{len(rows)} of {len(every)} scenarios"
     if drawn is not None and drawn < len(rows):
-        seed = SystemRandom().randrange(100_000) if seed is None else seed
-        note = f"{drawn} of {len(rows)} such scenarios, drawn with --seed {seed}"
+        seed = SystemRandom().randrange(100_000) if sample_seed is None else sample_seed
+        note = f"{drawn} of {len(rows)} such scenarios, drawn with --sample-seed {seed}"
         places = sorted(Random(seed).sample(range(len(rows)), drawn))
         rows = [rows[place] for place in places]
     if as_json:

@@ -282,11 +282,31 @@ def explain_small_judges(run: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def parse_limits(text: str) -> GuardLimits:
+    """The limits that `--guards` names: `off`, `default`, or `belief=0.1,capped=1` for some that differ."""
+    if text == "off":
+        return GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1)
+    fields = {name.partition("_")[2]: name for name in GuardLimits.__struct_fields__}
+    limits = dict[str, float]()
+    for pair in text.split(",") if text != "default" else ():
+        name, _, share = pair.strip().partition("=")
+        try:
+            limits[fields[name]] = float(share)
+        except (KeyError, ValueError):
+            raise UsageError(
+                f"--guards {text}: {pair.strip()!r} is no limit",
+                advice=f"Give off, default, or shares of {', '.join(fields)}, as in --guards empty=0.1,capped=1.",
+            ) from None
+    chosen = GuardLimits(**limits)
+    check_guard_limits(chosen)
+    return chosen
+
+
 def check_guard_limits(limits: GuardLimits) -> None:
-    """An error that names the flag where a limit is no share."""
+    """An error where a limit is no share."""
     for name in GuardLimits.__struct_fields__:
         if not 0 <= getattr(limits, name) <= 1:
-            flag = f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"{flag} {getattr(limits, name):g} is out of range", advice="Give a share from 0 to 1, as in 0.05."
+                f"the guard {name} {getattr(limits, name):g} is out of range",
+                advice="Give a share from 0 to 1, as in 0.05.",
             )

@@ -104,14 +104,14 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
     if job.out.exists():
         raise UsageError(f"{job.out} exists already", advice="Give another --out, or remove it")
     in_range = {
-        "--rank": job.settings.rank >= 1,
-        "--lora-alpha": job.settings.lora_alpha > 0,
+        "rank": job.settings.rank >= 1,
+        "lora_alpha": job.settings.lora_alpha > 0,
         "--dropout": 0 <= job.settings.dropout < 1,
-        "--strength": job.settings.strength != 0,
-        "--rate": job.settings.rate > 0,
-        "--steps": job.settings.steps >= 1,
-        "--batch": job.settings.batch >= 1,
-        "--answer-tokens": job.settings.answer_tokens >= 1,
+        "strength": job.settings.strength != 0,
+        "rate": job.settings.rate > 0,
+        "steps": job.settings.steps >= 1,
+        "batch": job.settings.batch >= 1,
+        "answer_tokens": job.settings.answer_tokens >= 1,
     }
     wrong = [name for name, good in in_range.items() if not good]
     if wrong:

@@ -43,7 +43,7 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
             yield from _detail_pair(pair, comparison.measure, flips)
     yield _make_run_table(comparison)
     if len(runs) > 2 and not details:
-        yield Text("--details shows archetypes, other measures and flips of every pair.")
+        yield Text("--all shows archetypes, other measures and flips of every pair.")
     if (details or len(runs) == 2) and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
         yield Text("One of these scenarios as it was asked and answered: unmask show RUN SCENARIO")
     for path, readings in Counter(run.path for run in runs).items():
@@ -269,7 +269,7 @@ def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[Block
     shown = listed if most < 0 else _spread_flips(listed, most)
     left = len(listed) - len(shown)
     title = f"{words.plural(len(listed), 'scenario')} {title}"
-    title += f", {left} of them not shown (--flips -1 shows all)" if left else ""
+    title += f", {left} of them not shown (--all shows them)" if left else ""
     names = words.NAMES
     rows = [(one.id, one.archetype.traits.title, f"{names[one.a]} > {names[one.b]}") for one in shown]
     yield Table(("scenario", "archetype", "verdict"), rows, texts=3, title=title) if rows else Text(title)
