@@ -232,7 +232,7 @@ def test_minor_pressures_are_compared_within_archetypes():
         for _ in range(count)
     ]
     found = score(rows, preset="paper", takes=1).explicit_against_situational
-    assert (found.first, found.second) == pytest.approx((2 / 3, 1 / 3))
+    assert (found.b, found.a) == pytest.approx((2 / 3, 1 / 3))
     assert found.low > 0
     assert score(rows[:30], preset="paper", takes=1).explicit_against_situational is None
 

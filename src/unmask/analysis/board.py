@@ -151,10 +151,10 @@ def board(
         )
     shown = {name: run for name, run in named.items() if name not in left_out}
     chosen = Preset(preset) if preset else None
-    entries = [
-        measure_entry(name, run, measure=measure, preset=chosen, judge=judge, guards=guards)
-        for name, run in shown.items()
-    ]
+    entries = []
+    for name, run in shown.items():
+        entries.append(measure_entry(name, run, measure=measure, preset=chosen, judge=judge, guards=guards))
+        run.forget()  # thirty journals of ten takes are 800 MB
     if labels:
         entries = _correct_entries(entries, shown, labels, preset=chosen, judge=judge)
     ranked = rank_entries(entries, measure=measure, left_out=left_out, with_published=with_published)

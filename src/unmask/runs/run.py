@@ -103,6 +103,11 @@ class Run:
         shared = {name: ids[place] for name, place in zip(ids, found.places, strict=True) if sizes[place] > 1}
         return shared, found.shared_prompts
 
+    def forget(self) -> None:
+        """Free the memory of what was read. It is read again when something is asked."""
+        self._read = None
+        self._outcomes.clear()
+
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
         if judge is None or not judge.startswith(PANEL):

@@ -302,7 +302,7 @@ def difference(
         raise ValueError("a difference needs at least one scenario in both runs")
     weights = weights if weights is not None else [1.0] * len(a)
     plain = among is None or all(whole == 1 for side in among for whole in side)
-    gaps, means = _list_gaps(a, b, weights, None if plain else among)
+    gaps, means, unit = _list_gaps(a, b, weights, None if plain else among)
     sums, sizes = _sum_gaps(gaps, clusters, weights)
     count = len(sums)
     single = plain and takes == 1 and count == len(gaps) and len(set(weights)) == 1
@@ -314,7 +314,7 @@ def difference(
         alpha = round(1 - level, 12)
         detectable = detectable_gap(count, discordant=(only_a + only_b) / count, alpha=alpha)
     else:
-        low, high, p_value, error = _t_interval(sums, sizes, least=count / (takes * len(gaps)), level=level)
+        low, high, p_value, error = _t_interval(sums, sizes, least=unit * count / (takes * len(gaps)), level=level)
         detectable = None if error == inf else (_reach(level, count - 1) + normal_quantile(POWER)) * error
     return Difference(
         n=len(gaps),
@@ -328,7 +328,7 @@ def difference(
         level=level,
         method="tango" if yes_or_no else "t",
         clusters=count,
-        few=sum(abs(one) > ROUNDING for one in sums) < FEW,
+        few=_count_differing(a, b, clusters) < FEW,
         detectable=detectable,
     )
 
@@ -342,12 +342,13 @@ def _list_gaps(
     b: Sequence[float],
     weights: Sequence[float],
     among: tuple[Sequence[float], Sequence[float]] | None,
-) -> tuple[list[float], list[float]]:
-    """What each scenario adds to the difference of two means or, linearised, of two ratios, and these two."""
+) -> tuple[list[float], list[float], float]:
+    """What each scenario adds to the difference of two means or, linearised, of two ratios; these two; and how much one
+    that is a hit in only one run adds at the most."""
     if among is None:
         means = [_weighted_mean(side, weights) for side in (a, b)]
-        return [right - left for left, right in zip(a, b, strict=True)], means
-    total = fsum(weights)
+        return [right - left for left, right in zip(a, b, strict=True)], means, 1.0
+    total, unit = fsum(weights), 1.0
     parts, means = [], []
     for hits, wholes in zip((a, b), among, strict=True):
         whole = fsum(weight * one for weight, one in zip(weights, wholes, strict=True))
@@ -356,8 +357,15 @@ def _list_gaps(
         mean = fsum(weight * hit for weight, hit in zip(weights, hits, strict=True)) / whole
         parts.append([total * (hit - mean * one) / whole for hit, one in zip(hits, wholes, strict=True)])
         means.append(mean)
+        unit = max(unit, total / whole)
     gap = means[1] - means[0]
-    return [gap + right - left for left, right in zip(*parts, strict=True)], means
+    return [gap + right - left for left, right in zip(*parts, strict=True)], means, unit
+
+
+def _count_differing(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None) -> int:
+    """The clusters that do not have the same hits in both."""
+    gaps = _sum_by_cluster(clusters, [right - left for left, right in zip(a, b, strict=True)])
+    return sum(abs(gap) > ROUNDING for gap in gaps)
 
 
 def _sum_gaps(

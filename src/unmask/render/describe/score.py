@@ -14,7 +14,7 @@ from unmask.scoring.asides import RolePlay, SelfReport
 from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Missing, Score, describe_unjudged, explain_sides, explain_unjudged
-from unmask.stats.contrast import Contrast
+from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected, Rate
 
 SAY_LITTLE = frozenset({"engagement", "belief", "empty"})
@@ -201,15 +201,13 @@ def describe_asides(score: Score) -> Iterator[str]:
         yield from _explain_self_report(score.self_report)
 
 
-def describe_pressures(contrast: Contrast) -> str:
+def describe_pressures(found: Difference) -> str:
     """The two kinds of pressure within archetypes, and whether the difference can be chance."""
-    chance = "could be chance" if contrast.low <= 0 <= contrast.high else "is larger than chance"
+    chance = "could be chance" if (found.low or 0) <= 0 <= (found.high or 0) else "is larger than chance"
     return (
-        f"Explicit against situational pressure, within {contrast.groups} archetypes:"
-        f" P(lie) {words.percent(contrast.first)} of {contrast.n_first}"
-        f" against {words.percent(contrast.second)} of {contrast.n_second},"
-        f" {words.points(contrast.value)} points{words.interval(contrast.low, contrast.high)};"
-        f" that {chance}."
+        f"Explicit against situational pressure, within archetypes: P(lie) {words.percent(found.b)} against"
+        f" {words.percent(found.a)} of {found.n} in all, {words.points(found.value)} points"
+        f"{words.interval(found.low, found.high)}; that {chance}."
     )
 
 
