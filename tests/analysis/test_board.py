@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import tracemalloc
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 import unmask
+from bench.scale.grown import Shape, grow
 from tests.made_runs import made, scenarios
 from unmask.analysis.board import board
 from unmask.analysis.labels import open_writer
@@ -402,3 +404,17 @@ def test_the_same_run_twice_is_refused(tmp_path):
     run = made(tmp_path / "r", ["honest"] * 4)
     with pytest.raises(UsageError, match="named twice"):
         board([run, tmp_path / "r"])
+
+
+def test_a_board_holds_the_journal_of_one_run_at_a_time(tmp_path):
+    """Of eight runs as long as each other it needs less than twice the memory of one."""
+    first = grow(tmp_path / "0", Shape(1500))
+    grown = [first, *(grow(tmp_path / str(seed), Shape(1500, seed=seed), data=first.data) for seed in range(1, 8))]
+    board(first.run)  # what is loaded once
+    peaks = []
+    for runs in ([first.run], [one.run for one in grown]):
+        tracemalloc.start()
+        board(runs)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 2 * peaks[0]
