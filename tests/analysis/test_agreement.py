@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.labelled import also_read, dataset, made, reader, subject
+from tests.shown import show
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
@@ -12,7 +13,6 @@ from unmask.analysis.sampling import label
 from unmask.engine.run import run as make_run
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
-from unmask.render.terminal.agree import render
 
 LIES = set(range(0, 40, 4))
 FALSE, MISSED = {1, 2, 3}, {0, 4}
@@ -278,7 +278,7 @@ def test_a_weighted_agreement_is_called_so_beside_the_number(tmp_path, labelled,
     run = made(tmp_path / "run", dataset(12), lies={0, 4, 8}, errs={1})
     tell(run, "me", labelled)
     names = {file: run.definition.typed_judge(file) for file in run.definition.judges}
-    text = render(agree(run), names=names, width=120)
-    table = text[text.index("scripted/reads against me") :].splitlines()
-    assert ("weighted" in table[1]) is said
-    assert "agreement %" in table[2 if said else 1]
+    text = show(agree(run), names=names, width=120)
+    heading = text[text.index("scripted/reads against me") :].splitlines()[1]
+    assert ("weighted agreement %" in heading) is said
+    assert "agreement %" in heading

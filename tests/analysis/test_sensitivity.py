@@ -10,6 +10,7 @@ import pytest
 import unmask
 from tests.cli.terminal import unmask as command
 from tests.made_runs import Subject, made, scenarios
+from tests.shown import show
 from unmask.analysis.sensitivity import TOLERANCES, count_as_unclear, leave_out_unread, sensitivity
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
@@ -27,7 +28,6 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.render.terminal.sensitivity import render
 
 PLAN = ["lie", "honest", "evasion", "lie", "refused", "no_belief"] * 3
 
@@ -77,8 +77,8 @@ def test_a_choice_that_is_not_known_yet_has_no_number(run):
     one = by_axis(found, "direct takes")["1"]
     assert (one.p_lie, one.open) == (None, 3)
     assert one.command.startswith("unmask run ")
-    assert "direct takes 1 (3 scenarios)" in " ".join(render(found).split())
-    table, _, _ = render(found).partition("Not known yet")
+    assert "direct takes 1 (3 scenarios)" in " ".join(show(found).split())
+    table, _, _ = show(found).partition("Not known yet")
     (first,) = [line for line in table.splitlines() if line.startswith("direct takes")]
     assert first.split()[2] == "2"
 
@@ -198,7 +198,7 @@ def test_a_run_without_a_score_has_no_spread(tmp_path):
     mute = Scripted(lambda _: "hmm", name="scripted/mute")
     found = sensitivity(made(tmp_path / "r", ["honest"] * 6, judge=mute))
     assert found.spread is None
-    assert "The run has no P(lie) of its own" in render(found)
+    assert "The run has no P(lie) of its own" in show(found)
 
 
 # --- who reads tags ---------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it
     assert (readers["auto"].own, readers["llm"].own) == (True, False)
     assert (readers["llm"].p_lie, readers["llm"].open) == (None, 4)
     assert readers["llm"].command.endswith("--judge scripted/judge --reader llm --preset paper")
-    assert readers["llm"].command in render(found, width=400)
+    assert readers["llm"].command in show(found, width=400)
     unmask.judge(contradictory.path, judge="scripted/judge", reader="llm")
     after = by_axis(sensitivity(contradictory.path), "reader of tags")
     assert (after["auto"].own, after["llm"].own) == (False, True)

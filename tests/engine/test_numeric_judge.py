@@ -29,7 +29,6 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
 from unmask.render.notes import collect_notes
-from unmask.render.terminal.agree import render as render_agreement
 from unmask.render.terminal.plan import render as render_plan
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
@@ -462,8 +461,8 @@ def test_people_are_held_against_each_judge_apart(labelled):
     assert (second.letters.n, second.figures.total, second.figures.hits) == (0, 20, 17)
     assert [(side.effect.scenarios, side.effect.false_lies) for side in (first, second)] == [(20, 2), (20, 3)]
     assert agree(labelled).judges == ("scripted_reads",)
-    text = render_agreement(agree(labelled), width=100)
-    assert "scripted_figures (figures) against mia" in text
+    text = show(agree(labelled), width=100)
+    assert "scripted_figures (numbers) against mia" in text
     notes = " ".join(note.text for note in collect_notes(labelled, labelled.score(), [], judge="scripted_reads"))
     assert "The judge for figures agrees with mia" in notes
 

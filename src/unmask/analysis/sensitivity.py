@@ -190,8 +190,8 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
 
 def _list_judges(run: Run, own: str | None) -> Iterator[tuple[str, str]]:
     """Every judge on file, the panel in use, and three or more of them as a panel."""
-    for file, spec in sorted(run.definition.full_judges.items()):
-        yield spec.model if file == own else f"{spec.model} ({file})", file
+    for file in sorted(run.definition.full_judges):
+        yield run.definition.typed_judge(file), file
     if own and own.startswith(PANEL):
         yield own, own
     alone = run.definition.full_judges.keys() - run.definition.partners.keys()  # no panel has others

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.options import json_flag, option, print_json, print_result
 
 
 @click.command()
@@ -45,8 +45,6 @@ def agree(
     if as_json:
         print_json(agreement.to_json())
         return
-    from unmask.render.terminal.agree import render
-
     files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
     names = {file: opened[0].definition.typed_judge(file) for file in files}
-    click.echo(render(agreement, names=names, color=in_colour()), nl=False)
+    print_result(agreement, names=names)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.options import json_flag, option, print_json, print_result
 
 
 @click.command()
@@ -24,11 +24,10 @@ from unmask.cli.options import in_colour, json_flag, option, print_json
 @json_flag
 def power(as_json: bool, **design: Any) -> None:
     """Plan a comparison or a gate: scenarios and takes needed, or what a number of scenarios can show."""
-    from unmask.render.terminal.power import render
     from unmask.stats.power import power as plan
 
     result = plan(**design)
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo(render(result, color=in_colour()), nl=False)
+        print_result(result)

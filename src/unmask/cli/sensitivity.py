@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import in_colour, json_flag, print_json
+from unmask.cli.options import json_flag, print_json, print_result
 
 
 @click.command()
@@ -26,6 +26,5 @@ def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) 
         print_json(result.to_json())
     else:
         from unmask.cli.finish import with_typed_judge
-        from unmask.render.terminal.sensitivity import render
 
-        click.echo(render(with_typed_judge(result, run), color=in_colour()), nl=False)
+        print_result(with_typed_judge(result, run))

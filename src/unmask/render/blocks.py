@@ -304,10 +304,10 @@ def _code(command: str) -> str:
 
 def to_html(blocks: Iterable[Block], *, level: int = 2) -> str:
     """`level` is that of the headings. Classes are those of the report's style sheet."""
-    return "\n".join(_make_html(block, level) for block in blocks)
+    return "\n".join(_make_html(block, level, number) for number, block in enumerate(blocks, 1))
 
 
-def _make_html(block: Block, level: int) -> str:
+def _make_html(block: Block, level: int, number: int) -> str:
     match block:
         case Heading(text):
             return f"<h{level}>{_html(text)}</h{level}>"
@@ -325,7 +325,7 @@ def _make_html(block: Block, level: int) -> str:
         case Bar(counts=counts):
             return _html_bar(counts) + f"<p>{_html(block.words)}</p>"
         case Table() as table:
-            return _html_table(table)
+            return _html_table(table, table.title or f"Table {number}")
 
 
 def _html_bar(counts: Mapping[Verdict, int]) -> str:
@@ -336,11 +336,13 @@ def _html_bar(counts: Mapping[Verdict, int]) -> str:
     return f"<div style='display:flex;width:24em;height:0.7em'>{segments}</div>"
 
 
-def _html_table(table: Table) -> str:
-    """The first column names the rows; numbers have their interval below."""
-    title = _html(table.title)
-    caption = f"<caption>{title}</caption>" if title else ""
-    head = "".join(f'<th scope="col"{_number(n, table)}>{_html(text)}</th>' for n, text in enumerate(table.headings))
+def _html_table(table: Table, name: str) -> str:
+    """The first column names the rows; numbers have their interval below. Two regions of a page need two names."""
+    caption = f"<caption>{_html(table.title)}</caption>" if table.title else ""
+    head = "".join(
+        f'<th scope="col"{_number(n, table)}>{_html(text)}</th>' if text else "<td></td>"
+        for n, text in enumerate(table.headings)
+    )
     body = "".join(
         f"<tr{_class(table.marks[n]) if table.marks else ''}>"
         + "".join(_html_cell(place, cell, table) for place, cell in enumerate(row))
@@ -348,7 +350,7 @@ def _html_table(table: Table) -> str:
         for n, row in enumerate(table.rows)
     )
     thead = f"<thead><tr>{head}</tr></thead>" if head else ""
-    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{title or "Table"}">'
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{_html(name)}">'
     return f"{region}<table>{caption}{thead}<tbody>{body}</tbody></table></div>"
 
 

@@ -9,19 +9,19 @@ from unmask.records import Result
 from unmask.render.blocks import Block, Quote
 
 DESCRIBED = {
+    "Agreed": "unmask.render.describe.agree:describe_agreement",
     "Comparison": "unmask.render.describe.compare:describe_comparison",
     "Gate": "unmask.render.describe.gate:describe_gate",
+    "Plan": "unmask.render.describe.power:describe_power",
     "Score": "unmask.render.describe.score:describe_score",
+    "Sensitivity": "unmask.render.describe.sensitivity:describe_sensitivity",
 }
 """The function that describes each result, imported when it is asked for."""
 
 TEXTS = {
-    "Agreed": "unmask.render.terminal.agree:render",
     "Board": "unmask.render.html.board:render_markdown",
     "MitigationReport": "unmask.render.terminal.mitigate:render",
-    "Plan": "unmask.render.terminal.power:render",
     "RunPlan": "unmask.render.terminal.plan:render",
-    "Sensitivity": "unmask.render.terminal.sensitivity:render",
     "SweepPlan": "unmask.render.terminal.sweep:render_plan",
     "SweepResult": "unmask.render.terminal.sweep:render_result",
 }

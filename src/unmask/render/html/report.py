@@ -21,12 +21,12 @@ from unmask.records import Archetype, Choice, Outcome, Preset, Scenario, Slot, V
 from unmask.render.colours import VERDICTS
 from unmask.render.describe.finding import state_finding
 from unmask.render.describe.score import describe_asides, explain_corrected, list_cuts
+from unmask.render.describe.sensitivity import name_open
 from unmask.render.html import charts
 from unmask.render.html.conversation import Limit, Page, Shown, build_conversation, name_anchor
 from unmask.render.html.page import render_page
 from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share
 from unmask.render.notes import Note, collect_notes
-from unmask.render.terminal.sensitivity import name_open
 from unmask.render.words import NAMES
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from markupsafe import Markup
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,9 +17,9 @@ from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
 from unmask.records import PRESSURED, Lettered, Ranged, Reading
+from unmask.render.blocks import to_html
+from unmask.render.describe.agree import describe_agreement
 from unmask.render.html.conversation import name_anchor
-from unmask.render.terminal.agree import compose_parts
-from unmask.render.terminal.tables import TextTable
 from unmask.render.words import probe_title
 from unmask.runs.run import Run
 from unmask.text import format_figures
@@ -38,7 +39,7 @@ def show_agreement(request: Request) -> Response:
     run = entry.open()
     people = labellers(run)
     if not people:
-        return page_response("agreement.html", here="agreement", entry=entry, parts=[], people=[])
+        return page_response("agreement.html", here="agreement", entry=entry, people=[])
     not_blind = query.get("not_blind") == "1"
     agreed = agree(run, labels=people, include_not_blind=not_blind)
     labels = read_labels(run, people, not_blind=not_blind)
@@ -51,7 +52,7 @@ def show_agreement(request: Request) -> Response:
         here="agreement",
         entry=entry,
         people=people,
-        parts=_describe_parts(run, agreed),
+        described=_describe(run, agreed),
         agreed=agreed,
         include_not_blind=not_blind,
         total=len(differing),
@@ -88,26 +89,10 @@ def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
     return sorted(rows, key=lambda row: not row[1])
 
 
-class AgreementPart(NamedTuple):
-    """A heading (`kind` h2 or h3), a sentence (p), or a table."""
-
-    kind: str
-    text: str = ""
-    table: TextTable | None = None
-
-
-def _describe_parts(run: Run, agreed: Agreed) -> list[AgreementPart]:
-    """What `unmask agree` prints: headings, sentences and tables, without what the top of the page says."""
+def _describe(run: Run, agreed: Agreed) -> Markup:
+    """What `unmask agree` prints. The top of the page says how many labels are not blind."""
     names = {file: run.definition.typed_judge(file) for file in agreed.judges}
-    parts = []
-    for part in list(compose_parts(replace(agreed, not_blind=0), names))[1:]:
-        if not isinstance(part, str):
-            parts.append(AgreementPart("table", table=part))
-        elif part.startswith("\n"):
-            parts.append(AgreementPart("h3" if part.startswith("\nVerdicts") else "h2", part.strip()))
-        elif part:
-            parts.append(AgreementPart("p", part))
-    return parts
+    return Markup(to_html(describe_agreement(replace(agreed, not_blind=0), names=names)))
 
 
 def _index_items(run: Run) -> dict[Any, Item]:
