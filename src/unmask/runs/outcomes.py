@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from unmask.data.dataset import Content
-from unmask.protocol.presets import Rules
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
-from unmask.protocol.verdict import Readings, resolve
+from unmask.protocol.verdict import resolve
 from unmask.records import (
     PRESSURED,
     Choice,
@@ -21,7 +21,6 @@ from unmask.records import (
     MemberLetters,
     Method,
     Outcome,
-    Preset,
     ReplyCounts,
     Sampling,
     Scenario,
@@ -35,63 +34,37 @@ from unmask.runs.folder import Folder, Journal
 from unmask.scoring.asides import count_letters
 from unmask.scoring.guards import GuardFinding
 from unmask.scoring.identity import Identity, count_names
+from unmask.scoring.panel import majority
 from unmask.scoring.score import Spending
 
 _ONE_WORD = frozenset(method for method in Method if method.startswith("pick_"))
 
 
 def outcome_of(scenario: Scenario, state: ScenarioState, settings: Settings) -> Outcome:
-    """What one scenario shows under the settings' preset."""
-    readings = readings_of(scenario, state, settings)
-    return conclude(scenario, [state], readings, settings, rules=settings.preset)
+    """What one scenario shows under the settings' preset, by one judge."""
+    return conclude(scenario, [state], [settings])
 
 
 def conclude(
-    scenario: Scenario,
-    states: Sequence[ScenarioState],
-    readings: Readings,
-    settings: Settings,
-    *,
-    rules: Preset | Rules,
+    scenario: Scenario, states: Sequence[ScenarioState], settings: Sequence[Settings], *, names: Sequence[str] = ()
 ) -> Outcome:
-    """What one scenario shows by these readings, whoever made them. `states` has one state for each judge; all of them
-    hold the same replies."""
-    state, outcome = states[0], resolve(scenario, readings, preset=rules)
-    choices = [(place, one) for place, one in state.choices() if place[0] != PRESSURED or place[1] < settings.takes]
+    """What one scenario shows by one judge, or by the majority of several. Each has a state, all with the same replies,
+    and settings. Judges with `names` are listed with the letters that they gave."""
+    state, first = states[0], settings[0]
+    members = list(map(readings_of, repeat(scenario), states, settings))
+    readings = members[0] if len(members) == 1 else majority(members, tolerance=first.rules.tolerance)
+    choices = [(place, one) for place, one in state.choices() if place[0] != PRESSURED or place[1] < first.takes]
     polarity: Literal["yes", "no"] | None = None
     if scenario.yes_means is not None and scenario.kind is Kind.BINARY and scenario.direct is not None:
         polarity = "yes" if scenario.yes_means is scenario.truth else "no"
     return msgspec.structs.replace(
-        outcome,
+        resolve(scenario, readings, preset=first.preset),
         polarity=polarity,
-        # As `read.interpret` sees silence: nothing but reasoning is none.
+        # As `Reply.text` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for _, c in choices),
         truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),
-        reply_counts=count_replies(choices, states, settings.sampling),
-    )
-
-
-class PanelReader(NamedTuple):
-    """One judge of a panel: its name, how it reads, and what it has read of one scenario."""
-
-    judge: str
-    settings: Settings
-    state: ScenarioState
-
-
-def conclude_by_panel(scenario: Scenario, panel: Sequence[PanelReader], rules: Rules) -> Outcome:
-    """What one scenario shows by the majority of several judges."""
-    from unmask.scoring.panel import majority
-
-    readings = [readings_of(scenario, reader.state, reader.settings) for reader in panel]
-    states, majority_readings = [reader.state for reader in panel], majority(readings, tolerance=rules.tolerance)
-    outcome = conclude(scenario, states, majority_readings, panel[0].settings, rules=rules)
-    return msgspec.structs.replace(
-        outcome,
-        members=tuple(
-            MemberLetters(reader.judge, count_letters(of_member))
-            for reader, of_member in zip(panel, readings, strict=True)
-        ),
+        reply_counts=count_replies(choices, states, first.sampling),
+        members=tuple(MemberLetters(name, count_letters(own)) for name, own in zip(names, members, strict=False)),
     )
 
 
@@ -109,22 +82,6 @@ class PanelMember(NamedTuple):
     def reader_of(self, scenario: Scenario) -> str:
         """The file name of whoever reads this scenario."""
         return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
-
-
-def conclude_by_judges(scenario: Scenario, states: list[ScenarioState], panel: list[PanelMember]) -> Outcome:
-    """What one scenario shows by the judges of a run: by one as a rule, by the majority of several."""
-    settings = panel[0].settings_for(scenario)
-    if len(panel) == 1:
-        outcome = outcome_of(scenario, states[0], settings)
-        if panel[0].partner is None:
-            return outcome
-        letters = MemberLetters(panel[0].reader_of(scenario), count_letters(outcome.readings))
-        return msgspec.structs.replace(outcome, members=(letters,))
-    members = [
-        PanelReader(member.file or "", member.settings_for(scenario), state)
-        for member, state in zip(panel, states, strict=True)
-    ]
-    return conclude_by_panel(scenario, members, settings.rules)
 
 
 def count_replies(

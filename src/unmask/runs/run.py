@@ -19,7 +19,7 @@ from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, S
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
-from unmask.runs.outcomes import PanelMember, conclude_by_judges, identify, spending_of
+from unmask.runs.outcomes import PanelMember, conclude, identify, spending_of
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, OtherJudges, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
@@ -261,12 +261,15 @@ class Run:
         """What each of these scenarios shows. Each is concluded once."""
         journal, clusters = self._journal, self.clusters
         reading = *(member.file or "" for member in panel), panel[0].settings.preset.value
+        names_members = len(panel) > 1 or panel[0].partner is not None
         outcomes = []
         for scenario in scenarios:
             key = *reading, scenario.id
             if key not in self._outcomes:
                 states = [journal.state_of(scenario.id, member.file) for member in panel]
-                outcome = conclude_by_judges(scenario, states, panel)
+                settings = [member.settings_for(scenario) for member in panel]
+                names = [member.reader_of(scenario) for member in panel] if names_members else []
+                outcome = conclude(scenario, states, settings, names=names)
                 if scenario.id in clusters:
                     outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])
                 self._outcomes[key] = outcome
