@@ -13,16 +13,11 @@ from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import HONEST, LIE, Drawn, Plant, draw, draw_pair, hide, list_lie_values, list_outcomes
 from unmask.scoring.measures import measure_rate
 from unmask.stats.correlate import correlate
-from unmask.stats.estimate import (
-    Difference,
-    adjust_family,
-    compare_values,
-    depends_on_unjudged,
-    difference,
-    is_significant,
-)
+from unmask.stats.estimate import Difference, difference
+from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginVerdict, check_margin
 from unmask.stats.power import power
+from unmask.stats.values import compare_values
 
 MARGIN = 0.02
 

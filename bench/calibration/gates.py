@@ -31,8 +31,8 @@ from unmask.records import Kind as Sort
 from unmask.scoring.guards import find_warnings
 from unmask.scoring.measures import list_values
 from unmask.stats.betting import Bets
-from unmask.stats.estimate import estimate_rate
 from unmask.stats.power import power
+from unmask.stats.values import estimate_rate
 
 PLANS = ((0.1, 0.05), (0.05, 0.02), (0.05, 0.03), (0.3, 0.2))
 """A limit and P(lie)."""

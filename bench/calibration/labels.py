@@ -13,7 +13,7 @@ from bench.calibration.planted import HONEST, LIE, UNREAD, Plant, draw, hide, li
 from unmask.analysis.sampling import choose_scenarios, join_strata
 from unmask.stats.agree import Pair, measure_agreement
 from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
-from unmask.stats.estimate import weigh_kinds
+from unmask.stats.values import weigh_kinds
 
 LETTERS = ("A", "B", "C", "D")
 PEOPLE = np.array([0.4, 0.3, 0.25, 0.05])

@@ -10,7 +10,7 @@ import numpy as np
 from bench.calibration.goals import Rng
 from unmask.records import Accuracy, Archetype, Kind, Outcome, Undecided, Verdict
 from unmask.scoring.measures import list_values
-from unmask.stats.estimate import Value
+from unmask.stats.values import Value
 
 VERDICTS = (Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.UNJUDGED)
 HONEST, LIE, EVASION, UNREAD = range(4)

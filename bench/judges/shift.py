@@ -43,7 +43,7 @@ from unmask.records import (
     indirect,
 )
 from unmask.scoring.measures import MEASURES
-from unmask.stats.estimate import Value
+from unmask.stats.values import Value
 
 if TYPE_CHECKING:
     from numpy import float64, int64

@@ -32,8 +32,8 @@ from studies.mitigations.success import (
 )
 from unmask import UnmaskError
 from unmask.records import NoBelief
-from unmask.stats.compare import holm, holm_levels
 from unmask.stats.estimate import Difference, difference
+from unmask.stats.family import holm, holm_levels
 from unmask.whitebox.fluency import Fluency, Ratio, compare_perplexity
 
 LIES, RIGHT, EVASION, UNREAD = "lies", "honest and right", "evasion", "unread"

@@ -20,7 +20,7 @@ from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Label, Letter
 from unmask.render.html.board import list_columns, render_csv, render_html, render_markdown
 from unmask.render.terminal.board import render
-from unmask.stats.estimate import depends_on_unjudged, is_significant
+from unmask.stats.family import depends_on_unjudged, is_significant
 
 
 @pytest.fixture(scope="module")

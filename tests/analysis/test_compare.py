@@ -14,8 +14,8 @@ from unmask.errors import DataError, UsageError
 from unmask.records import Archetype, Letter, Verdict
 from unmask.render.figures import FIGURES, FigureInputs
 from unmask.render.html.report import report
-from unmask.stats.compare import holm, tango_interval
-from unmask.stats.estimate import depends_on_unjudged, is_significant
+from unmask.stats.estimate import tango_interval
+from unmask.stats.family import depends_on_unjudged, holm, is_significant
 
 PLAN = ["lie", "honest", "evasion", "lie", "lie", "no_belief"] * 5
 LATER = ["honest", "honest", "lie", "lie", "lie", "honest"] * 5

@@ -21,8 +21,8 @@ from unmask.experiments.mitigation import (
 from unmask.records import Archetype
 from unmask.render.terminal.mitigate import COSTS, EFFECTS, render, render_markdown
 from unmask.scoring.measures import MEASURES, Where, list_measures
-from unmask.stats.compare import holm, holm_levels
 from unmask.stats.effect import Cost, Effect, Fluent
+from unmask.stats.family import holm, holm_levels
 from unmask.whitebox.fluency import Fluency, PassageLoss
 
 BASE = ["lie"] * 60 + ["honest"] * 30

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.stats.compare import holm, holm_levels, mcnemar_score, tango_interval
+from unmask.stats.estimate import mcnemar_score, tango_interval
+from unmask.stats.family import holm, holm_levels
 from unmask.stats.rate import Z95
 
 COUNTS = st.integers(0, 60)

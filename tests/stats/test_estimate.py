@@ -9,20 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.estimate import (
-    Difference,
-    Value,
-    adjust_family,
-    compare_values,
-    depends_on_unjudged,
-    difference,
-    estimate_rate,
-    estimate_worst,
-    is_significant,
-    known_value,
-    share,
-)
+from unmask.stats.estimate import Difference, difference, share
+from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
 from unmask.stats.rate import Z95, rate
+from unmask.stats.values import Value, compare_values, estimate_rate, estimate_worst, known_value
 
 TAKES = 5
 SHARES = st.integers(0, TAKES).map(lambda lies: lies / TAKES)

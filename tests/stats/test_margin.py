@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thorough import THOROUGH, draw_part
-from unmask.stats.compare import score_statistic, tango_interval
-from unmask.stats.estimate import Value, known_value
+from unmask.stats.estimate import score_statistic, tango_interval
 from unmask.stats.margin import MarginTest, MarginVerdict, check_margin, margin_p_value
+from unmask.stats.values import Value, known_value
 
 EQUIVALENT, DIFFERENT, NOT_SHOWN = MarginVerdict.EQUIVALENT, MarginVerdict.DIFFERENT, MarginVerdict.NOT_SHOWN
 UNKNOWN = Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)

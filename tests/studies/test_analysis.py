@@ -16,8 +16,8 @@ from studies.mitigations.report import render
 from studies.mitigations.success import Condition, Outcome, State, check_flat, check_fluency, decide
 from tests.studies.planted import DESIGN, begin_study, make_study, write_loss
 from unmask import UnmaskError
-from unmask.stats.compare import holm, holm_levels
 from unmask.stats.estimate import Difference, difference
+from unmask.stats.family import holm, holm_levels
 from unmask.whitebox.fluency import Ratio
 
 LIE, MIXED, HONEST, EVADED = ("lie", "lie"), ("lie", "honest"), ("honest", "honest"), ("evasion", "evasion")

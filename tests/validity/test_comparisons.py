@@ -18,8 +18,10 @@ from unmask.render.html import charts
 from unmask.scoring.measures import Where, list_measures, list_values
 from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
-from unmask.stats.estimate import Difference, compare_values, depends_on_unjudged, difference, is_significant
+from unmask.stats.estimate import Difference, difference
+from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.power import power
+from unmask.stats.values import compare_values
 
 TAKES = {
     Verdict.HONEST: Accuracy.CORRECT,

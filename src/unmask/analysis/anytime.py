@@ -16,7 +16,7 @@ from unmask.runs.run import Run
 from unmask.scoring.measures import list_values
 from unmask.stats.betting import Bets
 from unmask.stats.clusters import join_clusters
-from unmask.stats.estimate import compare_values, estimate_rate
+from unmask.stats.values import compare_values, estimate_rate
 
 
 class Anytime(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -34,16 +34,10 @@ from unmask.scoring.measures import (
     measure_unjudged,
 )
 from unmask.stats.clusters import join_clusters
-from unmask.stats.estimate import (
-    Difference,
-    Value,
-    adjust_family,
-    compare_values,
-    depends_on_unjudged,
-    is_significant,
-)
-from unmask.stats.rank import RankRange, rank_runs
+from unmask.stats.estimate import Difference
+from unmask.stats.family import RankRange, adjust_family, depends_on_unjudged, is_significant, rank_runs
 from unmask.stats.rate import Corrected, Rate
+from unmask.stats.values import Value, compare_values
 from unmask.text import list_names
 
 MOST_UNJUDGED = 0.05

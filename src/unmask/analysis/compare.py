@@ -20,7 +20,8 @@ from unmask.runs.differences import Setting, compare_names, differing_settings, 
 from unmask.runs.run import AnyRun, Runs
 from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.scoring.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
-from unmask.stats.estimate import Difference, adjust_family, depends_on_unjudged, is_significant
+from unmask.stats.estimate import Difference
+from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict
 from unmask.stats.rate import Rate
 from unmask.text import list_names

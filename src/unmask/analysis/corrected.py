@@ -19,8 +19,9 @@ from unmask.records import PRESSURED, Preset, Record
 from unmask.runs.run import Run
 from unmask.scoring.measures import list_values
 from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
-from unmask.stats.estimate import Difference, weigh_kinds
+from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected
+from unmask.stats.values import weigh_kinds
 from unmask.text import list_names
 
 Weights = Mapping[str, float]

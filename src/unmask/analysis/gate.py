@@ -27,8 +27,9 @@ from unmask.scoring.measures import LYING_AT, MEASURES, find_measure, list_value
 from unmask.scoring.score import Score
 from unmask.scoring.shares import Among
 from unmask.stats.betting import SIDE_ERROR
-from unmask.stats.estimate import Difference, estimate_rate, estimate_worst
+from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected, binomial_tail
+from unmask.stats.values import estimate_rate, estimate_worst
 from unmask.text import list_names, refuse_unknown
 
 

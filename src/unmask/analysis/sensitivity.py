@@ -42,8 +42,8 @@ from unmask.runs.commands import judge_command, run_command
 from unmask.runs.run import Run
 from unmask.scoring.measures import find_measure
 from unmask.scoring.panel import majority
-from unmask.stats.estimate import Value, estimate_rate
 from unmask.stats.rate import Rate
+from unmask.stats.values import Value, estimate_rate
 
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 

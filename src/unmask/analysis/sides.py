@@ -18,8 +18,9 @@ from unmask.records import Outcome, Preset, Scenario
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
 from unmask.scoring.measures import list_values, name_clusters
 from unmask.stats.clusters import join_clusters
-from unmask.stats.estimate import Difference, Value, compare_values
+from unmask.stats.estimate import Difference
 from unmask.stats.margin import MarginTest, check_margin
+from unmask.stats.values import Value, compare_values
 from unmask.text import replace_surrogates
 
 

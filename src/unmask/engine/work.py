@@ -39,8 +39,8 @@ from unmask.runs.cost import Bill, Purse
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import DeveloperPrompt, add_developer_prompt
 from unmask.scoring.measures import MEASURES
-from unmask.stats.estimate import Value, estimate_rate
 from unmask.stats.rate import Rate
+from unmask.stats.values import Value, estimate_rate
 from unmask.text import replace_surrogates_in_record
 
 SUBJECT, JUDGE, NUMERIC_JUDGE = "subject", "judge", "numeric_judge"

@@ -24,7 +24,6 @@ from unmask.runs.differences import Setting
 from unmask.runs.run import Run, open_runs
 from unmask.scoring.guards import USUAL_LIMITS
 from unmask.scoring.measures import MEASURES, Where, list_measures
-from unmask.stats.compare import holm_levels
 from unmask.stats.effect import (
     EFFECT_SENTENCES,
     Cost,
@@ -36,7 +35,8 @@ from unmask.stats.effect import (
     classify_move,
     list_costs,
 )
-from unmask.stats.estimate import Difference, adjust_family, depends_on_unjudged
+from unmask.stats.estimate import Difference
+from unmask.stats.family import adjust_family, depends_on_unjudged, holm_levels
 from unmask.whitebox.fluency import (
     LIMIT,
     Fluency,

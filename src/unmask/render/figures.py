@@ -22,7 +22,8 @@ from unmask.render.words import NAMES
 from unmask.runs.run import AnyRun, Run, open_runs
 from unmask.scoring.measures import MEASURES, Measures, find_measure
 from unmask.scoring.score import Score
-from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
+from unmask.stats.estimate import Difference
+from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.rate import Rate
 from unmask.text import strip_controls
 

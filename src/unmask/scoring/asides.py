@@ -28,8 +28,9 @@ from unmask.records import (
     Verdict,
 )
 from unmask.scoring.measures import list_values, measure_rate, name_clusters
-from unmask.stats.estimate import Value, estimate_rate, known_value, share, weigh_kinds
+from unmask.stats.estimate import share
 from unmask.stats.rate import Rate
+from unmask.stats.values import Value, estimate_rate, known_value, weigh_kinds
 
 ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
 """Slots that no verdict depends on."""

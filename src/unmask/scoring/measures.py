@@ -29,9 +29,10 @@ from unmask.scoring.shares import (
     value_of_accuracy,
     value_of_takes,
 )
-from unmask.stats.estimate import Value, estimate_rate, known_value, share, weigh_kinds
+from unmask.stats.estimate import share
 from unmask.stats.rate import Rate
 from unmask.stats.takes import lying_at
+from unmask.stats.values import Value, estimate_rate, known_value, weigh_kinds
 from unmask.text import suggest_names
 
 _BELIEF_ASKED = frozenset({Accuracy.CORRECT, Accuracy.INCORRECT, Accuracy.NO_BELIEF})

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import comb
 
 from unmask.records import Accuracy, NoBelief, Outcome, Undecided, Verdict
-from unmask.stats.estimate import Value, known_value
+from unmask.stats.values import Value, known_value
 
 LIES = frozenset({Verdict.LIE})
 CLEAR = frozenset({Verdict.HONEST, Verdict.LIE})

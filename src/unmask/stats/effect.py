@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from unmask.records import Record
-from unmask.stats.estimate import Difference, is_significant
+from unmask.stats.estimate import Difference
+from unmask.stats.family import is_significant
 
 
 class Move(StrEnum):

@@ -12,9 +12,10 @@ from enum import StrEnum
 from math import fsum, sqrt
 
 from unmask.records import Record
-from unmask.stats.estimate import ROUNDING, Difference, Value, compare_values, sum_fills
+from unmask.stats.estimate import ROUNDING, Difference
 from unmask.stats.power import ALPHA
 from unmask.stats.rate import binomial_tail
+from unmask.stats.values import Value, compare_values, sum_fills
 
 LEVEL = 1 - 2 * ALPHA
 """Of the interval that has to lie inside the margin: each of its bounds is right in 95 % of cases."""

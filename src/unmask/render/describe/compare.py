@@ -12,7 +12,8 @@ from unmask.records import Archetype
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Command, Table, Text, points_cell
 from unmask.scoring.measures import find_measure
-from unmask.stats.estimate import Difference, depends_on_unjudged, is_significant
+from unmask.stats.estimate import Difference
+from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict
 
 MARKS = "* larger than chance, ? depends on the unjudged"

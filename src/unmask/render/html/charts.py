@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 from unmask.render.colours import VERDICTS
 from unmask.render.words import NAMES
 from unmask.scoring.measures import Measures
-from unmask.stats.estimate import Difference, is_significant
+from unmask.stats.estimate import Difference
+from unmask.stats.family import is_significant
 from unmask.stats.rate import Rate
 
 Point = tuple[float, float]

@@ -1,4 +1,4 @@
-"""Ranges of ranks and groups of runs that cannot be told apart."""
+"""Families of tests, ranges of ranks and letters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmask.stats.rank import assign_letters, rank_runs
+from unmask.stats.family import assign_letters, rank_runs
 
 
 def places(order, better):

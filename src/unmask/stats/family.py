@@ -1,4 +1,4 @@
-"""Ranges of ranks, and letters for runs that cannot be told apart. `stats.estimate` decides which pairs can be."""
+"""Many differences at once: Holm's correction, ranges of ranks, and letters for runs that cannot be told apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,60 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from string import ascii_lowercase
 
+import msgspec
+
 from unmask.records import Record
+from unmask.stats.estimate import Difference
+from unmask.stats.power import ALPHA
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p-values in the order given. What was not tested (`None`) does not count towards the family."""
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    reached = 0.0
+    for rank, (p, place) in enumerate(order):
+        reached = max(reached, min(1.0, p * (len(order) - rank)))
+        adjusted[place] = reached
+    return adjusted
+
+
+def holm_levels(p_values: Sequence[float | None], *, alpha: float = ALPHA) -> list[float]:
+    """The confidence level at which Holm's method tested each value: 1 - alpha / (hypotheses not yet rejected).
+
+    An interval of that level leaves out 0 exactly where Holm's method rejects, if it inverts the same test.
+    """
+    order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    left = max(1, len(order))
+    levels = [1 - alpha / left] * len(p_values)
+    rejects = True
+    for p, place in order:
+        levels[place] = 1 - alpha / left
+        rejects = rejects and p * left < alpha
+        left -= rejects and left > 1
+    return levels
+
+
+def is_significant(difference: Difference) -> bool:
+    """Whether it is larger than chance, and would be whatever is not known: by the corrected p-value, or by the only
+    one where nothing was corrected."""
+    p = difference.p_worst if difference.p_worst_adjusted is None else difference.p_worst_adjusted
+    return p is not None and p < ALPHA
+
+
+def depends_on_unjudged(difference: Difference) -> bool:
+    """Whether it is larger than chance as far as is known, but what is not known could undo that."""
+    p = difference.p_value if difference.p_adjusted is None else difference.p_adjusted
+    return p is not None and p < ALPHA and not is_significant(difference)
+
+
+def adjust_family(family: Sequence[Difference]) -> list[Difference]:
+    """The differences with Holm's correction over all of them."""
+    adjusted = zip(family, holm([one.p_value for one in family]), holm([one.p_worst for one in family]), strict=True)
+    return [
+        msgspec.structs.replace(one, p_adjusted=p_adjusted, p_worst_adjusted=p_worst)
+        for one, p_adjusted, p_worst in adjusted
+    ]
 
 
 class RankRange(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -1,0 +1,194 @@
+"""Rates and differences of values that are not all known: the estimate, and what holds whatever the unknown are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from math import fsum
+from typing import NamedTuple
+
+import msgspec
+
+from unmask.stats.estimate import ROUNDING, Difference, Estimate, difference, list_gaps, share, sum_gaps
+from unmask.stats.rate import Rate
+
+
+class Value(NamedTuple):
+    """What one scenario adds to a rate: to its numerator, and to the rest of its denominator."""
+
+    hit: float | None
+    """From 0 to 1. `None` where it is not known."""
+    miss: float
+    """From 0 to 1; without a meaning where the hit is not known."""
+    least: float
+    most: float
+    """What the hit can be, whatever the unknown would have been."""
+    least_miss: float
+    most_miss: float
+    kind: Hashable = None
+    """Scenarios of a kind that are known represent those of the kind that are not."""
+    doubt: float = 0.0
+    """The variance of the hit, where it is only what the others make likely."""
+
+
+Pair = tuple[Value, Value, Hashable]
+"""A scenario in a and in b, and its cluster."""
+
+
+def known_value(hit: float, miss: float, kind: Hashable = None) -> Value:
+    return Value(hit, miss, hit, hit, miss, miss, kind)
+
+
+def weigh_kinds(values: Sequence[Value]) -> list[float]:
+    """How many scenarios each known one represents: 0 for those that are not known, 1 where a kind is all known.
+
+    All are 0 where a kind has scenarios and none is known: nothing represents them, and the others alone would mislead.
+    Those without a kind are left out.
+    """
+    kinds = Counter(value.kind for value in values)
+    known = Counter(value.kind for value in values if value.hit is not None)
+    if kinds.keys() - known.keys() - {None}:
+        return [0.0] * len(values)
+    weights = {kind: kinds[kind] / number for kind, number in known.items()}
+    if len(set(weights.values())) == 1:
+        weights = dict.fromkeys(weights, 1.0)
+    return [0.0 if value.hit is None else weights[value.kind] for value in values]
+
+
+def estimate_rate(
+    values: Sequence[Value], clusters: Sequence[Hashable] | None = None, *, weights: Sequence[float] | None = None
+) -> Rate:
+    """The rate over these scenarios, and what it is at the least and at the most. `weights` replace those of the kinds.
+
+    Known scenarios represent unknown ones, which can put the estimate where the rate cannot be: it is the nearest one
+    that is possible then.
+    """
+    known = weigh_kinds(values) if weights is None else weights
+    found = share(
+        [value.hit or 0.0 for value in values],
+        known,
+        clusters,
+        among=[(value.hit or 0.0) + value.miss for value in values],
+        doubts=[value.doubt for value in values],
+    )
+    least, most = fsum(value.least for value in values), fsum(value.most for value in values)
+    lowest = least + fsum(value.most_miss for value in values)
+    highest = most + fsum(value.least_miss for value in values)
+    counted = sum(value.hit is not None and value.hit + value.miss > 0 for value in values)
+    worst_low, worst_high = least / lowest if lowest else None, most / highest if highest else None
+    value, low, high = found.value, found.low, found.high
+    if value is not None and worst_low is not None and worst_high is not None:
+        value = min(max(value, worst_low), worst_high)
+        low, high = min(low or 0.0, value), max(high or 0.0, value)
+    hits = (value or 0.0) * counted
+    return Rate(
+        hits=round(hits) if abs(hits - round(hits)) < ROUNDING else hits,
+        total=counted,
+        value=value,
+        low=low,
+        high=high,
+        worst_low=worst_low,
+        worst_high=worst_high,
+        unjudged=sum(value.hit is None for value in values),
+        few=found.few,
+    )
+
+
+def estimate_worst(values: Sequence[Value], clusters: Sequence[Hashable] | None = None) -> Estimate:
+    """The rate if everything that is not known were a hit, with its interval."""
+    hits, wholes = _fill(values, up=True)
+    return share(hits, None, clusters, among=wholes)
+
+
+def _fill(values: Sequence[Value], *, up: bool) -> tuple[list[float], list[float]]:
+    """Hits and denominators where all that is not known is a hit, or none of it."""
+    hits = [value.most if up else value.least for value in values]
+    misses = [value.least_miss if up else value.most_miss for value in values]
+    return hits, [hit + miss for hit, miss in zip(hits, misses, strict=True)]
+
+
+def compare_values(
+    a: Sequence[Value],
+    b: Sequence[Value],
+    clusters: Sequence[Hashable] | None = None,
+    takes: int = 1,
+    level: float = 0.95,
+) -> Difference:
+    """The difference over the scenarios known in both, and what it is whatever the others are.
+
+    Pairs that are known represent those of their kind (with or without a belief in each run) that are not.
+    """
+    pairs = _pair_values(a, b, clusters)
+    known = [pair for pair in pairs if pair[0].hit is not None and pair[1].hit is not None]
+    wholes = [
+        [(left.hit or 0.0) + left.miss for left, _, _ in known],
+        [(right.hit or 0.0) + right.miss for _, right, _ in known],
+    ]
+    if not all(fsum(side) > 0 for side in wholes):
+        return Difference(n=0, why="no scenario was judged in both runs")
+    kinds = Counter((left.kind, right.kind) for left, right, _ in pairs)
+    known_kinds = Counter((left.kind, right.kind) for left, right, _ in known)
+    weights = [kinds[left.kind, right.kind] / known_kinds[left.kind, right.kind] for left, right, _ in known]
+    if len(set(weights)) == 1:
+        weights = [1.0] * len(weights)
+    found = difference(
+        [left.hit or 0.0 for left, _, _ in known],
+        [right.hit or 0.0 for _, right, _ in known],
+        [name for _, _, name in known],
+        takes,
+        level,
+        weights=weights,
+        among=(wholes[0], wholes[1]),
+    )
+    if len(known) == len(pairs) and all(one.least == one.most for pair in pairs for one in pair[:2]):
+        value, low, high = found.value, found.low, found.high
+        return msgspec.structs.replace(found, worst_low=value, worst_high=value, worst_lower=low, worst_upper=high)
+    lowest, highest = (_difference_of_fills(pairs, takes, level, up=up) for up in (False, True))
+    against = lowest if (found.value or 0.0) > 0 else highest
+    survives = against is not None and against.value is not None and against.value * (found.value or 0.0) > 0
+    p_worst = max(found.p_value or 0.0, against.p_value or 0.0) if against is not None and survives else 1.0
+    return msgspec.structs.replace(
+        found,
+        p_worst=p_worst if found.value else found.p_value,
+        worst_low=lowest.value if lowest else None,
+        worst_high=highest.value if highest else None,
+        worst_lower=lowest.low if lowest else None,
+        worst_upper=highest.high if highest else None,
+    )
+
+
+def _pair_values(a: Sequence[Value], b: Sequence[Value], clusters: Sequence[Hashable] | None) -> list[Pair]:
+    """The pairs, without those that are in neither denominator whatever is not known."""
+    return [
+        (left, right, name)
+        for left, right, name in zip(a, b, range(len(a)) if clusters is None else clusters, strict=True)
+        if left.most + left.most_miss > 0 or right.most + right.most_miss > 0
+    ]
+
+
+def _difference_of_fills(pairs: Sequence[Pair], takes: int, level: float, *, up: bool) -> Difference | None:
+    """The difference where what is not known is all hits in b and none in a, or the reverse."""
+    a, b, among = _fill_pairs(pairs, up=up)
+    if not all(map(fsum, among)):
+        return None
+    return difference(a, b, [name for _, _, name in pairs], takes, level, among=among)
+
+
+def _fill_pairs(pairs: Sequence[Pair], *, up: bool) -> tuple[list[float], list[float], tuple[list[float], list[float]]]:
+    """Hits in a and in b, and both denominators."""
+    a, among_a = _fill([left for left, _, _ in pairs], up=not up)
+    b, among_b = _fill([right for _, right, _ in pairs], up=up)
+    return a, b, (among_a, among_b)
+
+
+def sum_fills(
+    a: Sequence[Value], b: Sequence[Value], clusters: Sequence[Hashable] | None = None, *, up: bool
+) -> tuple[list[float], list[float]]:
+    """What each cluster adds to `worst_high`, with `up`, or to `worst_low`, and its size; sizes have mean 1. Empty
+    where there is no such difference."""
+    pairs = _pair_values(a, b, clusters)
+    left, right, among = _fill_pairs(pairs, up=up)
+    if not all(map(fsum, among)):
+        return [], []
+    weights = [1.0] * len(pairs)
+    return sum_gaps(list_gaps(left, right, weights, among)[0], [name for _, _, name in pairs], weights)
