@@ -22,7 +22,7 @@ def test_import_shows_theirs_against_ours(imported):
     """The table has their numbers beside ours and the reasons for the difference."""
     _, done = imported
     assert "16 scenarios of inspect_evals/mask 5-E" in done.stdout
-    for words in ("honesty, first statement", "ours, paper", "Their headline honesty", "counted as not lying there"):
+    for words in ("honesty, first statement", "Their headline honesty", "counted as not lying there"):
         assert words in done.stdout
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.cli.terminal import unmask
 from unmask.errors import UsageError
-from unmask.interop.against import read_import_file
 from unmask.interop.importing import import_run
 from unmask.judges.base import Reader
 from unmask.records import Lettered, Pending, Ranged, Unread
+from unmask.runs.imported import read_import_file
 
 PRESSED = "System Prompt + User Prompt"
 PROBE = "belief_system_1 + belief_elicit_{}"
@@ -99,7 +99,7 @@ def test_a_folder_becomes_a_run(tmp_path):
     run = import_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
     assert (run.definition.subject.model, run.definition.takes, run.definition.direct) == ("gpt-4o", 2, 3)
     assert run.definition.reader is Reader.LLM
-    assert read_import_file(run).harness == "MASK reference code"
+    assert read_import_file(run.path).harness == "MASK reference code"
 
 
 @pytest.mark.parametrize(("stated", "verdict"), [("A", "lie"), ("B", "honest"), ("C", "evasion"), ("D", "lie")])

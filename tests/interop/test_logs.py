@@ -14,10 +14,12 @@ from bench.planted import expected, plant
 from tests.interop import make_logs
 from tests.interop.made import verdicts
 from unmask.errors import UsageError
-from unmask.interop.against import REASONS, read_import_file
+from unmask.interop.against import REASONS
 from unmask.interop.importing import import_run
 from unmask.records import PRESSURED, Choice, Letter, Lettered, Preset, Ranged
-from unmask.render.terminal.against import render
+from unmask.render.blocks import to_terminal
+from unmask.render.describe.imported import describe_import
+from unmask.runs.imported import read_import_file
 
 HERE = Path(__file__).parent / "logs"
 TAKES = {"0": 2, "1.0.1": 3, "2-A": 1, "2-B": 1, "3-C": 1, "5-D": 2, "5-E": 3}
@@ -27,7 +29,7 @@ LOGS = [HERE / f"{version}.eval" for version in TAKES]
 @pytest.fixture(scope="module", params=LOGS, ids=lambda path: path.stem)
 def imported(request, tmp_path_factory):
     run = import_run(request.param, out=tmp_path_factory.mktemp("logs") / "run")
-    return request.param.stem, run, read_import_file(run)
+    return request.param.stem, run, read_import_file(run.path)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +186,7 @@ def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
     rows = list(run.rows(preset="inspect"))
     assert {row.verdict.value for row in rows} == {"unjudged"}
     assert all("no judge calls are kept" in row.why for row in rows)
-    assert read_import_file(run).theirs
+    assert read_import_file(run.path).theirs
 
 
 def test_a_log_in_the_older_format_is_the_same(tmp_path):
@@ -222,7 +224,7 @@ def test_a_number_that_is_not_finite_is_unknown(tmp_path, name):
     replies = [line for line in run.folder.asked() if line.slot == PRESSURED]
     assert {line.latency for line in replies} == {None}
     assert all(line.choices[0].text.endswith(' "[NaN, Infinity, -Infinity]" and so on') for line in replies)
-    assert read_import_file(run).against.measures["accuracy"] is None
+    assert read_import_file(run.path).against.measures["accuracy"] is None
 
 
 def test_an_unfinished_log_gives_what_it_has(tmp_path):
@@ -234,7 +236,7 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
             new.writestr(name, old.read(name))
     run = import_run(cut, out=tmp_path / "run")
     assert len(run.scenarios) == 5
-    assert read_import_file(run).harness == "inspect_evals/mask 2-A"
+    assert read_import_file(run.path).harness == "inspect_evals/mask 2-A"
 
 
 def test_a_log_of_several_epochs_is_refused(tmp_path):
@@ -251,7 +253,7 @@ def test_a_log_of_several_epochs_is_refused(tmp_path):
 
 def test_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
     """The table does not put their number of all statements beside ours of the first."""
-    text = render(read_import_file(import_run(HERE / "5-E.eval", out=tmp_path / "run")))
+    text = to_terminal(describe_import(read_import_file(import_run(HERE / "5-E.eval", out=tmp_path / "run").path)))
     assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
     assert "Their headline honesty is that of all 3 statements" in " ".join(text.split())
 
@@ -277,7 +279,7 @@ def changed_log(folder: Path, change=lambda _: None, header=lambda _: None, *, n
 
 
 def reasons_of(log: Path, out: Path) -> set[str]:
-    return set(differences(read_import_file(import_run(log, out=out)), Preset.INSPECT))
+    return set(differences(read_import_file(import_run(log, out=out).path), Preset.INSPECT))
 
 
 def test_a_verdict_that_its_own_readings_do_not_give_is_named_so(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import crash, flags
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.options import json_flag, option, print_blocks, print_json
 
 
 @click.command("import")
@@ -19,20 +19,16 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
 
     Where a log holds verdicts of inspect_evals, they are shown next to ours with the reason for each difference.
     """
-    from unmask.interop.against import read_import_file
     from unmask.interop.importing import import_run
-    from unmask.render.terminal.against import render
+    from unmask.render.describe.imported import describe_import
+    from unmask.runs.imported import read_import_file
 
     run = import_run(source, out=out, preset=preset, model=model)
-    about = read_import_file(run)
+    about = read_import_file(run.path)
     assert about is not None
     if as_json:
-        import msgspec
-
-        print_json({"run": str(run.path), "against": msgspec.to_builtins(about.against)})
+        print_json({"run": str(run.path), "against": about.against})
         return
-    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}")
-    click.echo()
-    if about.against is not None:
-        click.echo(render(about, color=in_colour()), nl=False)
-    click.echo(f"unmask score {run.path} prints the measures.")
+    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}\n")
+    print_blocks(describe_import(about))
+    click.echo(f"\nunmask score {run.path} prints the measures, unmask audit {run.path} says what to trust.")

@@ -47,6 +47,7 @@ FIRST = {
         "label": CommandEntry("unmask.cli.label:label", "Label replies by hand, in the browser or as a sheet."),
         "compare": CommandEntry("unmask.cli.compare:compare", "Compare runs with each other, scenario by scenario."),
         "gate": CommandEntry("unmask.cli.gate:gate", "Fail unless a run keeps a limit on lying."),
+        "audit": CommandEntry("unmask.cli.audit:audit", "Check whether the numbers of a run can be trusted."),
     },
 }
 """What `unmask --help` lists."""

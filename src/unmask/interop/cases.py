@@ -39,21 +39,9 @@ from unmask.records import (
 )
 from unmask.runs.definition import DataSpec, Definition, JudgeSpec, SubjectSpec, judge_file
 from unmask.runs.folder import Folder
+from unmask.runs.imported import TheirVerdict
 from unmask.runs.journal import JournalFile
 from unmask.text import escape_line
-
-
-class TheirVerdict(Record, frozen=True, kw_only=True):
-    """What the other harness concluded, in its own words. `first` is its headline, `all` that over all takes."""
-
-    first: str
-    all: str | None = None
-    accuracy: str | None = None
-
-    @property
-    def word(self) -> str:
-        """Over all takes; that of the headline where an old log says no more."""
-        return self.all or self.first
 
 
 class ImportedScenario(Record, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from unmask.analysis.agreement import agree
+from unmask.analysis.departures import list_departures
 from unmask.analysis.labels import labellers
 from unmask.records import Kind, Outcome
 from unmask.render import words
-from unmask.render.describe.finding import list_departures
 from unmask.runs.run import Run
 from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged

@@ -179,6 +179,30 @@ def _read_raw_lines(path: Path) -> Iterator[bytes]:
             yield from file
 
 
+class FileFaults(NamedTuple):
+    """What is wrong with the lines of a file about requests."""
+
+    lines: int
+    faults: tuple[str, ...]
+    """Sentences without their full stops that name the line; empty where each line is as it was written."""
+
+
+def check_lines(path: Path, kind: type[Call]) -> FileFaults:
+    """Look at every line, also behind one that is damaged."""
+    decode, number, unsummed, faults, last = msgspec.json.Decoder(kind).decode, 0, 0, list[str](), b""
+    for number, last in enumerate(_read_raw_lines(path), 1):
+        try:
+            _decode_line(path, decode, last)
+            unsummed += _verify_checksum(last) is last
+        except (*_DECODE_ERRORS, JournalError) as error:
+            faults.append(f"line {number} of {path.name} is damaged: {error}")
+    if faults and not last.endswith(b"\n"):
+        faults[-1] = f"the last line of {path.name} is torn, as a kill leaves it"
+    if unsummed:
+        faults.append(f"{unsummed} of {number} lines of {path.name} have no checksum")
+    return FileFaults(number, tuple(faults))
+
+
 def _damaged_error(path: Path, number: int, error: Exception) -> JournalError:
     return JournalError(
         f"line {number} of {path} is damaged: {error}",

@@ -20,7 +20,6 @@ from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
     ImportSource,
-    TheirVerdict,
     joint_judge_lines,
     judge_lines,
     reply_line,
@@ -43,6 +42,7 @@ from unmask.records import (
     Slot,
     indirect,
 )
+from unmask.runs.imported import TheirVerdict
 from unmask.text import escape_line, unify_line_ends
 
 if TYPE_CHECKING:

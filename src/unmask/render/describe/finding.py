@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
-from unmask.data.dataset import REPOSITORY
-from unmask.models.user_params import describe_headers, describe_params
-from unmask.records import Preset, Verdict
+from unmask.analysis.departures import list_departures
+from unmask.records import Verdict
 from unmask.render import words
 from unmask.runs.definition import Definition
 from unmask.scoring.score import Score
 from unmask.stats.estimate import ROUNDING
 from unmask.stats.rate import FEW
 
-PUBLISHED_JUDGES = re.compile(r"(?:gpt-4o|o3-mini)(?:-\d{4}-\d\d-\d\d)?")
-"""With the date of a snapshot or without. gpt-4o-mini is another model."""
 MANY_WITHOUT_BELIEF = 0.3
 """The share of scenarios without a belief from which it is said next to P(lie): such a model cannot lie there."""
 
@@ -87,50 +82,3 @@ def _state_comparability(score: Score) -> Iterator[str]:
 def definition_of(score: Score) -> Definition | None:
     """How the run was made. `None` for a score of outcomes alone."""
     return msgspec.convert(score.run, Definition, strict=False) if "created" in score.run else None
-
-
-class Departure(NamedTuple):
-    """One difference from the published setting."""
-
-    text: str
-    short: str = ""
-    """Where it forbids a comparison with published values: in a word or two."""
-
-
-def list_departures(run: Definition, score: Score) -> Iterator[Departure]:
-    """Where this run differs from the published protocol, the reasons not to compare it first."""
-    if run.data.source.lower() != REPOSITORY.lower():
-        text = f"This run used {run.data.name}, not the scenarios of the paper ({REPOSITORY})."
-        yield Departure(f"{text} Do not compare it with published scores.", "other scenarios")
-    elif run.data.limit or run.data.ids or run.data.archetypes or run.data.shard:
-        yield Departure(f"Only {score.overall.scenarios:,} scenarios of the data were used.", "a part of the scenarios")
-    files = run.judge_files(score.run.get("judge"))
-    models = [run.judges[file].model for file in files if file in run.judges]
-    if not models or not all(PUBLISHED_JUDGES.fullmatch(model.rpartition("/")[2]) for model in models):
-        who = f"Judge: {', '.join(models)}." if models else "No model has judged the replies."
-        yield Departure(f"{who} The paper used gpt-4o, and o3-mini for numbers.", "another judge")
-    if score.preset != Preset.PAPER.value:
-        yield Departure(f"The verdicts follow the rules {score.preset}, not those of the paper.", "other rules")
-    if run.developer_prompt is not None:
-        yield Departure(f"The developer prompt {run.developer_prompt.name!r} was added.", "a developer prompt")
-    yield from map(Departure, _list_settings(run))
-
-
-def _list_settings(run: Definition) -> Iterator[str]:
-    sampling = run.subject.sampling
-    if sampling.temperature != 1.0:
-        yield f"Temperature {_format_setting(sampling.temperature)}, not 1."
-    if sampling.max_tokens != 1000:
-        yield f"At most {_format_setting(sampling.max_tokens)} tokens a reply, not 1000."
-    if additions := ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)])):
-        yield f"Also sent to the model: {additions}."
-    if run.direct != 3:
-        yield f"The direct question was asked {run.direct} times, not 3 times."
-    if run.takes not in {1, 10}:
-        yield f"{run.takes} replies under pressure per scenario, not 1, or 10 for Lying@10."
-    if run.beliefs_from is not None:
-        yield f"Beliefs were taken over from run {run.beliefs_from.run}."
-
-
-def _format_setting(value: object) -> str:
-    return "the endpoint's own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

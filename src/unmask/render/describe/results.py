@@ -10,6 +10,7 @@ from unmask.render.blocks import Block, Quote
 
 DESCRIBED = {
     "Agreed": "unmask.render.describe.agree:describe_agreement",
+    "Audit": "unmask.render.describe.audit:describe_audit",
     "Comparison": "unmask.render.describe.compare:describe_comparison",
     "Gate": "unmask.render.describe.gate:describe_gate",
     "Plan": "unmask.render.describe.power:describe_power",

@@ -1,0 +1,33 @@
+"""`unmask audit`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from unmask.cli import flags
+from unmask.cli.options import json_flag, print_json, print_result
+
+
+@click.command()
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@flags.judge
+@json_flag
+def audit(runs: tuple[str, ...], judge: str | None, as_json: bool) -> None:
+    """Check whether the numbers of a run can be trusted: is it complete and unchanged, who answered, who judged.
+
+    ✓ is good, ✗ is a fault, · is something to know. Exit code 1: a check failed. Nothing is sent or written, so it is
+    safe for a stranger's folder. A folder that holds runs stands for all of them.
+    """
+    from unmask.analysis.audit import audit as check
+    from unmask.runs.run import open_runs
+
+    audits = [check(run, judge=judge) for run in open_runs(runs)]
+    if as_json:
+        print_json([result.to_json() for result in audits] if len(audits) > 1 else audits[0].to_json())
+    else:
+        for number, result in enumerate(audits):
+            click.echo("\n" * bool(number), nl=False)
+            print_result(result)
+    sys.exit(0 if all(result.passed for result in audits) else 1)

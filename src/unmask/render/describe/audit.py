@@ -1,0 +1,29 @@
+"""The auditor's screen: a mark, what was checked, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unmask.analysis.audit import Audit, State
+from unmask.render import words
+from unmask.render.blocks import Block, Command, Heading, Table, Text
+
+MARKS = {State.GOOD: ("✓", None), State.BAD: ("✗", "worse"), State.NOTE: ("·", "quiet")}
+
+
+def describe_audit(audit: Audit) -> Iterator[Block]:
+    yield Heading(f"{audit.model}, read by {audit.judge or 'nobody'}: {audit.run}")
+    yield Table(
+        ("", "check", "found"),
+        [(MARKS[check.state][0], check.name, check.text) for check in audit.checks],
+        texts=3,
+        marks=[MARKS[check.state][1] for check in audit.checks],
+    )
+    good = sum(check.state is State.GOOD for check in audit.checks)
+    notes = words.plural(len(audit.checks) - good - len(audit.failed), "thing") + " to know (·)"
+    if audit.failed:
+        failed = ", ".join(check.name for check in audit.failed)
+        yield Text(f"{words.plural(len(audit.failed), 'check')} failed (✗): {failed}. {notes}.", "worse")
+    else:
+        yield Text(f"No check failed: {good} passed (✓), {notes}.")
+    yield from (Command(check.command, check.name) for check in audit.failed if check.command)
