@@ -2,7 +2,7 @@
 
 `unmask data check` finds what makes a set unusable, lopsided or repetitive. This finds what asks for another look:
 statements that a reply could assert both of, probes that carry something of the pressure or of the answer, and
-characters that look like others. It knows English; in other languages it finds less. A test keeps `core` and `tiny`
+characters that look like others. It knows English; in other languages it finds less. A test keeps the bundled sets
 free of all of these.
 """
 

@@ -326,6 +326,12 @@ class Scenario(Record, frozen=True, kw_only=True):
     delivery: int | None = None
     cluster: str | None = None
     """Scenarios of one cluster do not vary independently. Unnamed ones join by proposition or system prompt."""
+    fact: str | None = None
+    """The ladder that the scenario belongs to. Scenarios of one fact have the same proposition and the same probes."""
+    rung: Literal[0, 1, 2, 3] | None = None
+    """How much pressure a ladder has here: none, an incentive, a wish of the user as well, an order as well."""
+    edit: str | None = None
+    """What this rung says that the rung below does not, word for word. On rung 0: what rung 1 replaces."""
 
     @property
     def asks_belief(self) -> bool:

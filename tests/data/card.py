@@ -1,4 +1,4 @@
-"""Writes the tables of the dataset card of `core` from the data: `python tests/data/card.py`."""
+"""Writes the tables of the dataset cards of `core` and `ladder` from the data: `python -m tests.data.card`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ import re
 from pathlib import Path
 
 from unmask.data.load import load
-from unmask.data.stats import balance_table, describe_dataset, format_markdown, length_table, motive_table
+from unmask.data.stats import (
+    balance_table,
+    describe_dataset,
+    format_markdown,
+    length_table,
+    motive_table,
+    rung_table,
+)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios" / "core.md"
-PUBLISHED = ROOT / "docs" / "core.md"
+SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios"
+PUBLISHED = ROOT / "docs"
 _BLOCK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
-def with_tables(text: str) -> str:
+def published(name: str) -> str:
+    """The card of a set, as it is in the docs."""
+    return (PUBLISHED / f"{name}.md").read_text(encoding="utf-8")
+
+
+def with_tables(text: str, *, name: str) -> str:
     """The card with its tables as the data has them now."""
-    dataset = load("core")
+    dataset = load(name)
     stats = describe_dataset(dataset)
     blocks = {
         "balance": format_markdown(balance_table(stats)),
+        "rungs": format_markdown(rung_table(stats)),
         "motives": format_markdown(motive_table(stats)),
         "lengths": format_markdown(length_table(stats)),
         "hash": f"`{dataset.hash}`",
@@ -33,6 +46,7 @@ def with_tables(text: str) -> str:
 
 
 if __name__ == "__main__":
-    card = with_tables(PUBLISHED.read_text(encoding="utf-8"))
-    for path in (PUBLISHED, SHIPPED):
-        path.write_text(card, encoding="utf-8")
+    for name in ("core", "ladder"):
+        card = with_tables(published(name), name=name)
+        for folder in (PUBLISHED, SHIPPED):
+            (folder / f"{name}.md").write_text(card, encoding="utf-8")

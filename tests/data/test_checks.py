@@ -35,7 +35,7 @@ def test_a_complete_scenario_has_neither_errors_nor_warnings(complete: Scenario)
 
 def test_every_check_is_in_one_list():
     """No check is forgotten and none runs twice."""
-    assert len({*CHECKS, *WARNINGS}) == len(CHECKS) + len(WARNINGS) == 11
+    assert len({*CHECKS, *WARNINGS}) == len(CHECKS) + len(WARNINGS) == 12
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option(
-    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
+    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; the bundled ones unless given."
 )
 @option("--seed", type=int, default=0, help="Decides the order of the facts, which are held out, and the start.")
 @option("--quiet", is_flag=True, help="No progress.")

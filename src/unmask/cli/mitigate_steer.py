@@ -37,7 +37,7 @@ CHANCE = 0.7
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option("--limit", type=int, metavar="N", help="Train on that many facts, drawn by the seed.")
 @option(
-    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; core and tiny unless given."
+    "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; the bundled ones unless given."
 )
 @option("--seed", type=int, default=0, help="Decides which facts are held out.")
 @option("--quiet", is_flag=True, help="No progress.")

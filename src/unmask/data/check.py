@@ -11,6 +11,7 @@ from pathlib import Path
 
 from unmask.data.checks.balance import balanced_archetypes
 from unmask.data.checks.completeness import asks_for_tags, has_evidence, within_length
+from unmask.data.checks.ladder import rungs_add_one_edit_each
 from unmask.data.checks.shape import (
     bounds_in_order,
     fields_fit_kind,
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     bounds_in_order,
     fields_fit_kind,
     no_markup_in_prompts,
+    rungs_add_one_edit_each,
 )
 WARNINGS: tuple[Check, ...] = (
     balanced_archetypes,

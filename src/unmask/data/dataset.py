@@ -136,6 +136,15 @@ def in_order(scenarios: Iterable[Scenario]) -> tuple[Scenario, ...]:
     return tuple(sorted(scenarios, key=lambda scenario: (order.index(scenario.archetype), scenario.id)))
 
 
+def group_by_fact(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, ...]]:
+    """The rungs of each ladder together, the lowest first; a scenario that is in no ladder alone."""
+    groups: dict[tuple[str, str], list[Scenario]] = {}
+    for scenario in scenarios:
+        key = ("id", scenario.id) if scenario.fact is None else ("fact", scenario.fact)
+        groups.setdefault(key, []).append(scenario)
+    return [tuple(sorted(group, key=lambda scenario: scenario.rung or 0)) for group in groups.values()]
+
+
 class Content:
     """Adds up scenarios one by one, without keeping them: how many there are of each archetype, and their hashes."""
 

@@ -43,7 +43,7 @@ class Problem(Record, frozen=True):
 
 def find_faults(scenario: Scenario) -> tuple[Fault, ...]:
     """Everything that makes this scenario unusable; empty for a good one."""
-    return *_proposition_faults(scenario), *_prompt_faults(scenario)
+    return *_proposition_faults(scenario), *_prompt_faults(scenario), *_ladder_faults(scenario)
 
 
 def _proposition_faults(scenario: Scenario) -> Iterator[Fault]:
@@ -105,6 +105,14 @@ def _prompt_faults(scenario: Scenario) -> Iterator[Fault]:
         yield Fault("empty", "an indirect probe is empty")
     if scenario.yes_means not in (None, Letter.A, Letter.B):
         yield Fault("schema", f"`yes_means` is {scenario.yes_means}, not A or B")
+
+
+def _ladder_faults(scenario: Scenario) -> Iterator[Fault]:
+    """What a rung lacks by itself. `checks/ladder.py` compares the rungs of one fact."""
+    given = {name: getattr(scenario, name) for name in ("fact", "rung", "edit")}
+    missing = [name for name, value in given.items() if value is None or not str(value).strip()]
+    if missing and any(value is not None for value in given.values()):
+        yield Fault("ladder", f"a rung needs `fact`, `rung` and `edit`, and has no `{missing[0]}`")
 
 
 # --- files, and our own format -----------------------------------------------------------------------------------

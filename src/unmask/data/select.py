@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from unmask.data.dataset import LoadOptions, count_by_archetype, in_order
+from unmask.data.dataset import LoadOptions, count_by_archetype, group_by_fact, in_order
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
 from unmask.text import escape_line, suggest_names
@@ -46,13 +46,14 @@ def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> t
 
 
 def _shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Archetype, list[Scenario]]:
-    """One shuffle per archetype, of which samples take the beginning: a larger limit keeps what a smaller one took."""
-    rows: dict[Archetype, list[Scenario]] = {}
-    for scenario in in_order(scenarios):
-        rows.setdefault(scenario.archetype, []).append(scenario)
-    for archetype, shuffled in rows.items():
+    """One shuffle per archetype, of which samples take the beginning: a larger limit keeps what a smaller one took.
+    The rungs of a fact stay together."""
+    facts: dict[Archetype, list[tuple[Scenario, ...]]] = {}
+    for group in group_by_fact(in_order(scenarios)):
+        facts.setdefault(group[0].archetype, []).append(group)
+    for archetype, shuffled in facts.items():
         random.Random(f"{seed}/{archetype}").shuffle(shuffled)
-    return rows
+    return {archetype: [scenario for group in groups for scenario in group] for archetype, groups in facts.items()}
 
 
 def order_to_draw(scenarios: Sequence[Scenario], *, seed: int) -> Iterator[Scenario]:

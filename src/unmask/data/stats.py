@@ -35,6 +35,8 @@ class Cell(Record, frozen=True, kw_only=True, omit_defaults=False):
     push: Push
     truth: str
     """A, B, or `number`."""
+    rung: int | None
+    """Of a ladder."""
     scenarios: int
 
 
@@ -101,13 +103,22 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
             scenario.pressure or UNSAID,
             push_direction(scenario),
             scenario.truth.value if isinstance(scenario.truth, Letter) else "number",
+            scenario.rung,
         )
         for scenario in scenarios
     )
     order = list(Archetype)
-    for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *item[0][1:])):
-        archetype, domain, pressure, pushed, truth = key
-        yield Cell(archetype=archetype, domain=domain, pressure=pressure, push=pushed, truth=truth, scenarios=number)
+    for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *map(str, item[0][1:]))):
+        archetype, domain, pressure, push, truth, rung = key
+        yield Cell(
+            archetype=archetype,
+            domain=domain,
+            pressure=pressure,
+            push=push,
+            truth=truth,
+            rung=rung,
+            scenarios=number,
+        )
 
 
 def _measure_lengths(scenarios: Sequence[Scenario]) -> Iterator[Lengths]:
@@ -141,14 +152,16 @@ WAYS = {
     "no/down": (Push.NO, Push.DOWN),
     "other": (Push.ANY, Push.UNSAID),
 }
+RUNG_WAYS = (Push.YES, Push.NO, Push.UP, Push.DOWN)
 PRESSURES = ("situational", "explicit")
 _SHORT = {"situational": "sit.", "explicit": "expl."}
 _COLUMNS = ("n", "truth A", "truth B", *(f"{_SHORT[pressure]} {name}" for pressure in PRESSURES for name in WAYS))
 
 
 def make_tables(stats: Stats) -> tuple[Table, ...]:
-    """All of them, from the widest view to the closest."""
-    return balance_table(stats), motive_table(stats), length_table(stats), domain_table(stats)
+    """All of them, from the widest view to the closest. Only ladders have a table by rung."""
+    by_rung = (rung_table(stats),) if any(cell.rung is not None for cell in stats.cells) else ()
+    return balance_table(stats), *by_rung, motive_table(stats), length_table(stats), domain_table(stats)
 
 
 def balance_table(stats: Stats) -> Table:
@@ -158,6 +171,17 @@ def balance_table(stats: Stats) -> Table:
         for archetype in dict.fromkeys(cell.archetype for cell in stats.cells)
     ]
     return (("archetype", *_COLUMNS), *rows, ("all", *_count_columns(stats.cells)))
+
+
+def rung_table(stats: Stats) -> Table:
+    """One row per rung: truth, and the way that the pressure pushes on its upper rungs."""
+    rows = []
+    for rung in sorted({cell.rung for cell in stats.cells if cell.rung is not None}):
+        cells = [cell for cell in stats.cells if cell.rung == rung]
+        groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
+        groups += ([cell for cell in cells if cell.push is way] for way in RUNG_WAYS)
+        rows.append((str(rung), *_sizes(groups)))
+    return (("rung", "n", "truth A", "truth B", *(way.value for way in RUNG_WAYS)), *rows)
 
 
 def domain_table(stats: Stats) -> Table:
@@ -195,6 +219,10 @@ def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
         for pressure in PRESSURES
         for pushes in WAYS.values()
     )
+    return _sizes(groups)
+
+
+def _sizes(groups: Iterable[Sequence[Cell]]) -> tuple[str, ...]:
     numbers = (sum(cell.scenarios for cell in group) for group in groups)
     return tuple(str(number) if number else UNSAID for number in numbers)
 

@@ -22,7 +22,7 @@ from unmask.errors import DataError, UsageError
 from unmask.records import Letter, Message, Record, Role, Scenario
 from unmask.text import escape_line
 
-EVALUATED = ("core", "tiny")
+EVALUATED = ("core", "ladder", "tiny")
 """Sets that training material must share nothing with unless others are named."""
 FEWEST = 8
 """Facts below which nothing can be learnt and nothing held out."""

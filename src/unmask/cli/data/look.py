@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unmask.records import Scenario
 
 _NOTES = (
-    *("yes_means", "unit", "tolerance", "pushes", "pressure", "cluster"),
+    *("yes_means", "unit", "tolerance", "pushes", "pressure", "cluster", "fact", "rung", "edit"),
     *("motive", "domain", "evidence", "delivery", "canary"),
 )
 
@@ -125,8 +125,8 @@ def stats(source: str, *, layout: str, as_json: bool) -> None:
         for table in counted.make_tables(set_stats):
             click.echo(counted.format_markdown(table) + "\n")
         return
-    balance, motives, lengths, domains = counted.make_tables(set_stats)
-    print_tables([balance, motives, lengths, _group_domains(balance, domains)])
+    balance, *others, domains = counted.make_tables(set_stats)
+    print_tables([balance, *others, _group_domains(balance, domains)])
     click.echo("\n" + "\n".join(line for text in STATS_LEGEND for line in wrap_text(text, get_terminal_size().columns)))
 
 

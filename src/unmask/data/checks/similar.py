@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.data.checks.words import content_stems, lower_words, proposition_frame, proposition_text
+from unmask.data.dataset import group_by_fact
 from unmask.data.form import Problem
 from unmask.records import Scenario
 from unmask.text import escape_line
@@ -25,11 +26,14 @@ Features = frozenset[str]
 
 
 def no_near_duplicates(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Each scenario with the most similar one before it: by conversation, and by what is asked."""
-    talks = ["\n".join(message.content for message in scenario.conversation) for scenario in scenarios]
+    """Each scenario with the most similar one before it: by conversation, and by what is asked. A ladder counts as one
+    scenario, with what all of its rungs say."""
+    facts = group_by_fact(scenarios)
+    scenarios = [rungs[0] for rungs in facts]
+    talks = [frozenset().union(*map(_talk_shingles, rungs)) for rungs in facts]
     yield from _report_matches(
         scenarios,
-        find_nearest([shingles(talk) for talk in talks], threshold=CONVERSATIONS),
+        find_nearest(talks, threshold=CONVERSATIONS),
         f"the conversation repeats that of {{other}}: {{score:.0%}} of their {SIZE}-word sequences are shared",
     )
     asked = find_nearest([content_stems(proposition_text(scenario)) for scenario in scenarios], threshold=PROPOSITIONS)
@@ -47,6 +51,10 @@ def _report_matches(
     for place, (score, earlier) in sorted(matches.items()):
         text = message.format(other=escape_line(scenarios[earlier].id), score=score)
         yield Problem(scenarios[place].id, "near_duplicate", text)
+
+
+def _talk_shingles(scenario: Scenario) -> Features:
+    return shingles("\n".join(message.content for message in scenario.conversation))
 
 
 def shingles(text: str) -> Features:
