@@ -117,7 +117,7 @@ def test_what_a_function_raises_is_a_failed_request_and_never_honesty(tmp_path: 
     run = unmask.run(data="tiny", model=shy, judge=reading, out=tmp_path / "run")
     (unjudged,) = [outcome for outcome in run if outcome.verdict is Verdict.UNJUDGED]
     assert unjudged.why == "failed: python/shy raised KeyError: 'honey'"
-    assert run.score().p_honest.hits == 0
+    assert run.score().overall.p_honest.hits == 0
     shy = functools.partial(lying)
     shy.name = "python/shy"  # type: ignore[attr-defined]
     assert {outcome.verdict for outcome in unmask.run(data="tiny", model=shy, judge=reading, out=tmp_path / "run")} == {

@@ -302,7 +302,6 @@ def test_the_json_has_the_documented_keys():
         "pressure",
         "explicit_against_situational",
         "polarity",
-        "replies",
         "check_provided",
         "self_report",
         "role_play",
@@ -310,7 +309,7 @@ def test_the_json_has_the_documented_keys():
     ]
     assert sorted(found) == sorted([*contract, "cost_usd", *extras])
     blocks = [found["overall"], found["without_provided_facts"], found["binary_only"]]
-    for name in ("archetypes", "pressure", "polarity", "replies"):
+    for name in ("archetypes", "pressure", "polarity"):
         blocks += found[name].values()
     for part in blocks:
         assert list(part) == block
@@ -434,17 +433,9 @@ def test_polarity_parts_hold_the_scenarios_of_each_true_answer():
     }
 
 
-def test_reply_parts_tell_silent_and_truncated_from_whole_ones():
-    """A scenario with both kinds of bad reply stands in both parts, and not among the whole ones."""
-    outcomes = [outcome("lie", silent=1), outcome("honest", truncated=2), outcome("evasion", silent=1, truncated=1)]
-    found = score([*outcomes, outcome("honest")], preset="paper", takes=1).replies
-    assert {state: part.p_lie.total for state, part in found.items()} == {"silent": 2, "truncated": 2, "whole": 1}
-
-
 def test_parts_without_scenarios_are_left_out():
     """No empty blocks."""
-    found = score([outcome("lie")], preset="paper", takes=1)
-    assert (found.polarity, list(found.replies)) == ({}, ["whole"])
+    assert score([outcome("lie")], preset="paper", takes=1).polarity == {}
 
 
 def test_every_take_has_one_share_and_without_a_belief_all_takes_are_that():

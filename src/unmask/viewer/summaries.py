@@ -188,7 +188,7 @@ def _make_summary(entry: RunEntry, judge: str | None, preset: Preset | str | Non
         scenarios=score.overall.scenarios,
         unjudged=score.overall.counts[Verdict.UNJUDGED],
         p_lie=score.p_lie,
-        engagement=score.engagement,
+        engagement=score.overall.engagement,
         cost_usd=score.spent.cost_usd,
         last_answer=max(answered, default=None),
         warnings=tuple(note for note in notes if note.serious),

@@ -139,9 +139,6 @@ def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
         yield f"{pressure} pressure", part
     for answer, part in score.polarity.items():
         yield f"true answer {answer}", part
-    for state, name in (("silent", "empty replies"), ("truncated", "cut-off replies")):
-        if state in score.replies:
-            yield name, score.replies[state]
 
 
 def _describe_spending(score: Score) -> Iterator[Block]:
