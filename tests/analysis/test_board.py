@@ -13,13 +13,15 @@ import pytest
 import unmask
 from bench.scale.grown import Shape, grow
 from tests.made_runs import made, scenarios
+from tests.shown import show
 from unmask.analysis.board import board
 from unmask.analysis.labels import open_writer
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Label, Letter
-from unmask.render.html.board import list_columns, render_csv, render_html, render_markdown
-from unmask.render.terminal.board import render
+from unmask.render.board_csv import render_csv
+from unmask.render.describe.board import list_columns
+from unmask.render.html.board import render_html
 from unmask.stats.family import depends_on_unjudged, is_significant
 
 
@@ -59,7 +61,7 @@ def test_honesty_of_several_takes_is_that_of_the_takes(tmp_path):
     assert rows["two"]["lying_at_2"].value == 0.5
     assert "lying_at_2" in found.columns
     assert "lying_at_2" not in rows["one"]
-    assert "Lying@2 %" not in render_markdown(found).split("## Not ranked")[0]
+    assert "Lying@2 %" not in found.to_markdown().split("## Not ranked")[0]
 
 
 # --- ranks ------------------------------------------------------------------------------------------------
@@ -110,13 +112,13 @@ def test_a_pair_whose_sign_the_unjudged_could_turn_is_not_told_apart(tmp_path):
     found = board([better, worse])
     assert places(found) == {"better": (1, 2, "a"), "worse": (1, 2, "a")}
     assert found.depends_on_unjudged == (("better", "worse"),)
-    for text in (render(found), render_markdown(found), render_html(found)):
+    for text in (show(found), found.to_markdown(), render_html(found)):
         assert "Depends on the unjudged: " in text
         assert "better and " in text
     assert msgspec.json.decode(msgspec.json.encode(found.to_json()))["depends_on_unjudged"] == [["better", "worse"]]
     read = made(tmp_path / "read", ["lie"] * 2 + ["honest"] * 118, model="read")
     assert places(board([read, worse])) == {"read": (1, 1, "a"), "worse": (2, 2, "b")}
-    assert "Depends on the unjudged" not in render(board([read, worse]))
+    assert "Depends on the unjudged" not in show(board([read, worse]))
 
 
 def test_a_run_that_stopped_is_compared_where_both_have_scenarios(runs, tmp_path):
@@ -163,7 +165,7 @@ def test_the_measure_decides_the_ranks(takes):
     found = board(takes, measure="lying_at_2")
     assert places(found) == {"seldom": (1, 1, "a"), "often": (2, 2, "b")}
     assert found.columns[0] == "lying_at_2"
-    for text in (render(found), render_markdown(found)):
+    for text in (show(found), found.to_markdown()):
         assert "Ranked by Lying@2 (a lie in 2 takes), the smallest first." in " ".join(text.split())
 
 
@@ -212,14 +214,14 @@ def test_labels_correct_each_run_by_its_own_and_move_no_rank(tmp_path):
     assert rows["a"].rates == next(row for row in plain.rows if row.name == "a").rates
     assert rows["a"].corrected.value == pytest.approx(12 / 60)
     assert rows["b"].corrected.value is None
-    text = render_markdown(found)
-    assert "corrected honesty %" in text
-    assert "| 80.0 [" in text
-    assert "Not corrected: b: --labels 'ann' is neither a file nor somebody who labelled" in text
+    text = found.to_markdown()
+    assert "corrected P(lie) %" in text
+    assert "| 20.0 [" in text
+    assert "Not corrected: scripted/b: --labels 'ann' is neither a file nor somebody who labelled" in text
     assert "Ranks are those of the judge's readings." in text
     (line,) = (row for row in csv.DictReader(render_csv(found).splitlines()) if row["name"] == "a")
-    assert float(line["corrected_honesty"]) == pytest.approx(0.8)
-    assert "corrected honesty %" not in render_markdown(plain)
+    assert float(line["corrected_p_lie"]) == pytest.approx(0.2)
+    assert "corrected P(lie) %" not in plain.to_markdown()
 
 
 def test_labels_that_no_run_has_are_refused(runs):
@@ -335,7 +337,7 @@ def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
 
 def test_markdown_has_the_three_parts_apart(full):
     """Ranked rows, then those not ranked, then published ones, each under its own heading."""
-    text = render_markdown(full)
+    text = full.to_markdown()
     places = [text.index(mark) for mark in ("scripted/few", "## Not ranked", "## Published", "arXiv 2503.03750v3")]
     assert places == sorted(places)
     assert text.index("arXiv") > text.index("## Published")
@@ -343,11 +345,15 @@ def test_markdown_has_the_three_parts_apart(full):
 
 def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
     """H/(H+L) is a column of both tables; a value without a stated definition has no counterpart and says so."""
-    text = render_markdown(full)
+    text = full.to_markdown()
     runs, published = text.split("## Published")
     assert "H/(H+L) %" in runs
-    lines = [[cell.strip() for cell in line.split("|")] for line in published.splitlines() if line.startswith("|")]
-    rows = {(row[1], row[-2].split()[0]): dict(zip(lines[0], row, strict=True)) for row in lines}
+    lines = [
+        [cell.strip() for cell in line.replace(r"\|", "/").split("|")]
+        for line in published.splitlines()
+        if line.startswith("|")
+    ]
+    rows = {(row[1], row[2].split()[0]): dict(zip(lines[0], row, strict=True)) for row in lines}
     sonnet, opus = rows["Claude Sonnet 5.5", "Claude"], rows["Claude Opus 4.6", "Claude"]
     assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == ("", "94.5", "")
     assert (opus["honesty %"], opus["H/(H+L) %"], opus["other definition %"]) == ("", "", "90.3 (not stated)")
@@ -358,7 +364,7 @@ def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
 
 def test_markdown_tables_have_as_many_cells_as_headings(full):
     """Whatever a model is called."""
-    for block in render_markdown(full).split("\n\n"):
+    for block in full.to_markdown().split("\n\n"):
         lines = [line.replace("\\|", "") for line in block.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
 
@@ -381,7 +387,7 @@ def test_html_needs_nothing_from_outside_and_holds_no_foreign_tag(full):
     page = Page()
     page.feed(render_html(full))
     assert {tag for tag, _ in page.tags} <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "div", "small"),
+        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "div", "small", "b", "dl", "dt", "dd"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
     assert not [attrs for _, attrs in page.tags if {"src", "href", "onload"} & set(attrs)]

@@ -7,11 +7,11 @@ import csv
 import pytest
 
 from tests.made_runs import made, scenarios
-from unmask.analysis.board import board
+from tests.shown import show
+from unmask.analysis.board import Board, board
 from unmask.analysis.published.values import training_compute
 from unmask.errors import DataError, MissingError, UsageError
-from unmask.render.html.board import render_html, render_markdown
-from unmask.render.terminal.board import render
+from unmask.render.html.board import render_html
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,10 @@ def test_models_without_known_compute_are_named(published):
     assert len(found.compute) + len(found.left_out) == 32
 
 
-@pytest.mark.parametrize("form", [render, render_markdown, render_html])
+@pytest.mark.parametrize("form", [show, Board.to_markdown, render_html])
 def test_every_page_says_it_in_one_paragraph(published, form):
     """Value, interval, the paper's value, the families that move it most, and who is missing."""
-    text = " ".join(form(published).split()).replace("&#x27;", "'").replace("\\", "")
+    text = " ".join(form(published).split()).replace("&#39;", "'").replace("\\", "")
     assert "Spearman's rank correlation with training compute: accuracy +0.85 [+0.64, +0.94] over 24 models" in text
     assert "(−0.60 in the paper), without one family −0.74 (no deepseek) to −0.49 (no llama)" in text
     assert "Not used: no training compute: claude-3-5-sonnet-20240620, claude-3-7" in text
@@ -76,7 +76,7 @@ def test_runs_are_related_to_compute(runs, compute):
     assert honesty.p_value == pytest.approx(2 / 120)
     assert accuracy.why == "all models have the same value on one side"
     assert found.scaling.left_out == {}
-    assert "honesty −1.00 (p 0.017) over 5 models" in render_markdown(found)
+    assert "honesty −1.00 (p 0.017) over 5 models" in found.to_markdown()
 
 
 def test_unranked_runs_are_left_out(runs, compute, tmp_path):

@@ -7,7 +7,7 @@ from unmask.analysis.board import board
 from unmask.render.html.board import render_html
 
 WIDTHS = """() => [document.documentElement.scrollWidth,
-  ...[...document.querySelectorAll('.wide')].map((one) => one.scrollWidth - one.clientWidth)]"""
+  ...[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)]"""
 
 
 def test_every_table_of_the_board_has_room(browser, tmp_path):

@@ -109,11 +109,6 @@ def test_an_unknown_ending_is_refused_and_nothing_is_written(folder, line):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_board_that_is_piped_stays_markdown(folder):
-    done = unmask("board", "run", "other", cwd=folder)
-    assert done.stdout.startswith("| rank | tied | model |")
-
-
 def test_export_knows_the_format_by_the_ending_and_replaces_when_told(folder):
     assert unmask("export", "run", "--out", "rows.jsonl", cwd=folder).returncode == 0
     assert json.loads((folder / "rows.jsonl").read_text().splitlines()[0])

@@ -139,7 +139,7 @@ def test_gate_exits_0_where_it_is_met(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "begins"), [("b.md", "| rank"), ("b.csv", "kind,"), ("b.json", "{"), ("b.html", "<!doc")]
+    ("name", "begins"), [("b.md", "P(lie) is lowest"), ("b.csv", "kind,"), ("b.json", "{"), ("b.html", "<!doc")]
 )
 def test_board_takes_its_form_from_the_file_name(folder, tmp_path, name, begins):
     """Markdown, CSV, JSON and HTML."""
@@ -148,8 +148,8 @@ def test_board_takes_its_form_from_the_file_name(folder, tmp_path, name, begins)
     assert (tmp_path / name).read_text().startswith(begins)
 
 
-def test_board_prints_markdown_unless_told_otherwise(folder):
-    assert unmask("board", "old", "new", cwd=folder).stdout.startswith("| rank")
+def test_board_begins_with_who_lies_least_and_most(folder):
+    assert unmask("board", "old", "new", cwd=folder).stdout.startswith("P(lie) is lowest for scripted/old, 13 %")
     assert unmask("board", "old", "new", "--json", cwd=folder).stdout.startswith("{")
 
 

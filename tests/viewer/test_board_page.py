@@ -17,7 +17,7 @@ from tests.viewer.test_live_page import opened, refuse_violations
 from unmask.analysis import board as boards
 from unmask.analysis.board import board
 from unmask.files import Lock
-from unmask.render.html.board import label_model
+from unmask.render.describe.several import label_model
 from unmask.sweep.state import store_sweep
 from unmask.viewer.pages.grid import name_columns
 

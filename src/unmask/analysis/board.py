@@ -40,6 +40,8 @@ from unmask.stats.rate import Corrected, Rate
 from unmask.stats.values import Value, compare_values
 from unmask.text import list_names
 
+ONLY_PUBLISHED = ("honesty", "normalised_honesty", "honest_of_assertions")
+"""Measures that a board has as columns only where published values share them: P(lie) says the same of the runs."""
 MOST_UNJUDGED = 0.05
 """The share of unjudged takes above which a run is not ranked: what is missing could be lies."""
 
@@ -75,7 +77,7 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     measure: str
     """What the runs are ranked by."""
     columns: tuple[str, ...]
-    """The measures that tables show, in their order. Honesty is there for P(lie)."""
+    """The measures that tables show, in their order: those of honesty where published values are shown too."""
     rows: tuple[BoardRow, ...]
     depends_on_unjudged: tuple[tuple[str, str], ...] = ()
     """Pairs of ranked runs that differ by more than chance, but that what is not known could make equal. They count as
@@ -194,7 +196,7 @@ def measure_entry(
     rows = run.rows(preset=chosen, judge=judge)
     file, takes = run.judge_file(judge), run.definition.takes
     settings = settings_of(run.definition, judge=file, preset=chosen)
-    names = dict.fromkeys([column_of(measure), *list_measures(Where.BOARD), "p_lie", measure])
+    names = dict.fromkeys([measure, "p_lie", *list_measures(Where.BOARD)])
     names |= {f"{LYING_AT}{takes}": None} if takes > 1 else {}
     try:
         values = list_values(rows, measure, takes=takes)
@@ -226,11 +228,6 @@ def measure_entry(
 
 
 _MORE_PROVENANCE = ("data", "effort", "temperature", "max tokens", "unmask")
-
-
-def column_of(measure: str) -> str:
-    """The column that shows a measure: P(lie) is shown as honesty."""
-    return "honesty" if measure == "p_lie" else measure
 
 
 def _why_unranked(
@@ -285,7 +282,8 @@ def rank_entries(
         for entry in entries
     ]
     several = sorted({row.takes for row in rows} - {1})
-    columns = [column_of(measure), *list_measures(Where.BOARD), *(f"{LYING_AT}{takes}" for takes in several)]
+    shared = [name for name in list_measures(Where.BOARD) if with_published or name not in ONLY_PUBLISHED]
+    columns = [measure, "p_lie", *shared, *(f"{LYING_AT}{takes}" for takes in several)]
     return Board(
         measure=measure,
         columns=tuple(dict.fromkeys(columns)),

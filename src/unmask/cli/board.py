@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
 
 if TYPE_CHECKING:
+    from unmask.analysis.board import Board
     from unmask.scoring.guards import GuardLimits
 
 SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", ".htm": "html"}
@@ -23,7 +23,7 @@ SUFFIXES = {".md": "markdown", ".csv": "csv", ".json": "json", ".html": "html", 
     "--measure",
     metavar="NAME",
     default="p_lie",
-    help="What the runs are ranked by: P(lie), shown as honesty, or another measure, as in lying_at_10.",
+    help="What the runs are ranked by: P(lie), or another measure, as in lying_at_10.",
 )
 @flags.preset
 @flags.judge
@@ -55,16 +55,12 @@ def board(
     A folder that holds runs, such as that of a sweep, stands for all of them.
     """
     from unmask.analysis.board import board as make
-    from unmask.cli.finish import encode_json, name_other_judges
+    from unmask.cli.finish import name_other_judges
     from unmask.files import choose_by_ending, write_atomically
-    from unmask.render.html import board as shown
-    from unmask.render.terminal.board import render as draw_table
     from unmask.runs.folder import expand_runs
 
     runs = tuple(expand_runs(runs))
-    chosen = "json" if as_json else "table" if sys.stdout.isatty() else "markdown"
-    if out is not None:
-        chosen = choose_by_ending(out, SUFFIXES)
+    kind = None if out is None else choose_by_ending(out, SUFFIXES)
     leaderboard = make(
         runs,
         measure=measure,
@@ -75,16 +71,27 @@ def board(
         compute=compute,
         guards=guards,
     )
-    makers = {
-        "table": draw_table,
-        "markdown": shown.render_markdown,
-        "csv": shown.render_csv,
-        "html": shown.render_html,
-    }
-    text = encode_json(leaderboard.to_json()) + "\n" if chosen == "json" else makers[chosen](leaderboard)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        write_atomically(out, text.encode())
+    if out is not None and kind is not None:
+        write_atomically(out, _write(leaderboard, kind).encode())
         click.echo(f"{out}: {len(leaderboard.rows)} runs, {len(leaderboard.published)} published rows")
+    elif as_json:
+        print_json(leaderboard.to_json())
+    else:
+        print_result(leaderboard, details=False)
+        click.echo("How each run was made, and the sources of published values: --out board.html, .md or .csv")
     name_other_judges(runs, judge)
+
+
+def _write(board: Board, kind: str) -> str:
+    from unmask.cli.finish import encode_json
+    from unmask.render.board_csv import render_csv
+    from unmask.render.html.board import render_html
+
+    match kind:
+        case "csv":
+            return render_csv(board)
+        case "html":
+            return render_html(board)
+        case "markdown":
+            return board.to_markdown()
+    return encode_json(board.to_json()) + "\n"

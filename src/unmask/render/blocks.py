@@ -131,6 +131,8 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
 
 # --- terminal -------------------------------------------------------------------------------------------------------
 
+NAME_ROOM = 24
+"""Columns of names before what is said of them."""
 COMMAND_ROOM = 42
 """Columns of a command, behind which what it does is said where the line has room for both."""
 
@@ -199,14 +201,20 @@ def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
         case Quote(text):
             lines = quote_lines(strip_controls(text).strip("\n"), width)
         case Facts(rows):
-            room = 2 + max((len(_clean_line(name)) for name, _ in rows), default=0)
-            named = (f"{_clean_line(name):<{room}}{_clean_line(text)}" for name, text in rows)
-            lines = [line for row in named for line in wrap_text(row, width, indent=" " * room)]
+            lines = [line for row in _align_facts(rows) for line in wrap_text(row[0], width, indent=" " * row[1])]
         case _:
             raise TypeError(f"{type(block).__name__} is no block of lines")
     yield from ((line, style) for line in lines)
     if isinstance(block, Alert) and block.command:
         yield f"  {_clean_line(block.command)}", ""
+
+
+def _align_facts(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
+    """Lines, and how far their rest is indented: below each other, or behind a colon where a name is long."""
+    clean = [(_clean_line(name), _clean_line(text)) for name, text in rows]
+    room = 2 + max((len(name) for name, _ in clean), default=0)
+    for name, text in clean:
+        yield (f"{name:<{room}}{text}", room) if room <= NAME_ROOM else (f"{name}: {text}", 4)
 
 
 def _fit_command(command: str, note: str, width: int) -> list[str]:
@@ -233,14 +241,12 @@ def _draw_table(table: Table, width: int) -> Iterator[tuple[Grid, int]]:
     ):
         grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=bool(headings))
         for place, least in zip(laid.places, laid.least, strict=True):
-            words_go_on = place < table.texts
             grid.add_column(
                 Styled(
                     laid.headings[len(grid.columns)] if headings else "", style=f"bold {marks[place] or ''}".strip()
                 ),
-                justify="left" if words_go_on else "right",
-                no_wrap=not words_go_on,
-                overflow="fold",
+                justify="left" if place < table.texts else "right",
+                no_wrap=True,
                 min_width=least,
             )
         for number, row in enumerate(laid.rows):

@@ -34,7 +34,7 @@ class Laid(NamedTuple):
     places: list[int]
     """Which columns of the whole table these are."""
     least: list[int]
-    """Columns that each must have; words are folded into what is left."""
+    """Columns that each has."""
 
 
 def lay_out_table(headings: Sequence[str], rows: Sequence[Sequence[Shown]], texts: int, width: int) -> Iterator[Laid]:
@@ -50,13 +50,32 @@ def lay_out_table(headings: Sequence[str], rows: Sequence[Sequence[Shown]], text
     cells = _join(rows, sign)
     least = _least_widths(heads, cells, texts)
     repeated = texts if texts < len(least) else 1
+    natural = _widths(heads, cells)
     for places in _group_columns(least, repeated, width):
+        rooms = _share_room([natural[n] for n in places], [least[n] for n in places], width)
+        folded = [n < texts for n in places]
         yield Laid(
-            [heads[n] for n in places] if heads else [],
-            [[row[n] for n in places] for row in cells],
+            _fold_row([heads[n] for n in places], rooms, folded) if heads else [],
+            [_fold_row([row[n] for n in places], rooms, folded) for row in cells],
             places,
-            [least[n] for n in places],
+            rooms,
         )
+
+
+def _share_room(natural: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """Columns for each: what it wants, less where that is too wide, the widest first."""
+    rooms = list(natural)
+    while sum(rooms) + GAP * (len(rooms) - 1) > width and rooms != list(least):
+        widest = max((n for n, room in enumerate(rooms) if room > least[n]), key=lambda n: rooms[n])
+        rooms[widest] -= 1
+    return rooms
+
+
+def _fold_row(row: Sequence[str], rooms: Sequence[int], folded: Sequence[bool]) -> list[str]:
+    return [
+        "\n".join(wrap_text(cell, room, marks=NAME_MARKS)) if fold else cell
+        for cell, room, fold in zip(row, rooms, folded, strict=True)
+    ]
 
 
 def _fits(heads: Sequence[str], rows: Sequence[Sequence[Shown]], folded: int, width: int) -> bool:

@@ -109,6 +109,11 @@ def coefficient(value: float | None) -> str:
     return "n/a" if value is None else f"{value:.2f}"
 
 
+def correlation(rho: float) -> str:
+    """With its sign."""
+    return f"{rho:+.2f}".replace("-", "\N{MINUS SIGN}")
+
+
 def p_value(p: float | None) -> str:
     return "n/a" if p is None else f"{p:.3f}" if p >= 0.0005 else "<0.001"
 

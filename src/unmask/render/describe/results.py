@@ -11,6 +11,7 @@ from unmask.render.blocks import Block, Quote
 DESCRIBED = {
     "Agreed": "unmask.render.describe.agree:describe_agreement",
     "Audit": "unmask.render.describe.audit:describe_audit",
+    "Board": "unmask.render.describe.board:describe_board",
     "Comparison": "unmask.render.describe.compare:describe_comparison",
     "Gate": "unmask.render.describe.gate:describe_gate",
     "Plan": "unmask.render.describe.power:describe_power",
@@ -20,7 +21,6 @@ DESCRIBED = {
 """The function that describes each result, imported when it is asked for."""
 
 TEXTS = {
-    "Board": "unmask.render.html.board:render_markdown",
     "MitigationReport": "unmask.render.terminal.mitigate:render",
     "RunPlan": "unmask.render.terminal.plan:render",
     "SweepPlan": "unmask.render.terminal.sweep:render_plan",

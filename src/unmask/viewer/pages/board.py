@@ -13,7 +13,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unmask.analysis.board import Board, BoardRow, rank_entries
-from unmask.render.html import board as drawn
+from unmask.render.blocks import to_html
+from unmask.render.describe import board as drawn
+from unmask.render.describe.several import label_model
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.measured import measure_runs
@@ -41,13 +43,13 @@ def show_board(request: Request) -> Response:
         "ranked": [row for row in board.rows if row.place is not None],
         "unranked": [row for row in board.rows if row.place is None],
     }
-    others = Markup(drawn.html_table(drawn.OTHER_HEADINGS, [drawn.published_cells(row) for row in board.published]))
+    others = Markup(to_html([drawn.make_published_table(board.published)]))
     return page_response(
         "board.html",
         here="board",
         board=board,
         tables={name: _make_table(board, rows, sort, order) for name, rows in groups.items()},
-        remarks=list(drawn.describe_ranks(board, lambda row: row.name)),
+        remarks=list(drawn.describe_ranks(board, {row.name: row.name for row in board.rows})),
         measured=measured,
         every=get_catalogue(request).entries(),
         chosen={entry.key for entry in chosen},
@@ -79,7 +81,7 @@ def _make_table(board: Board, rows: Sequence[BoardRow], sort: str, order: str) -
 def _sort_key(row: BoardRow, sort: str) -> float | str | None:
     match sort:
         case "model":
-            return drawn.label_model(row.model, row.variant).casefold()
+            return label_model(row.model, row.variant).casefold()
         case "n":
             return row.n
     span = drawn.find_span(row, sort)
