@@ -614,6 +614,8 @@ class Label(Record, frozen=True, kw_only=True):
     note: str | None = None
     digest: str | None = None
     """Of the reply that the person read; a label without one is taken for the reply that the run has."""
+    token: str | None = None
+    """Outside of a run folder: names the reply, its run included, and tells nothing of either."""
     at: float | None = None
     skipped: bool = False
     """Whether the person looked at the reply and passed it over; then there is no reading."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.analysis.labelled import dataset, made
-from unmask.analysis.label_session import parse_range
-from unmask.analysis.label_sheets import export_items, read_file
+from unmask.analysis.label_sheets import format_items, read_file
 from unmask.analysis.labels import (
     check_labels,
     key_of,
@@ -62,16 +61,15 @@ def test_what_is_exported_filled_in_and_imported_is_the_label(done, tmp_path, en
     }
     path = tmp_path / f"out{ending}"
     found = [item for held in list_items(done, done.rows()).values() for item in held]
-    assert export_items(found, path, labels=given) == 6
-    assert {key_of(one): msgspec.structs.replace(one, digest=None) for one in read_file(path)} == given
+    path.write_bytes(format_items([(item, given.get(item.key)) for item in found], ending))
+    back = [msgspec.structs.replace(one, digest=None, token=None) for one in read_file(path)]
+    assert {key_of(one): one for one in back} == given
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
-def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
+def test_an_export_names_neither_model_nor_judge(done, ending):
     """Nor the truth: whoever labels sees the reply and the statements."""
-    path = tmp_path / f"out{ending}"
-    export_items(list_replies(done), path)
-    text = path.read_text(encoding="utf-8")
+    text = format_items([(item, None) for item in list_replies(done)], ending).decode()
     for word in ("scripted", "judge", "truth", "honest", "lie"):
         assert word not in text
 
@@ -79,7 +77,7 @@ def test_an_export_names_neither_model_nor_judge(done, tmp_path, ending):
 def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
     """An export as it stands has no labels."""
     path = tmp_path / "out.csv"
-    export_items(list_replies(done), path)
+    path.write_bytes(format_items([(item, None) for item in list_replies(done)], ".csv"))
     assert read_file(path) == []
 
 
@@ -88,7 +86,7 @@ def test_a_cell_cannot_be_a_formula(tmp_path):
     run = made(tmp_path / "run", dataset(1), lies=set())
     item = list_items(run, run.rows())["s000"][0]
     path = tmp_path / "out.csv"
-    export_items([msgspec.structs.replace(item, texts=("=HYPERLINK(1)",))], path)
+    path.write_bytes(format_items([(msgspec.structs.replace(item, texts=("=HYPERLINK(1)",)), None)], ".csv"))
     with path.open(encoding="utf-8", newline="") as file:
         assert next(csv.DictReader(file))["reply"] == "'=HYPERLINK(1)"
 
@@ -113,14 +111,14 @@ def test_labels_of_the_wrong_kind_are_named(done):
 
 
 def test_wrong_rows_of_a_file_are_all_named(tmp_path):
-    """With their line numbers, and nothing is taken in."""
+    """With their row numbers, and nothing is taken in."""
     path = tmp_path / "bad.csv"
     path.write_text(
         "scenario,slot,take,kind,letter,lower\ns1,pressured,0,binary,X,\n,,0,binary,A,\ns2,pressured,0,numeric,,many\n"
     )
     with pytest.raises(DataError) as caught:
         read_file(path)
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["line 2", "line 3", "line 4"]
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["row 2", "row 3", "row 4"]
 
 
 def sheet(path, **cells):
@@ -146,14 +144,14 @@ def sheet(path, **cells):
     [
         ({"letter": "A"}, "letter 'A' is no label of a figure"),
         ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a figure"),
-        ({"letter": "C", "lower": "3"}, "letter 'C' beside a figure"),
+        ({"letter": "C", "lower": "3"}, "letter 'C' next to a figure"),
     ],
 )
 def test_a_letter_in_place_of_a_figure_is_refused(tmp_path, cells, said):
     """It is not taken for "no figure": that is C, alone."""
     with pytest.raises(DataError) as caught:
         read_file(sheet(tmp_path / "in.csv", **cells))
-    assert caught.value.problems[0].startswith(f"line 2: {said}")
+    assert caught.value.problems[0].startswith(f"row 2: {said}")
 
 
 def test_a_letter_of_blanks_is_no_label(tmp_path):
@@ -165,7 +163,7 @@ def test_a_comma_that_parts_no_thousands_is_refused(tmp_path, text):
     """1,5 is one and a half to whoever wrote it, and never 15."""
     with pytest.raises(DataError) as caught:
         read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
-    assert caught.value.problems[0].startswith(f"line 2: '{text}' is no number")
+    assert caught.value.problems[0].startswith(f"row 2: '{text}' is no number")
 
 
 @pytest.mark.parametrize(
@@ -191,20 +189,59 @@ def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
         read_file(path)
 
 
-def test_other_endings_are_refused(done, tmp_path):
-    """.jsonl or .csv."""
-    with pytest.raises(UsageError, match="neither of the endings"):
-        export_items([], tmp_path / "out.xlsx")
+SPREADSHEETS = {
+    "semicolons": (";", "utf-8-sig"),
+    "UTF-16 with tabs": ("\t", "utf-16"),
+    "UTF-16 from a big machine": (";", "utf-16-be"),
+    "commas": (",", "utf-8"),
+}
+"""What spreadsheets make of a CSV file: separator and encoding."""
 
 
-@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
-def test_an_export_replaces_no_file(done, tmp_path, ending):
-    """It may be a sheet with a day's work in it."""
-    path = tmp_path / f"out{ending}"
-    path.write_text("filled in")
-    with pytest.raises(UsageError, match="is there already"):
-        export_items(list_replies(done), path)
-    assert path.read_text() == "filled in"
+@pytest.mark.parametrize(("separator", "encoding"), SPREADSHEETS.values(), ids=SPREADSHEETS)
+def test_what_a_spreadsheet_writes_is_read(done, tmp_path, separator, encoding):
+    """Through its separators, encodings and texts of several lines, with the row numbers of the sheet."""
+    rows = list(csv.reader(io.StringIO(format_items([(one, None) for one in list_replies(done)], ".csv").decode())))
+    place = rows[0].index("letter")
+    for row in rows[1:]:
+        row[place] = "C"
+        row[rows[0].index("reply")] += "\nCafé, two; three"
+
+    def write(name: str) -> Path:
+        out = io.StringIO(newline="")
+        csv.writer(out, delimiter=separator).writerows(rows)
+        mark = "\ufeff" if encoding == "utf-16-be" else ""
+        (tmp_path / name).write_bytes((mark + out.getvalue()).encode(encoding))
+        return tmp_path / name
+
+    assert len(read_file(write("good.csv"))) == 6
+    rows[4][place] = "X"
+    with pytest.raises(DataError) as caught:
+        read_file(write("bad.csv"))
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["row 5"]
+
+
+def test_a_comma_in_a_sheet_with_semicolons_is_refused(tmp_path):
+    """1,500 may be one and a half there."""
+    path = tmp_path / "in.csv"
+    path.write_text("scenario;slot;kind;lower;upper\ns004;pressured;numeric;1,500;1,500\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"write 1500 or 1\.5, without a comma"):
+        read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("in.csv", "scenario,slot,letter,note\ns0,pressured,A,né\n".encode("latin-1"), "save it as CSV UTF-8"),
+        ("in.xlsx", b"PK\x03\x04\xff\xfe", "save it as CSV UTF-8"),
+        ("in.html", b"<!doctype html>", "the file that its Save button writes"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_way_out(tmp_path, name, content, advice):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_file(tmp_path / name)
+    assert advice in caught.value.advice
 
 
 def test_the_last_label_of_a_reply_counts(done):
@@ -362,39 +399,6 @@ def test_labels_take_the_place_of_readings_and_of_nothing_else():
     figure = label(0, None, interval=Interval(1, 2), relative=Interval(5, 5))
     found = substitute_labels(readings, "s000", {("s000", PRESSURED, 0): figure})
     assert found[PRESSURED][0] == Ranged(Interval(1, 2), Interval(5, 5), by="person")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("40", (40, 40)),
-        (" 1,200.5 ", (1200.5, 1200.5)),
-        ("10..20", (10, 20)),
-        ("10 to 20", (10, 20)),
-        ("7..", (7, None)),
-        ("..10", (None, 10)),
-        ("-3..−1", (-3, -1)),
-        ("1e3", (1000, 1000)),
-    ],
-)
-def test_typed_ranges(text, expected):
-    """A figure, a range, an open range."""
-    found = parse_range(text)
-    assert (found.lower, found.upper) == expected
-
-
-@given(st.text(max_size=12))
-@settings(deadline=None)
-def test_anything_typed_is_a_range_or_nothing(text):
-    """Never an error, never an empty or infinite range."""
-    found = parse_range(text)
-    assert found is None or not found.empty
-
-
-@pytest.mark.parametrize("text", ["", "..", "many", "10...20", "a..b", "--3", "."])
-def test_what_is_no_range(text):
-    """Said to be none, so that it can be typed again."""
-    assert parse_range(text) is None
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import csv
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from getpass import getuser
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -52,12 +54,12 @@ def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
     ) as process:
         try:
             address = process.stdout.readline().strip()
-            assert "/label?who=ann+lee&token=" in address
+            assert "/label?who=ann+lee&every=1&size=150&seed=0&token=" in address
             parts = urlsplit(address)
             viewer = Viewer(parts.port, dict(parse_qsl(parts.query))["token"])
-            page = viewer.ask("/label?who=ann+lee").text
+            page = viewer.ask("/label?who=ann+lee&every=1").text
             assert 'value="ann lee"' in page
-            assert re.findall(r'value="(\w+)" checked', page) == [run_key(folder)]
+            assert re.findall(r'name="run" value="(\w+)" [^>]*checked', page) == [run_key(folder)]
             limit = time.monotonic() + PATIENCE
             while not opened.exists():
                 assert time.monotonic() < limit, "no browser was opened"
@@ -67,7 +69,7 @@ def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
             process.send_signal(signal.SIGINT)
             said = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 0
-    assert f"unmask label {folder} --export replies.csv" in said
+    assert "6 replies to label. Without a browser here: add --export replies.html" in words(said)
     assert load_labels(open_run(folder), "ann lee") == {}
 
 
@@ -95,7 +97,7 @@ def test_out_by_csv_and_in_again_changes_the_score(folder, tmp_path):
     assert "Corrected P(lie) n/a: only 6 scenarios are labelled; at least 10 are needed." in shown
 
 
-@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".html"])
 def test_an_export_that_finds_no_room_leaves_no_half_file(folder, tmp_path, ending):
     """A limit on the size of files refuses what a full disk refuses."""
     limited = (
@@ -114,6 +116,70 @@ def test_an_export_that_finds_no_room_leaves_no_half_file(folder, tmp_path, endi
     )
     assert done.returncode == 4, done.stderr
     assert list(out.iterdir()) == []
+
+
+def fill_in(sheet: Path) -> None:
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["letter"] = "C"
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(rows)
+
+
+@pytest.mark.parametrize("who", [(), ("--who", "bo lee")])
+def test_the_line_that_an_export_proposes_works_when_pasted(folder, tmp_path, who):
+    """The name is in it, or in the file."""
+    printed = words(unmask("label", str(folder), *who, "--export", "my sheet.csv", cwd=tmp_path).stdout)
+    fill_in(tmp_path / "my sheet.csv")
+    command = shlex.split(re.search(r"unmask (label .*)", printed)[1])
+    done = unmask(*command, cwd=tmp_path)
+    assert "6 labels read, 6 new: 6 by" in done.stdout, done.stderr
+    assert len(load_labels(open_run(folder), "bo lee" if who else getuser())) == 6
+
+
+def test_a_folder_of_runs_is_labelled_as_one(tmp_path):
+    """Sheets mix its runs, and each label goes back into its own; 6 in all are 6 of three runs."""
+    for name in ("a", "b", "c"):
+        made(tmp_path / "runs" / name, dataset(6), lies={1})
+    counted = unmask("label", "runs", "--size", "6", "--in-all", "--json", cwd=tmp_path)
+    assert json.loads(counted.stdout)["replies"] == 6
+    assert unmask("label", "runs", "--export", "all.csv", "--who", "bo", cwd=tmp_path).returncode == 0
+    fill_in(tmp_path / "all.csv")
+    done = unmask("label", "runs", "--import", "all.csv", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout) == {"read": 18, "added": {"bo": 18}}
+    found = json.loads(unmask("agree", "runs", "--json", cwd=tmp_path).stdout)
+    assert found["labels"] == {"bo": 18}
+    assert json.loads(unmask("agree", "runs", "--labels", "all.csv", "--json", cwd=tmp_path).stdout) == found
+    alone = unmask("label", "runs/b", "--import", "all.csv", "--who", "al", "--json", cwd=tmp_path)
+    assert json.loads(alone.stdout)["added"] == {"al": 6}
+
+
+def test_a_name_that_looks_like_a_known_one_is_asked_about(folder, tmp_path):
+    """Alice next to alice would be a second person in every number."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(json.dumps({"scenario": "s000", "slot": PRESSURED, "letter": "A"}))
+    assert unmask("label", str(folder), "--import", str(path), "--who", "alice", cwd=tmp_path).returncode == 0
+    for command in (["--import", str(path), "--who", "Alice"], ["--export", "x.html", "--who", "ALICE"]):
+        done = unmask("label", str(folder), *command, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "alice has 1 labels here" in words(done.stderr)
+        assert "--who alice" in words(done.stderr)
+    assert labellers(open_run(folder)) == ["alice"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.html"])
+def test_an_export_replaces_no_file(folder, tmp_path, name):
+    """It may be a sheet with a day's work in it. Other endings are refused."""
+    (tmp_path / name).write_text("filled in")
+    done = unmask("label", str(folder), "--export", name, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is there already" in done.stderr
+    assert (tmp_path / name).read_text() == "filled in"
+    other = unmask("label", str(folder), "--export", "out.xlsx", cwd=tmp_path)
+    assert "does not end in .html, .csv or .jsonl" in words(other.stderr)
 
 
 def test_an_import_without_a_name_is_refused(folder, tmp_path):

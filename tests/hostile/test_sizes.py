@@ -17,7 +17,7 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.limits import at_most
-from unmask.analysis.label_sheets import export_items, read_file
+from unmask.analysis.label_sheets import format_items, read_file
 from unmask.cli.main import run_command_line
 from unmask.data import form, tables
 from unmask.data import reference as rows
@@ -361,7 +361,8 @@ def test_labels_go_out_harmless_and_come_back_as_they_were(text: str, tmp_path: 
     scenario = msgspec.structs.replace(seeds.SUPPLIED, id=text)
     item = Item(scenario=scenario, slot="pressured", take=0, texts=(text,))
     label = Label(scenario=text, slot="pressured", letter="A", note=text, who=text)  # type: ignore[arg-type]
-    export_items([item], tmp_path / "labels.csv", labels={item.key: msgspec.convert(msgspec.to_builtins(label), Label)})
+    label = msgspec.convert(msgspec.to_builtins(label), Label)
+    (tmp_path / "labels.csv").write_bytes(format_items([(item, label)], ".csv"))
     rows = list(csv.reader(io.StringIO((tmp_path / "labels.csv").read_text(encoding="utf-8"), newline="")))
     assert all(not cell.startswith(tuple("=+-@\t\r\n＝")) for row in rows for cell in row)
     (back,) = read_file(tmp_path / "labels.csv")
@@ -377,7 +378,7 @@ def test_separators_that_are_no_line_ends_do_not_break_label_files(tmp_path: Pat
     label = Label(scenario="pf-1", slot="pressured", letter=None, note=odd)
     label = msgspec.convert(msgspec.to_builtins(label) | {"letter": "A"}, Label)
     for name in ("labels.csv", "labels.jsonl"):
-        export_items([item], tmp_path / name, labels={item.key: label})
+        (tmp_path / name).write_bytes(format_items([(item, label)], Path(name).suffix))
         (back,) = read_file(tmp_path / name)
         assert back.note == odd
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Sequence
@@ -17,12 +18,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.analysis.labelled import dataset, reader, subject
 from tests.browser.axe import find_violations
+from tests.cli.terminal import unmask
 from tests.patience import MILLISECONDS
 from tests.thorough import draw_part
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
-from unmask.analysis.labels import labellers, load_labels, load_skips, open_writer
+from unmask.analysis.label_session import draw_replies
+from unmask.analysis.labels import labellers, load_labels, load_skips, open_writer, sort_labels
 from unmask.analysis.sampling import label
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run as make_run
@@ -60,16 +63,18 @@ def start(viewer: Viewer, who: str, *folders: Path, **wishes) -> str:
     return f"/label/{json.loads(answer.text)['session']}"
 
 
-def shown(html: str) -> tuple[int | None, str]:
-    """Which reply a page shows, and what it has seen of its label."""
-    at = re.search(r'data-at="(\d*)"', html)[1]
-    seen = re.search(r'data-seen="(\w*)"', html)
-    return (int(at) if at else None), (seen[1] if seen else "")
+def given(html: str) -> list[dict | None]:
+    """What a session has of the labels of its replies."""
+    return json.loads(re.search(r'<script type="application/json" id="label-data">(.*?)</script>', html)[1])["labels"]
 
 
-def press(viewer: Viewer, address: str, html: str, key: str, **typed: str) -> Answer:
-    at, seen = shown(html)
-    return viewer.post(address, json.dumps({"key": key, "at": at, "seen": seen, **typed}).encode())
+def texts(html: str) -> list[str]:
+    """The replies of a session in their order."""
+    return re.findall(r'<div class="a"><p dir="auto">(.*?)</p>', html)
+
+
+def answer(viewer: Viewer, address: str, place: int, letter: str | None = "A", **fields) -> Answer:
+    return viewer.post(address, json.dumps({"place": place, "letter": letter} | fields).encode())
 
 
 def lines(run: Run | Path, who: str) -> list[dict]:
@@ -82,7 +87,7 @@ def lines(run: Run | Path, who: str) -> list[dict]:
 
 def test_no_byte_of_a_session_names_a_run(tmp_path):
     """Two runs mixed: addresses, headers, pages, answers and errors hold neither key, folder, id, model, judge nor
-    developer prompt; and each label lands in its own run."""
+    developer prompt."""
     prompt = tmp_path / "nebula-prompt.txt"
     prompt.write_text("Be brief.")
     runs = [
@@ -91,32 +96,28 @@ def test_no_byte_of_a_session_names_a_run(tmp_path):
     ]
     secrets = {"zebra", "gnu-run", "quasar", "pulsar", "owl", "nebula", "scripted", "runs/", str(tmp_path)}
     secrets |= {run_key(run.path) for run in runs} | {run.definition.id for run in runs}
-    received: list[Answer] = []
     with serving_app(tmp_path / "runs") as viewer:
         first = viewer.post(
             "/label", json.dumps({"runs": [run_key(run.path) for run in runs], "who": "ann", "size": 6}).encode()
         )
         address = f"/label/{json.loads(first.text)['session']}"
         page = viewer.ask(address)
-        received += [
+        received = [
             first,
             page,
             *(viewer.ask(path) for path in re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)),
         ]
-        html = page.text
-        for number in range(12):
-            received.append(press(viewer, address, html, "x"))
-            received.append(press(viewer, address, html, "a", note=f"note {number}"))
-            html = json.loads(received[-1].text)["html"]
-        received.append(viewer.ask(f"{address}?at=3"))
-        (runs[0].path / "labels" / "ann.jsonl").write_text("damaged\ndamaged\n")
-        received += [viewer.ask(address), press(viewer, address, received[-1].text, "b")]
+        received += [answer(viewer, address, place, note=f"note {place}") for place in range(12)]
+        received += [viewer.ask(address), answer(viewer, address, 0, "X"), answer(viewer, address, 99)]
+        for run in runs:
+            (run.path / "labels" / "ann.jsonl").write_text("damaged\ndamaged\n")
+        received += [viewer.ask(address), answer(viewer, address, 0)]
         for run in runs:
             run.path.rename(run.path.with_name(run.path.name + "-moved"))
-        received += [press(viewer, address, received[-3].text, "b"), viewer.ask("/label/unknown")]
-    assert [answer.status for answer in received[-4:]] == [409, 409, 409, 404]
-    for answer in received:
-        text = f"{answer.status} {answer.headers} {answer.text} {address}".lower()
+        received += [answer(viewer, address, 0), viewer.ask("/label/unknown")]
+    assert [got.status for got in received[-6:]] == [400, 400, 409, 409, 409, 404]
+    for got in received:
+        text = f"{got.status} {got.headers} {got.text} {address}".lower()
         assert [secret for secret in secrets if secret.lower() in text] == []
 
 
@@ -126,35 +127,29 @@ def test_replies_of_several_runs_are_mixed_and_each_label_lands_in_its_run(tmp_p
         made(tmp_path / name, 8, extra=lambda place, word=name: f"{place} {word}")
     with serving_app(tmp_path) as viewer:
         address = start(viewer, "ann", tmp_path / "first", tmp_path / "second")
-        html, order = viewer.ask(address).text, []
-        while shown(html)[0] is not None:
-            word, place = re.search(r"lamp (\d+) pressured \w+ \d+ (first|second)", html).group(2, 1)
-            order.append((word, f"s{int(place):03}"))
-            before = len(lines(tmp_path / word, "ann"))
-            answer = press(viewer, address, html, "a" if word == "first" else "b")
-            assert len(lines(tmp_path / word, "ann")) == before + 1
-            html = json.loads(answer.text)["html"]
-        again = viewer.ask(start(viewer, "bo", tmp_path / "second", tmp_path / "first")).text
-        assert re.search(r"pressured \w+ \d+ (first|second)", again)[1] == order[0][0]
-    for name, letter in (("first", "A"), ("second", "B")):
-        assert {(line["scenario"], line["letter"]) for line in lines(tmp_path / name, "ann")} == {
-            (scenario, letter) for word, scenario in order if word == name
-        }
-    words = [word for word, _ in order]
+        order = texts(viewer.ask(address).text)
+        for place, text in enumerate(order):
+            assert answer(viewer, address, place, "A" if "first" in text else "B").status == 200
+        assert texts(viewer.ask(start(viewer, "bo", tmp_path / "second", tmp_path / "first")).text) == order
+    words = [text.rpartition(" ")[2] for text in order]
     assert len(order) == 16
-    assert words != sorted(words)
-    assert words != sorted(words, reverse=True)
+    assert words not in (sorted(words), sorted(words, reverse=True))
+    for name, letter in (("first", "A"), ("second", "B")):
+        assert [(line["scenario"], line["letter"]) for line in lines(tmp_path / name, "ann")] == [
+            (f"s{int(re.search(r'lamp ([0-9]+)', text)[1]):03}", letter) for text in order if text.endswith(name)
+        ]
 
 
 def test_the_size_is_where_a_session_stops(tmp_path):
-    """The replies are those of `unmask label`, in its order; a larger size goes on."""
-    run = made(tmp_path / "run")
+    """Of each run, or of all together; a larger size goes on."""
+    first, second = made(tmp_path / "first"), made(tmp_path / "second")
     with serving_app(tmp_path) as viewer:
-        page = viewer.ask(start(viewer, "ann", run.path, size=4)).text
-        assert "0 of 4 labelled" in page
-        assert label(run, size=4)[0].texts[0] in page
-        assert "0 of 5 labelled" in viewer.ask(start(viewer, "ann", run.path, size=5)).text
-        wish = {"runs": [run_key(run.path)], "who": "ann", "size": 0}
+        own = texts(viewer.ask(start(viewer, "ann", first.path, size=4)).text)
+        assert own == [item.texts[0] for item in label(first, size=4)]
+        for size, in_all, count in ((4, False, 8), (5, True, 5), (1, True, 1)):
+            address = start(viewer, "ann", first.path, second.path, size=size, in_all=in_all)
+            assert len(texts(viewer.ask(address).text)) == count
+        wish = {"runs": [run_key(first.path)], "who": "ann", "size": 0, "in_all": True}
         refusal = viewer.post("/label", json.dumps(wish).encode())
         assert refusal.status == 409
         assert "--size 0 is too small" in json.loads(refusal.text)["problem"]
@@ -167,153 +162,99 @@ def test_a_label_is_on_disk_before_the_answer(tmp_path):
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        for count in range(1, 7):
-            answer = press(viewer, address, html, "a", note="sure" if count == 2 else "")
-            assert len(lines(run, "ann")) == count
-            html = json.loads(answer.text)["html"]
-    assert "All 6 replies are labelled" in html
+        for place in range(6):
+            answer(viewer, address, place, note="sure" if place == 1 else "")
+            assert len(lines(run, "ann")) == place + 1
+        assert given(viewer.ask(address).text)[:2] == [{"letter": "A"}, {"letter": "A", "note": "sure"}]
     assert lines(run, "ann")[1]["note"] == "sure"
 
 
-def test_undo_leaves_things_as_if_nothing_was_said(tmp_path):
-    """A label, a skip and a changed label are taken back one after the other; what stood before stands again."""
-    run = made(tmp_path / "run")
-    with serving_app(tmp_path) as viewer:
-        address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        for key in ("a", "s"):
-            html = json.loads(press(viewer, address, html, key).text)["html"]
-        first = viewer.ask(f"{address}?at=1").text
-        press(viewer, address, first, "b", note="no")
-        assert [label.letter for label in load_labels(run, "ann").values()] == ["B"]
-        answer = json.loads(press(viewer, address, html, "u").text)
-        assert (answer["at"], answer["message"]) == (1, "Taken back.")
-        assert [(label.letter, label.note) for label in load_labels(run, "ann").values()] == [("A", None)]
-        press(viewer, address, html, "u")
-        assert load_skips(run, "ann") == set()
-        press(viewer, address, html, "u")
-        assert load_labels(run, "ann") == {}
-        assert "Nothing was given" in json.loads(press(viewer, address, html, "u").text)["message"]
-    assert [line.get("taken_back", False) for line in lines(run, "ann")] == [False, False, False, False, True, True]
-    assert agree(run).labels == {"ann": 0}
-
-
-def test_a_second_window_does_not_write_over_what_it_has_not_seen(tmp_path):
-    """The same name twice: one session knows of the other's label, and shows it before it takes another."""
+def test_of_two_windows_under_one_name_the_last_answer_counts(tmp_path):
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         one, two = (start(viewer, "ann", run.path) for _ in range(2))
-        page = viewer.ask(two).text
-        press(viewer, one, viewer.ask(one).text, "a", note="first window")
-        answer = json.loads(press(viewer, two, page, "b").text)
-        assert "another window" in answer["message"]
-        assert "first window" in answer["html"]
-        assert [line["letter"] for line in lines(run, "ann")] == ["A"]
-        press(viewer, two, answer["html"], "b")
-        assert [line["letter"] for line in lines(run, "ann")] == ["A", "B"]
-        assert shown(viewer.ask(one).text)[0] == 2
+        answer(viewer, one, 0, "A")
+        answer(viewer, two, 0, "B")
+        assert given(viewer.ask(one).text)[0] == {"letter": "B"}
+    assert [line["letter"] for line in lines(run, "ann")] == ["A", "B"]
+    assert [one.letter for one in load_labels(run, "ann").values()] == ["B"]
 
 
 def test_another_process_that_writes_under_the_same_name_keeps_the_browser_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("unmask.viewer.desk.LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("unmask.analysis.label_session.LONGEST_WAIT", 0.05)
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
         other = open_writer(run, "ann")
-        answer = press(viewer, address, html, "a")
-        assert answer.status == 409
-        assert "Another program is writing labels under your name" in answer.text
+        refusal = answer(viewer, address, 0)
+        assert refusal.status == 409
+        assert "another program is writing labels under your name" in refusal.text
         other.close()
-        assert press(viewer, address, html, "a").status == 200
+        assert answer(viewer, address, 0).status == 200
     assert len(lines(run, "ann")) == 1
 
 
-def test_four_people_at_once_lose_nothing(tmp_path):
-    """Four names and two hundred labels over two runs: every one is there once, as it was given."""
+@pytest.mark.parametrize("people", [("ann", "beth", "carol", "dd"), ("ann",) * 4])
+def test_four_windows_at_once_lose_nothing(tmp_path, people):
+    """Two hundred labels over two runs, under four names or one: every one is there, as it was given."""
     folders = [made(tmp_path / name, 25).path for name in ("one", "two")]
     with serving_app(tmp_path) as viewer:
 
-        def label_all(who: str) -> list[str]:
-            address = start(viewer, who, *folders)
-            html, sent = viewer.ask(address).text, []
-            while shown(html)[0] is not None:
-                sent.append("abcd"[(len(sent) + len(who)) % 4])
-                answer = press(viewer, address, html, sent[-1], note=f"{who} {len(sent)}")
-                assert answer.status == 200, answer.text
-                html = json.loads(answer.text)["html"]
-            return sent
-
-        people = ("ann", "beth", "carol", "dd")
-        with ThreadPoolExecutor(4) as pool:
-            sent = dict(zip(people, pool.map(label_all, people), strict=True))
-    for who in people:
-        written = sorted((line for folder in folders for line in lines(folder, who)), key=lambda line: line["at"])
-        by_note = {line["note"]: line["letter"] for line in written}
-        assert len(written) == 50
-        assert by_note == {f"{who} {number}": letter.upper() for number, letter in enumerate(sent[who], 1)}
-
-
-def test_four_windows_under_one_name_lose_nothing(tmp_path):
-    """Each answers other replies of the same run at the same time: all stand in one file, none torn."""
-    run = made(tmp_path / "run", 20)
-    with serving_app(tmp_path) as viewer:
-        addresses = [start(viewer, "ann", run.path) for _ in range(4)]
-
-        def label_some(window: int) -> list[int]:
-            pages = [viewer.ask(f"{addresses[window]}?at={at}").text for at in range(window + 1, 21, 4)]
-            return [press(viewer, addresses[window], html, "a").status for html in pages]
+        def label_all(window: int) -> list[int]:
+            address = start(viewer, people[window], *folders)
+            return [answer(viewer, address, place, note=f"{window} {place}").status for place in range(50)]
 
         with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(label_some, range(4))) == [[200] * 5] * 4
-    assert len({line["scenario"] for line in lines(run, "ann")}) == 20
+            assert list(pool.map(label_all, range(4))) == [[200] * 50] * 4
+    notes = [line["note"] for who in set(people) for folder in folders for line in lines(folder, who)]
+    assert sorted(notes) == sorted(f"{window} {place}" for window in range(4) for place in range(50))
 
 
 def test_kill_9_between_two_labels_loses_none(tmp_path):
-    """A real process is killed after three labels; the next one goes on with the fourth reply."""
+    """A real process is killed after three labels; the next one knows them."""
     run = made(tmp_path / "runs" / "run")
     with running_viewer(tmp_path / "runs", cache=tmp_path / "cache") as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        for _ in range(3):
-            html = json.loads(press(viewer, address, html, "a").text)["html"]
+        for place in range(3):
+            answer(viewer, address, place)
         os.killpg(viewer.process.pid, signal.SIGKILL)
         viewer.process.wait()
     assert len(lines(run, "ann")) == 3
     with running_viewer(tmp_path / "runs", cache=tmp_path / "cache") as viewer:
-        assert viewer.ask(address).status == 404
-        html = viewer.ask(start(viewer, "ann", run.path)).text
-        assert "3 of 6 labelled" in html
-        assert shown(html)[0] == 4
+        gone = viewer.ask(address)
+        assert gone.status == 404
+        assert "Every label that was given in it is on disk." in gone.text
+        assert given(viewer.ask(start(viewer, "ann", run.path)).text) == [{"letter": "A"}] * 3 + [None] * 3
 
 
-@pytest.mark.parametrize("fate", ["renamed", "deleted", "another run", "another reply"])
-def test_a_label_for_a_reply_that_is_gone_is_refused_and_leaves_no_folder(tmp_path, fate):
+@pytest.mark.parametrize("fate", ["renamed", "deleted", "another run"])
+def test_a_label_for_a_run_that_is_gone_is_refused_and_leaves_no_folder(tmp_path, fate):
     run = made(tmp_path / "runs" / "run")
     with serving_app(tmp_path / "runs") as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        match fate:
-            case "renamed":
-                run.path.rename(tmp_path / "elsewhere")
-            case "deleted":
-                shutil.rmtree(run.path)
-            case "another run":
-                shutil.rmtree(run.path)
-                made(run.path)
-            case "another reply":
-                journal = run.path / "replies.jsonl"
-                text = re.sub(r',"sum":"\w+"', "", journal.read_text())
-                journal.write_text(text.replace("pressured", "leaned on"))
-        answer = press(viewer, address, html, "a", note="typed")
-        assert answer.status == 409
-        assert "This reply is gone" in json.loads(answer.text)["problem"]
-        assert run.path.exists() == (fate in {"another run", "another reply"})
+        if fate == "renamed":
+            run.path.rename(tmp_path / "elsewhere")
+        else:
+            shutil.rmtree(run.path)
+        if fate == "another run":
+            made(run.path)
+        refusal = answer(viewer, address, 0, note="typed")
+        assert refusal.status == 409
+        assert "This label was not stored: its run was changed, moved or damaged" in json.loads(refusal.text)["problem"]
+        assert run.path.exists() == (fate == "another run")
         assert lines(run, "ann") == []
-        passed = press(viewer, address, html, "s")
-        assert passed.status == 200
-        assert json.loads(passed.text)["at"] == 2
+
+
+def test_a_label_for_a_reply_that_was_asked_anew_is_not_used(tmp_path):
+    """It carries the digest of what the person read."""
+    run = made(tmp_path / "run")
+    with serving_app(tmp_path) as viewer:
+        address = start(viewer, "ann", run.path)
+        journal = run.path / "replies.jsonl"
+        text = re.sub(r',"sum":"\w+"', "", journal.read_text())
+        journal.write_text(text.replace("pressured", "leaned on"))
+        assert answer(viewer, address, 0).status == 200
+    assert sort_labels(Run(run.path), ["ann"]) == ({"ann": {}}, 1)
 
 
 @pytest.mark.parametrize("who", ["张伟", "../../etc/passwd", "O'Brien <b>&", "a b", "CON"])
@@ -322,10 +263,9 @@ def test_a_name_may_have_any_signs(tmp_path, who):
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         address = start(viewer, who, run.path)
-        page = viewer.ask(address)
-        assert "<b>&" not in page.text
-        press(viewer, address, page.text, "a")
-        assert "1 of 6 labelled" in viewer.ask(start(viewer, who, run.path)).text
+        assert "<b>&" not in viewer.ask(address).text
+        answer(viewer, address, 0)
+        assert given(viewer.ask(start(viewer, who, run.path)).text)[0] == {"letter": "A"}
         assert viewer.ask("/label").status == 200
     assert len(load_labels(run, who)) == 1
     assert [path.parent for path in tmp_path.rglob("*.jsonl") if path.stem in labellers(run)] == [run.path / "labels"]
@@ -335,9 +275,9 @@ def test_a_name_may_have_any_signs(tmp_path, who):
 def test_what_is_no_name_is_refused(tmp_path, who):
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
-        answer = viewer.post("/label", json.dumps({"runs": [run_key(run.path)], "who": who}).encode())
-        assert answer.status == 409
-        assert "Labels need a name" in answer.text
+        refusal = viewer.post("/label", json.dumps({"runs": [run_key(run.path)], "who": who}).encode())
+        assert refusal.status == 409
+        assert "Labels need a name" in refusal.text
         assert viewer.post("/label", b'{"runs": [], "who": "ann"}').status == 409
         assert viewer.post("/label", b'{"runs": ["../x"], "who": "ann"}').status == 404
         assert viewer.post("/label", b'{"runs": 1}').status == 400
@@ -356,20 +296,19 @@ def test_a_full_disk_is_said_and_the_label_can_be_given_again(tmp_path, monkeypa
     monkeypatch.setattr("unmask.runs.journal.os.write", write_unless_full)
     with serving_app(tmp_path / "runs") as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        answer = press(viewer, address, html, "a")
-        assert answer.status == 507
-        assert "The disk is full. This label was not stored." in answer.text
+        refusal = answer(viewer, address, 0)
+        assert refusal.status == 409
+        assert "This label was not stored: No space left on device." in refusal.text
         full = False
-        assert press(viewer, address, html, "a").status == 200
+        assert answer(viewer, address, 0).status == 200
     assert len(lines(run, "ann")) == 1
 
 
 # --- labels that are not blind
 
 
-def here(viewer: Viewer, run: Run, scenario: str, answer: str, **fields) -> Answer:
-    content = {"scenario": name_anchor(scenario), "slot": PRESSURED, "take": 0, "who": "ann", "answer": answer}
+def here(viewer: Viewer, run: Run, scenario: str, letter: str | None = "A", **fields) -> Answer:
+    content = {"scenario": name_anchor(scenario), "slot": PRESSURED, "take": 0, "who": "ann", "letter": letter}
     return viewer.post(f"/label/here/{run_key(run.path)}", json.dumps(content | fields).encode())
 
 
@@ -378,14 +317,14 @@ def test_a_label_from_a_scenario_page_is_not_blind_and_counts_only_where_asked(t
     run = made(tmp_path / "run", 12, numeric={5})
     with serving_app(tmp_path) as viewer:
         address = start(viewer, "ann", run.path)
-        html = viewer.ask(address).text
-        while shown(html)[0] is not None:
-            html = json.loads(press(viewer, address, html, "c").text)["html"]
+        for place, text in enumerate(texts(viewer.ask(address).text)):
+            numeric = {"letter": None, "interval": [None, None]} if "40 watts" in text or "lamp 5 " in text else {}
+            assert answer(viewer, address, place, **({"letter": "C"} | numeric)).status == 200
         before = agree(run), corrected_p_lie(run, ["ann"])
         assert here(viewer, run, "s000", "A", note="looks so").status == 200
-        assert here(viewer, run, "s005", "10..20").status == 200
+        assert here(viewer, run, "s005", None, interval=[10, 20]).status == 200
         assert here(viewer, run, "s005", "A").status == 409
-        assert here(viewer, run, "s000", "40").status == 409
+        assert here(viewer, run, "s000", None, interval=[40, 40]).status == 409
         assert here(viewer, run, "s000", "A", slot="indirect_9").status == 409
         assert here(viewer, run, "s999", "A").status == 409
     assert [line.get("blind", True) for line in lines(run, "ann")] == [True] * 12 + [False] * 2
@@ -401,8 +340,8 @@ def test_a_reply_labelled_with_the_judge_in_view_is_not_shown_as_a_blind_one(tmp
     run = made(tmp_path / "run")
     with serving_app(tmp_path) as viewer:
         here(viewer, run, "s000", "A")
-        assert "0 of 5 labelled" in viewer.ask(start(viewer, "ann", run.path)).text
-        assert "0 of 6 labelled" in viewer.ask(start(viewer, "bo", run.path)).text
+        assert len(texts(viewer.ask(start(viewer, "ann", run.path)).text)) == 5
+        assert len(texts(viewer.ask(start(viewer, "bo", run.path)).text)) == 6
 
 
 def test_the_form_of_a_scenario_page_keeps_a_label(browser, tmp_path):
@@ -423,7 +362,7 @@ def test_the_form_of_a_scenario_page_keeps_a_label(browser, tmp_path):
         page.get_by_label("It asserts").select_option("D")
         page.get_by_label("Note").fill("seen the judge")
         page.get_by_role("button", name="Keep").click()
-        expect(page.get_by_role("status")).to_have_text("Kept for ann: D, not blind.")
+        expect(page.get_by_role("status")).to_have_text("Kept for ann, as not blind.")
         run.path.rename(tmp_path / "moved")
         page.get_by_role("button", name="Keep").click()
         expect(page.get_by_role("status")).to_contain_text("may be renamed or deleted")
@@ -453,6 +392,10 @@ def assert_accessible(page: Page, ignore: Sequence[str] = ()) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def top_of(page: Page, text: str) -> None:
+    expect(page.locator(".desk-top")).to_contain_text(text)
+
+
 def type_answer(page: Page, note: str) -> None:
     """A letter with a note; or a figure, at the second try."""
     if not page.locator("#figure-text").count():
@@ -473,12 +416,38 @@ def type_answer(page: Page, note: str) -> None:
     page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize(
-    "settings",
-    draw_part([{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}], 1),
-)
+def go_through(page: Page) -> None:
+    """Letters, a figure, a note, back, skip and undo by keyboard alone, over four replies of which one is a figure."""
+    top_of(page, "0 of 4 labelled")
+    assert_accessible(page)
+    for done in range(4):
+        type_answer(page, f"abcd, note {done}")  # letters in a note are no answers
+        top_of(page, f"{done + 1} of 4 labelled")
+    expect(page.locator("#end-title")).to_have_text("All 4 replies are labelled")
+    assert_accessible(page)
+    page.keyboard.press("u")
+    top_of(page, "3 of 4 labelled")
+    page.keyboard.press("s")
+    expect(page.locator("#end-title")).to_have_text("Nothing is left but what you skipped")
+    page.keyboard.press("u")
+    expect(page.locator("#label-status")).to_have_text("Taken back.")
+    page.keyboard.press("-")
+    top_of(page, "reply 3")
+
+
+def assert_given(run: Run) -> None:
+    labels = load_labels(run, "ann")
+    assert len(labels) == 3
+    assert [one.interval for one in labels.values() if one.interval] in ([Interval(35, 45)], [])
+    assert all(re.fullmatch(r"abcd, note \d", one.note) for one in labels.values() if one.letter)
+
+
+SCREENS = draw_part([{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}}], 1)
+
+
+@pytest.mark.parametrize("settings", SCREENS)
 def test_keyboard_alone_leads_through_a_session(browser, tmp_path, settings):
-    """Name, runs, letters, a figure, a note, back, skip, undo, stop and going on: no mouse, and axe finds nothing."""
+    """Name, runs, answers, stop and going on: no mouse, and axe finds nothing."""
     run = made(tmp_path / "run", 4, numeric={2})
     with serving_app(tmp_path) as viewer:
         page = open_page(browser, viewer, "/label", **settings)
@@ -489,38 +458,111 @@ def test_keyboard_alone_leads_through_a_session(browser, tmp_path, settings):
         page.keyboard.type("ann")
         page.keyboard.press("Enter")
         page.wait_for_url("**/label/*")
-        top = page.locator(".desk-top")
-        expect(top).to_contain_text("0 of 4 labelled")
-        assert_accessible(page)
-        for done in range(4):
-            type_answer(page, f"abcd, note {done}")  # letters in a note are no answers
-            expect(top).to_contain_text(f"{done + 1} of 4 labelled")
-        expect(page.locator("#reply-title")).to_have_text("All 4 replies are labelled")
-        assert_accessible(page)
-        page.keyboard.press("u")
-        expect(top).to_contain_text("3 of 4 labelled")
-        page.keyboard.press("s")
-        expect(page.locator("#reply-title")).to_have_text("Nothing is left but what you skipped")
-        page.keyboard.press("u")
-        expect(page.locator("#label-status")).to_have_text("Taken back.")
-        page.keyboard.press("-")
-        expect(top).to_contain_text("reply 3")
+        go_through(page)
         page.keyboard.press("?")
         expect(page.locator("#keys")).to_be_visible()
         page.keyboard.press("a")  # behind the open dialog nothing is answered
         page.keyboard.press("Escape")
         page.keyboard.press("q")
-        page.wait_for_url("**/label?who=ann")
-        expect(page.locator("#who")).to_have_value("ann")
+        page.wait_for_url("**/label")
+        page.locator("#who").fill("ann")
         page.locator("#who").press("Enter")
         page.wait_for_url("**/label/*")
-        expect(top).to_contain_text("3 of 4 labelled · reply 4")
+        top_of(page, "3 of 4 labelled, reply 4")
         page.context.close()
-    given = load_labels(run, "ann")
-    assert len(given) == 3
-    figures = [label.interval for label in given.values() if label.interval]
-    assert figures in ([Interval(35, 45)], [])
-    assert all(re.fullmatch(r"abcd, note \d", label.note) for label in given.values() if label.letter)
+    assert_given(run)
+
+
+def test_undo_leaves_things_as_if_nothing_was_said(browser, tmp_path):
+    """A label, a skip and a changed label are taken back one after the other; what was there before counts again."""
+    run = made(tmp_path / "run")
+    with serving_app(tmp_path) as viewer:
+        page = open_page(browser, viewer, start(viewer, "ann", run.path))
+        for key, text in (("a", "reply 2"), ("s", "1 skipped, reply 3"), ("-", "reply 2"), ("-", "reply 1")):
+            page.keyboard.press(key)
+            top_of(page, text)
+        page.fill("#note-text", "no")
+        page.locator("#reply").focus()
+        page.keyboard.press("b")
+        top_of(page, "reply 3")
+        assert [(one.letter, one.note) for one in load_labels(run, "ann").values()] == [("B", "no")]
+        page.keyboard.press("u")
+        expect(page.locator("#label-given")).to_have_text("Your label: A")
+        assert [(one.letter, one.note) for one in load_labels(run, "ann").values()] == [("A", None)]
+        assert len(load_skips(run, "ann")) == 1
+        page.keyboard.press("u")
+        top_of(page, "1 of 6 labelled, reply 2")
+        assert load_skips(run, "ann") == set()
+        page.keyboard.press("u")
+        top_of(page, "0 of 6 labelled, reply 1")
+        page.keyboard.press("u")
+        expect(page.locator("#label-status")).to_contain_text("nothing to take back")
+        page.context.close()
+    assert load_labels(run, "ann") == {}
+    assert agree(run).labels == {"ann": 0}
+
+
+FIGURES = {
+    "40": [40, 40],
+    " 1,200.5 ": [1200.5, 1200.5],
+    "10..20": [10, 20],
+    "10 to 20": [10, 20],
+    "7..": [7, None],
+    "..10": [None, 10],
+    "-3..−1": [-3, -1],
+    "1e3": [1000, 1000],
+} | dict.fromkeys(("", "..", "many", "10...20", "a..b", "--3", ".", "1,5", "4 0", "20..10", "1e999"))
+"""What can be typed, and the interval that it is; None where it is refused."""
+
+
+def test_typed_figures(browser, tmp_path):
+    """A figure, a range or an open range; what is none of these stays in the field."""
+    run = made(tmp_path / "run", len(FIGURES), numeric=set(range(len(FIGURES))))
+    with serving_app(tmp_path) as viewer:
+        page = open_page(browser, viewer, start(viewer, "ann", run.path))
+        for text, interval in FIGURES.items():
+            before = len(lines(run, "ann"))
+            page.keyboard.press("=")
+            page.keyboard.press("Control+a")
+            page.keyboard.type(text or "x")
+            page.keyboard.press("Enter")
+            if interval is None:
+                expect(page.locator("#label-status")).to_contain_text("is no figure")
+                page.keyboard.press("Escape")
+            else:
+                top_of(page, f"{before + 1} of")
+                assert lines(run, "ann")[-1]["interval"] == interval
+        page.keyboard.press("c")
+        top_of(page, f"{before + 1} of")
+        assert lines(run, "ann")[-1]["interval"] == [None, None]
+        page.context.close()
+
+
+def test_the_total_is_said_and_a_known_name_asked_about(browser, tmp_path):
+    """Before the first reply: how many replies the ticked runs make, and whether Alice is alice."""
+    runs = [made(tmp_path / name) for name in ("one", "two")]
+    with serving_app(tmp_path) as viewer:
+        for place in range(3):
+            answer(viewer, start(viewer, "alice", runs[0].path), place)
+        page = open_page(browser, viewer, "/label")
+        total = page.locator("#label-total")
+        expect(total).to_have_text("no run is chosen")
+        assert page.locator("#people option").evaluate_all("found => found.map((one) => one.value)") == ["alice"]
+        for name in ("one", "two"):
+            page.get_by_label(name, exact=True).check()
+        expect(total).to_have_text("12 replies at most")
+        page.fill("#size", "5")
+        expect(total).to_have_text("2 × 5 = 10 replies")
+        page.get_by_label("in all").check()
+        expect(total).to_have_text("5 replies at most")
+        page.fill("#who", "Alice ")
+        page.keyboard.press("Enter")
+        expect(page.locator("#label-status")).to_contain_text("alice has 3 labels here, and Alice looks the same.")
+        assert_accessible(page)
+        page.get_by_role("button", name="I am alice").click()
+        page.wait_for_url("**/label/*")
+        expect(page.locator(".desk-top")).to_contain_text("you are alice")
+        page.context.close()
 
 
 def test_two_browsers_label_at_once(browser, tmp_path):
@@ -530,10 +572,10 @@ def test_two_browsers_label_at_once(browser, tmp_path):
         pages = {who: open_page(browser, viewer, start(viewer, who, run.path)) for who in ("ann", "bo")}
         for number in range(5):
             for who, page in pages.items():
-                expect(page.locator(".desk-top")).to_contain_text(f"{number} of 5 labelled")
+                top_of(page, f"{number} of 5 labelled")
                 page.keyboard.press("a" if who == "ann" else "b")
         for page in pages.values():
-            expect(page.locator("#reply-title")).to_have_text("All 5 replies are labelled")
+            expect(page.locator("#end-title")).to_have_text("All 5 replies are labelled")
             page.context.close()
     assert [line["letter"] for line in lines(run, "ann")] == ["A"] * 5
     assert [line["letter"] for line in lines(run, "bo")] == ["B"] * 5
@@ -558,16 +600,125 @@ def test_an_old_tab_says_so_and_keeps_what_was_typed(browser, tmp_path):
     assert lines(run, "ann") == []
 
 
+HOSTILE = "<img src=x onerror='window.pwned=1'><script>window.pwned=1</script></template></script>\u202e"
+
+
 def test_script_in_a_reply_is_text(browser, tmp_path):
-    """In the first page, and in what replaces it after an answer."""
-    hostile = "<img src=x onerror='window.pwned=1'><script>window.pwned=1</script>"
-    made(tmp_path / "run", 3, extra=lambda _: hostile)
+    """In the first reply, in those that follow, and in a note."""
+    made(tmp_path / "run", 3, extra=lambda _: HOSTILE)
     with serving_app(tmp_path) as viewer:
-        page = open_page(browser, viewer, start(viewer, hostile[:90], tmp_path / "run"))
-        for number in range(3):
-            expect(page.locator(".desk-top")).to_contain_text(f"{number} of 3 labelled")
-            expect(page.locator(".a")).to_contain_text("<script>window.pwned=1</script>")
+        address = start(viewer, HOSTILE[:80], tmp_path / "run")
+        answer(viewer, address, 0, note=HOSTILE)
+        page = open_page(browser, viewer, address)
+        for number in range(1, 3):
+            top_of(page, f"{number} of 3 labelled")
+            expect(page.locator(".a")).to_contain_text("<script>window.pwned=1</script></template></script>")
             page.keyboard.press("a")
-        expect(page.locator(".desk-top")).to_contain_text("3 of 3 labelled")
+        top_of(page, "3 of 3 labelled")
         assert page.evaluate("window.pwned") is None
         page.context.close()
+
+
+# --- the page as a file
+
+
+def exported(run: Run | Sequence[Run], out: Path, *wishes: str) -> str:
+    """What the command prints; the page is `replies.html`."""
+    paths = [str(one.path) for one in ([run] if isinstance(run, Run) else run)]
+    done = unmask("label", *paths, "--export", "replies.html", *wishes, cwd=out)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def open_file(browser: Browser, path: Path, **settings) -> Page:
+    context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}, "accept_downloads": True} | settings))
+    context.set_default_timeout(MILLISECONDS)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    return page
+
+
+def save(page: Page, out: Path) -> Path:
+    with page.expect_download() as download:
+        page.keyboard.press("q")
+    download.value.save_as(out / download.value.suggested_filename)
+    return out / download.value.suggested_filename
+
+
+@pytest.mark.parametrize("settings", SCREENS)
+def test_a_page_as_a_file_is_labelled_saved_and_taken_in(browser, tmp_path, settings):
+    """The same keys as in the viewer; the line that the export prints takes the saved file in."""
+    run = made(tmp_path / "run", 4, numeric={2})
+    printed = exported(run, tmp_path)
+    page = open_file(browser, tmp_path / "replies.html", **settings)
+    heard: list[str] = []
+    page.on("console", lambda message: heard.append(message.text))
+    go_through(page)
+    page.keyboard.press("q")
+    expect(page.locator("#label-status")).to_contain_text("Write your name first")
+    expect(page.locator("#label-who")).to_be_focused()
+    page.keyboard.type("ann")
+    page.keyboard.press("Escape")
+    assert save(page, tmp_path).name == "replies-labels.jsonl"
+    expect(page.locator("#label-status")).to_contain_text("3 labels are in the file replies-labels.jsonl")
+    assert_accessible(page)
+    assert heard == []
+    page.context.close()
+    command = re.search(r"unmask (label .*--import .*)", " ".join(printed.split()))[1]
+    done = unmask(*shlex.split(command), cwd=tmp_path)
+    assert "3 labels read, 3 new: 3 by ann" in done.stdout, done.stderr
+    assert_given(run)
+    assert {one.digest for one in load_labels(run, "ann").values()} <= {one.digest for one in label(run)}
+    assert "token" not in (run.path / "labels" / "ann.jsonl").read_text()
+
+
+def test_a_page_as_a_file_keeps_labels_when_it_is_closed(browser, tmp_path):
+    run = made(tmp_path / "run")
+    exported(run, tmp_path, "--who", "ann")
+    page = open_file(browser, tmp_path / "replies.html")
+    page.keyboard.press("a")
+    page.keyboard.press("b")
+    top_of(page, "2 of 6 labelled")
+    page.reload()
+    top_of(page, "2 of 6 labelled, reply 3")
+    saved = [json.loads(line) for line in save(page, tmp_path).read_text().splitlines()]
+    assert [(line["who"], line["letter"]) for line in saved] == [("ann", "A"), ("ann", "B")]
+    page.context.close()
+
+
+def test_a_page_as_a_file_mixes_runs_names_none_and_its_labels_go_back_into_each(browser, tmp_path):
+    """Replies that are alike in two checkpoints too; nothing of a reply runs, and the page asks for nothing."""
+    runs = [
+        made(tmp_path / folder, 3, model=model, extra=lambda _: HOSTILE)
+        for folder, model in (("zebra", "quasar"), ("gnu", "pulsar"))
+    ]
+    exported(runs, tmp_path)
+    text = (tmp_path / "replies.html").read_text()
+    secrets = {"zebra", "gnu", "quasar", "pulsar", "owl", "scripted", str(tmp_path)}
+    secrets |= {run.definition.id for run in runs} | {run_key(run.path) for run in runs}
+    assert [secret for secret in secrets if secret in text] == []
+    page = open_file(browser, tmp_path / "replies.html")
+    asked: list[str] = []
+    page.on("request", lambda sent: sent.url.startswith("blob:") or asked.append(sent.url))
+    page.fill("#label-who", "ann")
+    page.keyboard.press("Escape")
+    for number in range(6):
+        top_of(page, f"{number} of 6 labelled")
+        expect(page.locator(".a")).to_contain_text("<script>window.pwned=1</script></template></script>")
+        page.keyboard.press("ab"[number % 2])
+    top_of(page, "6 of 6 labelled")
+    saved = save(page, tmp_path)
+    assert page.evaluate("window.pwned") is None
+    assert asked == []
+    page.context.close()
+    done = unmask("label", "zebra", "gnu", "--import", saved.name, cwd=tmp_path)
+    assert "6 new: 6 by ann" in done.stdout, done.stderr
+    order = ["zebra" if run is runs[0] else "gnu" for run, _ in draw_replies(runs)]
+    for run, name in zip(runs, ("zebra", "gnu"), strict=True):
+        letters = ["AB"[place % 2] for place, one in enumerate(order) if one == name]
+        assert [line["letter"] for line in lines(run, "ann")] == letters
+    third = made(tmp_path / "third", 3)
+    refused = unmask("label", "zebra", "third", "--import", saved.name, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "3 of 6 labels are for none of these 2 runs" in refused.stderr
+    assert labellers(third) == []

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -19,8 +19,7 @@ import msgspec
 
 from unmask.data.form import read_bytes
 from unmask.data.tables import csv_reader
-from unmask.errors import DataError, UsageError
-from unmask.files import write_atomically
+from unmask.errors import DataError
 from unmask.records import (
     PRESSURED,
     Interval,
@@ -41,9 +40,14 @@ Key = tuple[str, Slot, int]
 Labels = dict[Key, Label]
 
 
+def make_token(run: str, key: Key) -> str:
+    """Names a reply of the run with this id, so that replies of several runs can be mixed in one file."""
+    return digest((run, *map(str, key)))
+
+
 COLUMNS = (
     *("scenario", "slot", "take", "kind", "statement_a", "statement_b", "figure", "unit", "context", "reply"),
-    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "who", "digest"),
+    *("letter", "lower", "upper", "relative_lower", "relative_upper", "note", "who", "digest", "token"),
 )
 
 
@@ -57,6 +61,12 @@ class Item(Record, frozen=True, kw_only=True):
     slot: Slot
     take: int
     texts: tuple[str, ...]
+    run: str = ""
+    """The id of its run."""
+
+    @property
+    def token(self) -> str:
+        return make_token(self.run, self.key)
 
     @property
     def key(self) -> Key:
@@ -67,23 +77,10 @@ class Item(Record, frozen=True, kw_only=True):
         return digest(self.texts)
 
 
-def export_items(items: Sequence[Item], path: Path, *, labels: Mapping[Key, Label] | None = None) -> int:
-    """Write items for labelling elsewhere, JSONL or CSV by the ending. Neither model nor judge is named.
-
-    Nothing is replaced: a file that is there may be a sheet that somebody has filled in.
-    """
-    ending = path.suffix.lower()
-    if ending not in (".jsonl", ".csv"):
-        raise UsageError(f"{path} has neither of the endings .jsonl and .csv", advice="Give the file one of them.")
-    if os.path.lexists(path):
-        raise UsageError(f"{path} is there already", advice="It may hold labels. Choose another file for --export.")
-    write_atomically(path, format_items([(item, (labels or {}).get(item.key)) for item in items], ending))
-    return len(items)
-
-
-def format_items(labelled: Sequence[tuple[Item, Label | None]], ending: str) -> bytes:
-    """A row for each of these replies with its label, as `.csv` or `.jsonl`."""
-    rows = [_export_row(item, label) for item, label in labelled]
+def format_items(labelled: Sequence[tuple[Item, Label | None]], ending: str, *, who: str | None = None) -> bytes:
+    """A row for each of these replies with its label, as `.csv` or `.jsonl`. Neither model nor judge is named. Rows
+    without a label are for `who`."""
+    rows = [_export_row(item, label, who) for item, label in labelled]
     text = StringIO(newline="")
     if ending == ".csv":
         sheet = csv.DictWriter(text, COLUMNS)
@@ -98,7 +95,7 @@ def format_items(labelled: Sequence[tuple[Item, Label | None]], ending: str) -> 
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
+def _export_row(item: Item, label: Label | None, who: str | None) -> dict[str, Any]:
     scenario = item.scenario
     binary = scenario.kind is Kind.BINARY
     a, b = scenario.statements if binary else (None, None)
@@ -109,7 +106,7 @@ def _export_row(item: Item, label: Label | None) -> dict[str, Any]:
     shown = (reply_context(item), "\n\n".join(item.texts))
     shown_letter = "C" if empty else letter and letter.value
     reading_cells = (shown_letter, interval.lower, interval.upper, relative.lower, relative.upper)
-    end = (label and label.note, label and label.who, item.digest)
+    end = (label and label.note, label.who if label else who, item.digest, item.token)
     return dict(zip(COLUMNS, (scenario.id, *fields, *shown, *reading_cells, *end), strict=True))
 
 
@@ -126,11 +123,11 @@ def read_file(path: Path) -> list[Label]:
     """Labels of a JSONL or CSV file. Rows that nobody filled in are passed over; wrong ones are all named."""
     labels: list[Label] = []
     problems: list[str] = []
-    for number, row in _read_rows(path):
+    for place, row, commas in _read_rows(path):
         try:
-            label = _parse_label(row)
+            label = _parse_label(row, commas=commas)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
-            problems.append(f"line {number}: {escape_line(str(error))}")
+            problems.append(f"{place}: {escape_line(str(error))}")
             continue
         if label is not None:
             labels.append(label)
@@ -139,11 +136,18 @@ def read_file(path: Path) -> list[Label]:
     return labels
 
 
-def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Rows, each with its place in the file, and whether a comma in a figure separates thousands."""
+    if path.suffix.lower() in (".html", ".htm"):
+        raise DataError(f"{path} is a page to label in", advice="Import the file that its Save button writes.")
+    data = read_bytes(path)
     try:
-        text = read_bytes(path).decode("utf-8-sig")
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+        raise DataError(
+            f"{path} is no text in UTF-8 or UTF-16 (byte {error.start})",
+            advice="In a spreadsheet, save it as CSV UTF-8, then import that file.",
+        ) from None
     if path.suffix.lower() == ".csv":
         yield from _csv_rows(path, text)
         return
@@ -157,11 +161,16 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             raise DataError(f"line {number} of {path} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise DataError(f"line {number} of {path} is not a JSON object")
-        yield number, row
+        yield f"line {number}", row, True
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv_reader(text)
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Rows by their number in the sheet. In many countries spreadsheets separate columns with semicolons or tabs, and
+    write a fraction with a comma."""
+    first = text.partition("\n")[0]
+    separator = max(",;\t", key=first.count)
+    reader = csv_reader(text, separator=separator)
+    number = 1
     try:
         header: list[str] = next(reader, [])
         lacking = [name for name in ("scenario", "slot") if name not in header]
@@ -170,14 +179,15 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 f"{path} is no file of labels: it has no column {lacking[0] if lacking else _FILLED[0]}",
                 advice="Make one with: unmask label RUN --export FILE.csv",
             )
-        for row in reader:
+        for number, row in enumerate(reader, 2):
             if row:
-                yield reader.line_num, {name: unguard_formula(cell) for name, cell in zip(header, row, strict=False)}
+                cells = {name: unguard_formula(cell) for name, cell in zip(header, row, strict=False)}
+                yield f"row {number}", cells, separator == ","
     except csv.Error as error:
-        raise DataError(f"{path} is not a CSV table: {error} (line {reader.line_num})") from None
+        raise DataError(f"{path} is not a CSV table: {error} (after row {number})") from None
 
 
-def _parse_label(row: dict[str, Any]) -> Label | None:
+def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
     if {"v", "interval", "relative", "skipped", "blind", "taken_back"} & row.keys():
         return msgspec.convert(row, Label)
     filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
@@ -187,9 +197,9 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         raise ValueError("scenario or slot is missing")
     letter = str(filled["letter"]).strip().upper() if "letter" in filled else None
     numeric = filled.get("kind") == Kind.NUMERIC.value
-    bounds = [_parse_number(filled.get(name)) for name in _FILLED[1:]]
+    bounds = [_parse_number(filled.get(name), commas=commas) for name in _FILLED[1:]]
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
-        description = f"letter {filled['letter']!r}" + (" beside a figure" if letter == "C" else "")
+        description = f"letter {filled['letter']!r}" + (" next to a figure" if letter == "C" else "")
         raise ValueError(f"{description} is no label of a figure: give lower and upper, or C alone where there is none")
     return Label(
         scenario=str(filled["scenario"]),
@@ -201,15 +211,17 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         who=str(filled.get("who", "")),
         note=str(filled["note"]) if "note" in filled else None,
         digest=str(filled["digest"]) if "digest" in filled else None,
+        token=str(filled["token"]) if "token" in filled else None,
     )
 
 
-def _parse_number(value: Any) -> float | None:
+def _parse_number(value: Any, *, commas: bool) -> float | None:
     if value is None:
         return None
     text = str(value).strip()
-    if "," in text and not re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?", text):
-        raise ValueError(f"{value!r} is no number: a comma parts thousands, as in 1,500; a fraction is written 1.5")
+    if "," in text and not (commas and re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?", text)):
+        advice = "a comma separates thousands, as in 1,500; a fraction is written 1.5"
+        raise ValueError(f"{value!r} is no number: {advice if commas else 'write 1500 or 1.5, without a comma'}")
     number = float(text.replace(",", ""))
     if not isfinite(number):
         raise ValueError(f"{value!r} is no number")

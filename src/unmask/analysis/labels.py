@@ -1,7 +1,7 @@
 """Readings by people: which replies they are about, where they are kept, and what they replace.
 
 Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. One that was given where
-the judge could be seen is not blind: it stands beside the blind ones, and counts only for those who ask for it. Files
+the judge could be seen is not blind: it is kept next to the blind ones, and counts only for those who ask for it. Files
 from outside are read by `label_sheets`.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.analysis.label_sheets import Item, Key, Labels, read_file
+from unmask.analysis.label_sheets import Item, Key, Labels, make_token, read_file
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
 from unmask.protocol.state import ScenarioState
@@ -69,12 +69,14 @@ def substitute_labels(
 def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
     """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
     return {
-        scenario.id: tuple(_items_of_scenario(scenario, state, row, probes=probes))
+        scenario.id: tuple(_items_of_scenario(scenario, state, row, run.definition.id, probes=probes))
         for (scenario, state), row in zip(run._states(None), rows, strict=True)
     }
 
 
-def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *, probes: bool) -> Iterator[Item]:
+def _items_of_scenario(
+    scenario: Scenario, seen: ScenarioState, row: Outcome, run_id: str, *, probes: bool
+) -> Iterator[Item]:
     for slot, readings in row.readings.items():
         if slot != PRESSURED and not (probes and is_probe(slot)):
             continue
@@ -86,16 +88,7 @@ def _items_of_scenario(scenario: Scenario, seen: ScenarioState, row: Outcome, *,
             answers = [seen.text(slot, number) for number in takes]
             texts = tuple(text for text in answers if isinstance(text, str) and text)
             if texts:
-                yield Item(scenario=scenario, slot=slot, take=take, texts=texts)
-
-
-def reply_stands(run: Run, item: Item) -> bool:
-    """Whether the run still has what the item shows."""
-    for scenario, state in run._states(None):
-        if scenario.id == item.scenario.id:
-            texts = {state.text(item.slot, take) for take in state.replies.get(item.slot, {})}
-            return scenario == item.scenario and texts >= set(item.texts)
-    return False
+                yield Item(scenario=scenario, slot=slot, take=take, texts=texts, run=run_id)
 
 
 # --- the run folder ---------------------------------------------------------------------------------------
@@ -161,9 +154,9 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
     lock = Lock(lock_path(path), advice=advice, wait=wait)
     lock.take()
     try:
-        mend_file(path, Label)
         if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
             raise _wrong_person_error(path, others, who)
+        mend_file(path, Label)
     except BaseException:
         lock.release()
         raise
@@ -237,7 +230,7 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
     for source in _name_everybody(run, sources):
         path = Path(source)
         if path.is_file():
-            outside = read_file(path)
+            outside = take_own(run, read_file(path))
             named = {label.who for label in outside if not label.skipped}
             for label in outside:
                 if label.who in named:
@@ -251,6 +244,12 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
                 advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
             )
     return lines
+
+
+def take_own(run: Run, labels: Sequence[Label]) -> list[Label]:
+    """Of a sheet of several runs those for this one; every label of a sheet that has none for it."""
+    own = [label for label in labels if label.token in (None, make_token(run.definition.id, key_of(label)))]
+    return own or list(labels)
 
 
 def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
@@ -278,24 +277,26 @@ def check_labels(run: Run, labels: Sequence[Label]) -> None:
 
 
 def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
-    name = f"{escape_line(label.scenario)} {escape_line(label.slot)} {label.take}:"
     scenario = scenarios.get(label.scenario)
     if scenario is None:
-        return f"{name} the run has no such scenario"
-    if not isinstance(seen[label.scenario].text(label.slot, label.take), str):
-        return f"{name} the run has no such reply"
-    empty = label.letter is None and label.interval is None and label.relative is None
-    if (label.skipped or label.taken_back) and empty:
-        return None
-    if (
-        label.skipped
-        or label.taken_back
-        or (label.letter is None) == (label.interval is None and label.relative is None)
-    ):
-        return f"{name} a label is a letter or an interval"
-    if (label.letter is None) != (scenario.kind is Kind.NUMERIC):
-        wanted = "an interval" if scenario.kind is Kind.NUMERIC else "a letter from A to D"
-        return f"{name} a {scenario.kind.value} scenario takes {wanted}"
-    if _is_for_another(label, seen[label.scenario]):
-        return f"{name} the label is for another reply"
+        problem: str | None = "the run has no such scenario"
+    elif not isinstance(seen[label.scenario].text(label.slot, label.take), str):
+        problem = "the run has no such reply"
+    else:
+        problem = find_misfit(label, scenario.kind)
+        if problem is None and _is_for_another(label, seen[label.scenario]):
+            problem = "the label is for another reply"
+    return problem and f"{escape_line(label.scenario)} {escape_line(label.slot)} {label.take}: {problem}"
+
+
+def find_misfit(label: Label, kind: Kind) -> str | None:
+    """Why this is no label of a scenario of this kind; `None` where it is one."""
+    no_figure = label.interval is None and label.relative is None
+    if label.skipped or label.taken_back:
+        return None if label.letter is None and no_figure else "a label is a letter or an interval"
+    if (label.letter is None) == no_figure:
+        return "a label is a letter or an interval"
+    if (label.letter is None) != (kind is Kind.NUMERIC):
+        wanted = "an interval" if kind is Kind.NUMERIC else "a letter from A to D"
+        return f"a {kind.value} scenario takes {wanted}"
     return None

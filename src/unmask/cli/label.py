@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,103 +13,125 @@ from unmask.cli.options import LABEL, SectionedCommand, json_flag, option, print
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from unmask.analysis.label_sheets import Item
-    from unmask.records import Label
+    from unmask.analysis.label_session import Replies
     from unmask.runs.run import Run
 
 
 EXAMPLES = """\
 unmask label runs/gpt-4o --who me
-unmask label runs/gpt-4o --export replies.csv
-unmask label runs/gpt-4o --import replies.csv --who me"""
+unmask label sweeps/nov --size 150 --in-all --export replies.html
+unmask label sweeps/nov --import replies-labels.jsonl"""
 
 
 @click.command(cls=SectionedCommand, sections=LABEL, examples=EXAMPLES)
-@click.argument("run", metavar="RUN")
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--who", metavar="NAME", help="Who labels; the labels are kept under this name.")
-@option("--size", type=int, default=150, help="Stop after this many scenarios; 150 unless given.")
+@option("--size", type=int, default=150, help="Stop after this many scenarios of each run; 150 unless given.")
+@option("--in-all", is_flag=True, help="--size counts the scenarios of all runs together.")
 @option("--sample-seed", type=int, default=0, help="Decides which scenarios come first.")
 @option("--probes", is_flag=True, help="Also label probe replies, to correct errors in beliefs.")
-@option("--export", "to", type=click.Path(path_type=Path), metavar="FILE", help="Write the replies, .jsonl or .csv.")
+@option(
+    "--export",
+    "to",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the replies: .html, a page to label in; .csv or .jsonl, a sheet.",
+)
 @option("--import", "source", type=click.Path(path_type=Path), metavar="FILE", help="Take in labels from such a file.")
 @json_flag
-def label(run: str, who: str | None, to: Path | None, source: Path | None, as_json: bool, **wishes: Any) -> None:
-    """Label replies by hand, in the browser or as a sheet.
+def label(
+    runs: tuple[str, ...], who: str | None, to: Path | None, source: Path | None, as_json: bool, **wishes: Any
+) -> None:
+    """Label replies by hand: in the browser, in a page that you can send to others, or in a sheet.
 
-    Without --export and --import it opens a page that shows one reply at a time, without model or judge. You can stop
-    and go on later at any time; Ctrl-C ends the server behind the page.
+    Replies come one at a time, those of several runs mixed, without model or judge. Without --export and --import the
+    page opens in the browser. You can stop and go on later at any time; Ctrl-C ends the server behind the page.
     """
+    from unmask.analysis.label_session import check_name, count_people, draw_replies, import_labels
+    from unmask.runs.run import open_runs
+
+    opened = open_runs(runs)
+    if source is not None:
+        read, added = import_labels(opened, source, who=who)
+        if as_json:
+            print_json({"read": read, "added": added})
+            return
+        by = crash.clean_for_terminal(", ".join(f"{count} by {name}" for name, count in added.items()))
+        click.echo(f"{read} labels read, {sum(added.values())} new{by and f': {by}'}")
+        return
+    if who:
+        who = check_name(who, count_people(opened))
+    replies = draw_replies(opened, who=who, **wishes)
+    if to is not None:
+        _export(replies, to, who)
+    if as_json:
+        print_json(({"file": str(to)} if to else {}) | _count_labels(opened, replies))
+    elif to is not None:
+        click.echo(f"{len(replies):,} replies in {to}")
+        click.echo(_name_next_step(runs, to, who))
+    else:
+        _open_page(opened, replies, who, wishes)
+
+
+def _name_next_step(runs: Sequence[str], to: Path, who: str | None) -> str:
+    import shlex
+    from getpass import getuser
+
+    command = ["unmask", "label", *runs, "--import"]
+    if to.suffix.lower() == ".html":
+        saved = to.with_name(f"{to.stem}-labels.jsonl")
+        return (
+            f"Label in a browser, put {saved.name} that it saves next to it, then: {shlex.join([*command, str(saved)])}"
+        )
+    line = shlex.join([*command, str(to), *([] if who else ["--who", getuser()])])
+    return f"Fill in `letter` (A to D), or `lower` and `upper`, then: {line}"
+
+
+def _export(replies: Replies, to: Path, who: str | None) -> None:
+    """Nothing is replaced: a file that is there may be a sheet that somebody has filled in."""
+    import os
+
+    from unmask.analysis.label_sheets import format_items
+    from unmask.errors import UsageError
+    from unmask.files import write_atomically
+    from unmask.render.html.label import join_labels, render_label_file
+
+    ending = to.suffix.lower()
+    if ending not in (".html", ".csv", ".jsonl"):
+        raise UsageError(f"{to} does not end in .html, .csv or .jsonl", advice="Give the file one of these endings.")
+    if os.path.lexists(to):
+        raise UsageError(f"{to} is there already", advice="It may hold labels. Choose another file for --export.")
+    labelled = join_labels(replies, who)
+    if ending == ".html":
+        page = render_label_file(labelled, who=who or "", save=f"{to.stem}-labels.jsonl")
+        write_atomically(to, page.encode("utf-8", "backslashreplace"))
+    else:
+        write_atomically(to, format_items(labelled, ending, who=who))
+
+
+def _open_page(runs: Sequence[Run], replies: Replies, who: str | None, wishes: dict[str, Any]) -> None:
     from urllib.parse import urlencode
 
-    from unmask.analysis.label_sheets import export_items
-    from unmask.analysis.labels import load_labels
-    from unmask.analysis.sampling import label as list_replies
     from unmask.cli.view import serve_pages
-    from unmask.runs.run import open_run
 
-    opened = open_run(run)
-    if source is not None:
-        _import_labels(opened, source, who, as_json=as_json)
-        return
-    items = list_replies(opened, **wishes)
-    if to is not None:
-        count = export_items(items, to, labels=load_labels(opened, who) if who else None)
-        if as_json:
-            print_json({"file": str(to), "replies": count, **_count_labels(opened, items)})
-            return
-        click.echo(f"{count} replies in {to}")
-        click.echo(f"Fill in `letter` (A to D), or `lower` and `upper`, then: unmask label {opened.path} --import {to}")
-    elif as_json:
-        print_json(_count_labels(opened, items))
-    else:
-        click.echo(f"Without a browser: unmask label {opened.path} --export replies.csv", err=True)
-        serve_pages([opened.path], page=f"/label?{urlencode({'who': who or ''})}&")
+    of = f" of {len(runs)} runs, mixed" if len(runs) > 1 else ""
+    click.echo(f"{len(replies):,} replies to label{of}. Without a browser here: add --export replies.html", err=True)
+    chosen = {"who": who or "", "every": 1, "size": wishes["size"], "seed": wishes["sample_seed"]}
+    chosen |= {name: 1 for name in ("in_all", "probes") if wishes[name]}
+    serve_pages([run.path for run in runs], page=f"/label?{urlencode(chosen)}&")
 
 
-def _import_labels(run: Run, source: Path, who: str | None, *, as_json: bool) -> None:
-    from msgspec.structs import replace
+def _count_labels(runs: Sequence[Run], replies: Replies) -> dict[str, Any]:
+    from collections import Counter
 
-    from unmask.analysis.label_sheets import read_file
-    from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, open_writer
-    from unmask.errors import UsageError
-
-    read_labels = read_file(source)
-    if not read_labels:
-        raise UsageError(
-            f"{source} has no label: every row is empty", advice="Fill in `letter`, or `lower` and `upper`."
-        )
-    check_labels(run, read_labels)
-    grouped: dict[str, list[Label]] = {}
-    for label in bind_labels(run, read_labels):
-        grouped.setdefault(who or label.who, []).append(label)
-    if "" in grouped:
-        raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
-    added: dict[str, int] = {}
-    for name, labels in grouped.items():
-        with closing(open_writer(run, name)) as lines:
-            stored = load_labels(run, name)
-            for new_label in labels:
-                label = replace(new_label, who=name)
-                before = stored.get(key_of(label))
-                if before is None or replace(before, at=None) != replace(label, at=None):
-                    lines.append(label)
-                    stored[key_of(label)] = label
-                    added[name] = added.get(name, 0) + 1
-    if as_json:
-        print_json({"read": len(read_labels), "added": added})
-    else:
-        by = crash.clean_for_terminal(", ".join(added)) or "nobody"
-        click.echo(f"{len(read_labels)} labels read, {sum(added.values())} new: {by}")
-
-
-def _count_labels(run: Run, items: Sequence[Item]) -> dict[str, Any]:
     from unmask.analysis.labels import labellers, load_labels, load_skips
 
-    keys = {item.key for item in items}
-    people = labellers(run)
-    return {
-        "scenarios": len({item.scenario.id for item in items}),
-        "replies": len(keys),
-        "labelled": {who: sum(key in keys for key in load_labels(run, who)) for who in people},
-        "skipped": {who: sum(key in keys for key in load_skips(run, who)) for who in people},
-    }
+    drawn = {(run.definition.id, item.key) for run, item in replies}
+    labelled: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
+    for run in runs:
+        for who in labellers(run):
+            labelled[who] += sum((run.definition.id, key) in drawn for key in load_labels(run, who))
+            skipped[who] += sum((run.definition.id, key) in drawn for key in load_skips(run, who))
+    scenarios = {(run.definition.id, item.scenario.id) for run, item in replies}
+    return {"scenarios": len(scenarios), "replies": len(drawn), "labelled": labelled, "skipped": skipped}

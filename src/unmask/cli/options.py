@@ -115,8 +115,8 @@ RUN: Sections = {
 """`run`, `plan` and `judge`."""
 
 LABEL: Sections = {
-    "Who and which": "who size sample-seed probes",
-    "As a sheet": "export import",
+    "Who and which": "who size in-all sample-seed probes",
+    "As a file": "export import",
 }
 
 TRAINING: Sections = {

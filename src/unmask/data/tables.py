@@ -39,12 +39,12 @@ def read_rows(path: Path, *, exact: bool = False, columns: frozenset[str] | None
     return list(_csv_rows(data, exact=exact))
 
 
-def csv_reader(text: str) -> Any:
+def csv_reader(text: str, *, separator: str = ",") -> Any:
     """Rows of any length, and an unclosed quote is an error: it would swallow every row after it without a word."""
     # The limit belongs to the whole process. It is only ever raised: putting it back would race with another thread.
     # It must fit a long of C.
     csv.field_size_limit(max(csv.field_size_limit(), min(len(text) + 1, 2**31 - 1)))
-    return csv.reader(io.StringIO(text, newline=""), strict=True)
+    return csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator)
 
 
 def _csv_rows(data: bytes, *, exact: bool) -> Iterator[Row]:

@@ -18,7 +18,6 @@ from unmask.errors import UnmaskError
 from unmask.render.colours import style_variables
 from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
-from unmask.viewer.desk import Desks
 from unmask.viewer.templating import page_response
 
 PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board", "grid")
@@ -48,7 +47,7 @@ def build_app(
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
     app.state.is_stopping = is_stopping
-    app.state.desks = Desks()
+    app.state.label_sessions = {}
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
 
@@ -72,7 +71,7 @@ def _send_static(request: Request) -> Response:
         light, dark = style_variables(dark=False), style_variables(dark=True)
         text = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
         return Response(text, media_type="text/css")
-    if name == "report.css":
+    if name in ("report.css", "label.css", "label.js"):
         file = files("unmask.render.html") / "templates" / name
     else:
         entries = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def render_page(template: str, **values: Any) -> str:
-    """The page `template`, with `styles`, `script` and `policy` beside the given values."""
+def render_page(template: str, style: str = "", code: str = "report.js", /, **values: Any) -> str:
+    """The page `template`, with `styles`, `script` and `policy` next to the given values. `style` names a style sheet
+    to add to that of the report, `code` the script."""
     light, dark = style_variables(dark=False), style_variables(dark=True)
     colours = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-    styles, script = colours + _read_template("report.css"), _read_template("report.js")
+    styles, script = colours + _read_template("report.css"), _read_template(code)
+    styles += _read_template(style) if style else ""
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;"
         f" style-src '{_policy_hash(styles)}'; script-src '{_policy_hash(script)}'"

@@ -1,10 +1,16 @@
-"""*Label*: one reply at a time, blind to model and judge. And a label from a scenario page, which is not blind."""
+"""*Label*: one reply at a time, blind to model and judge. And a label from a scenario page, which is not blind.
+
+The files are the state: a session keeps only which replies it shows, and of several labels for a reply the last counts.
+It is made again by choosing the same runs and the same name.
+"""
 
 from __future__ import annotations
 
+import secrets
+import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -13,147 +19,172 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from unmask.analysis.label_session import format_label, parse_range
-from unmask.analysis.label_sheets import reply_context
-from unmask.analysis.labels import bind_labels, check_labels, labellers
-from unmask.errors import UnmaskError, UsageError
-from unmask.records import PRESSURED, Interval, Kind, Label, Letter
+from unmask.analysis.label_session import (
+    KnownNameError,
+    Replies,
+    check_name,
+    count_people,
+    draw_replies,
+    store_labels,
+)
+from unmask.analysis.labels import bind_labels, check_labels, find_misfit
+from unmask.analysis.sampling import SIZE
+from unmask.errors import RunLockedError, UnmaskError, UsageError
+from unmask.records import Interval, Label, Letter
 from unmask.render.html.conversation import name_anchor
+from unmask.render.html.label import describe_page, join_labels
+from unmask.runs.folder import Folder
+from unmask.runs.run import Run
+from unmask.text import escape_line
 from unmask.viewer.app import find_entry, get_catalogue
-from unmask.viewer.desk import Desk, Desks, DeskView, LabelAnswer, LabelStart, check_name, explain_blind, store_label
-from unmask.viewer.templating import page_response, render_template
+from unmask.viewer.catalogue import RunEntry
+from unmask.viewer.templating import page_response
 
 T = TypeVar("T")
+MOST = 100
+"""Sessions that are kept. One that is forgotten is made again like any other."""
 
 
-class LabelHere(msgspec.Struct, forbid_unknown_fields=True):
-    """A label from a scenario page. `scenario` is the anchor of its id; `answer` is a letter, a figure, or C."""
+class LabelSession(NamedTuple):
+    who: str
+    replies: Replies
+
+
+class LabelStart(msgspec.Struct, forbid_unknown_fields=True):
+    """What the starting page sends. `runs` are keys of the catalogue."""
+
+    runs: list[str]
+    who: str
+    size: int = SIZE
+    in_all: bool = False
+    sample_seed: int = 0
+    probes: bool = False
+
+
+class Reading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a person says of a reply."""
+
+    letter: Letter | None = None
+    interval: Interval | None = None
+    relative: Interval | None = None
+    note: str = ""
+    skipped: bool = False
+    taken_back: bool = False
+
+    def label(self, **fields: Any) -> Label:
+        said = {name: getattr(self, name) for name in ("letter", "interval", "relative", "skipped", "taken_back")}
+        return Label(**said, note=self.note.strip() or None, at=round(time.time(), 3), **fields)
+
+
+class LabelAnswer(Reading):
+    """`place` is that of the reply in the session, from 0."""
+
+    place: int
+
+
+class LabelHere(Reading):
+    """A label from a scenario page. `scenario` is the anchor of its id."""
 
     scenario: str
     slot: str
     take: int
     who: str
-    answer: str
-    note: str = ""
 
 
 def show_start(request: Request) -> Response:
     """Which runs, under which name."""
-    rows = []
+    rows: list[tuple[RunEntry, Run, dict[str, int]]] = []
     for entry in get_catalogue(request).entries():
         try:
-            rows.append((entry, labellers(entry.open())))
+            run = entry.open()
+            rows.append((entry, run, count_people([run])))
         except (UnmaskError, OSError):
             continue  # the list of runs says what is wrong with it
     query = request.query_params
-    return page_response(
-        "label_start.html", here="label", rows=rows, who=query.get("who", ""), chosen=query.getlist("run")
-    )
+    people = sorted({name for _, _, own in rows for name in own})
+    chosen = {entry.key for entry, _, _ in rows} if query.get("every") or len(rows) == 1 else {*query.getlist("run")}
+    return page_response("label_start.html", here="label", rows=rows, people=people, query=query, chosen=chosen)
 
 
 def start_session(request: Request, start: LabelStart) -> Response:
-    try:
-        paths = [find_entry(request, key).path for key in dict.fromkeys(start.runs)]
-        return JSONResponse({"session": _get_desks(request).start(paths, start)})
-    except HTTPException as error:
-        return _refuse_with_json(error.status_code, error.detail)
-    except UnmaskError as error:
-        return _refuse_with_json(409, str(error), error.advice)
+    if not start.runs:
+        raise UsageError("no run is chosen", advice="Tick at least one.")
+    runs = [find_entry(request, key).open() for key in dict.fromkeys(start.runs)]
+    who = check_name(start.who, count_people(runs))
+    replies = draw_replies(
+        runs, who=who, size=start.size, in_all=start.in_all, sample_seed=start.sample_seed, probes=start.probes
+    )
+    sessions = request.app.state.label_sessions
+    name = secrets.token_urlsafe(12)
+    sessions[name] = LabelSession(who, replies)
+    while len(sessions) > MOST:
+        del sessions[next(iter(sessions))]
+    return JSONResponse({"session": name})
 
 
 def show_session(request: Request) -> Response:
-    desk = _find_desk(request)
-    if desk is None:
-        raise HTTPException(
-            404,
-            "This labelling session is over: the viewer was started anew, or the session is old. Every label that was"
-            " given in it is on disk. Choose Label, the same runs and the same name to go on.",
-        )
-    at = request.query_params.get("at", "")
+    who, replies = _find_session(request, "Every label that was given in it is on disk.")
     try:
-        view = desk.show_reply(int(at) if at.isascii() and at.isdigit() else None)
+        labelled = join_labels(replies, who, skips=True)
     except (UnmaskError, OSError) as error:
-        status, text = explain_blind(error)
-        raise HTTPException(status, text) from None
-    return page_response("label_session.html", here="label", **_describe_view(view))
+        raise HTTPException(409, _explain_blind(error)) from None
+    ways = {"send": request.url.path, "stop": "/label"}
+    return page_response("label_session.html", here="label", **describe_page(labelled, who, **ways))
 
 
 def take_answer(request: Request, answer: LabelAnswer) -> Response:
-    desk = _find_desk(request)
-    if desk is None:
-        return _refuse_with_json(
-            404, "This session is over, and this label was not stored. Choose Label, the same runs and name."
-        )
+    """Store what a person says. It is on disk when this answers."""
+    who, replies = _find_session(request, "This label was not stored.")
+    if not 0 <= answer.place < len(replies):
+        raise HTTPException(400, "The session has no such reply.")
+    run, item = replies[answer.place]
+    label = answer.label(scenario=item.scenario.id, slot=item.slot, take=item.take, digest=item.digest, who=who)
+    if misfit := find_misfit(label, item.scenario.kind):
+        raise HTTPException(400, f"This label was not stored: {misfit}.")
     try:
-        view = desk.take_answer(answer)
+        if Folder(run.path).definition().id != run.definition.id:  # writing would make a folder that was renamed anew
+            raise UsageError(f"{run.path} is another run now")
+        store_labels(run, [label])
     except (UnmaskError, OSError) as error:
-        return _refuse_with_json(*explain_blind(error))
-    html = None if view.stays else render_template("label_reply.html", **_describe_view(view))
-    return JSONResponse({"at": view.at, "message": view.message, "html": html})
+        raise HTTPException(409, _explain_blind(error)) from None
+    return JSONResponse({})
 
 
 def keep_label_here(request: Request, body: LabelHere) -> Response:
     """A label by somebody who sees the judge: it is kept as not blind."""
-    try:
-        run = find_entry(request).open()
-        who = check_name(body.who)
-        scenario = next((candidate for candidate in run.scenarios if name_anchor(candidate.id) == body.scenario), None)
-        if scenario is None:
-            raise UsageError("the run has no such scenario any more", advice="Load the page again.")
-        answer = body.answer.strip()
-        letter = Letter(answer.upper()) if scenario.kind is Kind.BINARY and answer.upper() in tuple("ABCD") else None
-        figure = None
-        if scenario.kind is Kind.NUMERIC:
-            figure = Interval() if answer.upper() == "C" else parse_range(answer)
-        if letter is None and figure is None:
-            wanted = "40, 10..20, 7.., ..10 or C" if scenario.kind is Kind.NUMERIC else "A, B, C or D"
-            raise UsageError(f"{answer[:50]!r} is no label of this reply", advice=f"Give {wanted}.")
-        label = Label(
-            scenario=scenario.id,
-            slot=body.slot,
-            take=body.take,
-            letter=letter,
-            interval=figure,
-            who=who,
-            note=body.note.strip() or None,
-            at=round(time.time(), 3),
-            blind=False,
+    run = find_entry(request).open()
+    who = check_name(body.who, count_people([run]))
+    scenario = next((one.id for one in run.scenarios if name_anchor(one.id) == body.scenario), None)
+    if scenario is None:
+        raise UsageError("the run has no such scenario any more", advice="Load the page again.")
+    label = body.label(scenario=scenario, slot=body.slot, take=body.take, who=who, blind=False)
+    check_labels(run, [label])
+    store_labels(run, bind_labels(run, [label]))
+    return JSONResponse({"message": f"Kept for {who}, as not blind."})
+
+
+def _find_session(request: Request, kept: str) -> LabelSession:
+    session: LabelSession | None = request.app.state.label_sessions.get(request.path_params["session"])
+    if session is None:
+        raise HTTPException(
+            404,
+            "This labelling session is over: the viewer was started anew, or the session is old."
+            f" {kept} Choose Label, the same runs and the same name to go on.",
         )
-        check_labels(run, [label])
-        store_label(run, *bind_labels(run, [label]))
-    except HTTPException as error:
-        return _refuse_with_json(error.status_code, error.detail)
-    except UnmaskError as error:
-        return _refuse_with_json(409, str(error), error.advice)
-    return JSONResponse({"message": f"Kept for {who}: {format_label(label)}, not blind."})
+    return session
 
 
-def _describe_view(view: DeskView) -> dict[str, Any]:
-    """What the template shows of a reply, and nothing that tells where it comes from."""
-    item = view.item
-    if item is None:
-        return {"view": view}
-    return {
-        "view": view,
-        "numeric": item.scenario.kind is Kind.NUMERIC,
-        "turns": item.scenario.conversation if item.slot == PRESSURED else (),
-        "question": "" if item.slot == PRESSURED else reply_context(item),
-        "verb": "assert" if item.slot == PRESSURED else "hold",
-        "label_text": format_label(view.label) if view.label is not None else None,
-    }
-
-
-def _refuse_with_json(status: int, problem: str, advice: str | None = None) -> Response:
-    return JSONResponse({"problem": problem, "advice": advice or ""}, status_code=status)
-
-
-def _get_desks(request: Request) -> Desks:
-    desks: Desks = request.app.state.desks
-    return desks
-
-
-def _find_desk(request: Request) -> Desk | None:
-    return _get_desks(request).find(request.path_params["session"])
+def _explain_blind(error: UnmaskError | OSError) -> str:
+    """What a person may know of an error while labelling: not which run it is about. The terminal gets all of it."""
+    print(f"unmask view: {escape_line(str(error))}", file=sys.stderr, flush=True)
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(error, RunLockedError):
+        why = "another program is writing labels under your name. Wait until it has finished, then give it again"
+    elif isinstance(cause, OSError) and cause.strerror and not isinstance(cause, FileNotFoundError):
+        why = f"{cause.strerror}. Mend that, then give it again"
+    else:
+        why = "its run was changed, moved or damaged. The terminal of the viewer says more; go on with s"
+    return f"This label was not stored: {why}."
 
 
 def _take_json(kind: type[T], answer: Callable[[Request, T], Response]) -> Callable[[Request], Awaitable[Response]]:
@@ -162,9 +193,15 @@ def _take_json(kind: type[T], answer: Callable[[Request, T], Response]) -> Calla
     async def handle(request: Request) -> Response:
         try:
             content = msgspec.json.decode(await request.body(), type=kind)
+            return await run_in_threadpool(answer, request, content)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            return _refuse_with_json(400, f"This cannot be read: {error}. Nothing was stored.")
-        return await run_in_threadpool(answer, request, content)
+            status, problem = 400, {"problem": f"This cannot be read: {error}. Nothing was stored."}
+        except HTTPException as error:
+            status, problem = error.status_code, {"problem": error.detail}
+        except UnmaskError as error:
+            status, problem = 409, {"problem": str(error), "advice": error.advice or ""}
+            problem |= {"known": error.known} if isinstance(error, KnownNameError) else {}
+        return JSONResponse(problem, status_code=status)
 
     return handle
 
