@@ -91,8 +91,8 @@ def begin_session(viewer: Viewer, who: str, run: Path) -> str:
 
 
 def answer_all(viewer: Viewer, session: str, count: int) -> None:
-    for at in range(1, count + 1):
-        assert viewer.post(session, json.dumps({"key": "ab"[at % 2], "at": at}).encode()).status == 200
+    for place in range(count):
+        assert viewer.post(session, json.dumps({"place": place, "letter": "BA"[place % 2]}).encode()).status == 200
 
 
 def show_running(run: Path) -> None:
@@ -140,8 +140,8 @@ def look_at(page: Page, width: int) -> Look:
     page.keyboard.press("?")
     keys.append(list_of_keys.is_visible())
     named = set(list_of_keys.locator("kbd").all_inner_texts())
-    used = page.locator("[data-key], [data-focus]").evaluate_all(
-        "(parts) => parts.map((part) => part.dataset.key || part.dataset.focus)"
+    used = page.locator("[data-key], [data-press]").evaluate_all(
+        "(parts) => parts.map((part) => part.dataset.key || part.dataset.press)"
     )
     page.keyboard.press("?")
     keys.append(list_of_keys.is_visible())
