@@ -25,7 +25,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
-from unmask.runs.folder import Folder, OpenJournal
+from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import Options
 
@@ -117,11 +117,12 @@ def open_workload(
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
-    scenarios = folder.scenarios()
-    order = definition.order_to_look([scenario.id for scenario in scenarios])
-    bill = Bill()
+    journal, bill = Journal(folder, partners=definition.partners, in_memory=False), Bill()
+    for role, _, line in journal.calls([judge_file]):
+        bill.add(role, line)
+    scenarios = tuple(journal.scenarios.values())
+    order = definition.order_to_look(list(journal.scenarios))
     partner = definition.partners.get(judge_file)
-    journal = OpenJournal(folder, scenarios, judge_file, partners=definition.partners, paid=bill.add)
     readings = {
         role: JournalFile(folder.readings_path(file))
         for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
@@ -129,7 +130,7 @@ def open_workload(
     }
 
     def load_state(number: int) -> ScenarioState:
-        state = journal.read_state(scenarios[order[number]])
+        state = journal.state_of(scenarios[order[number]].id, judge_file)
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 

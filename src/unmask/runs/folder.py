@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -174,17 +173,18 @@ class Folder:
 
 
 class Journal:
-    """A run as its files were when they were read: its scenarios, and what the journal says about each of them. All of
-    it is in memory but long reasoning, which stays in the files.
+    """A run as its files were when they were read: its scenarios, and what the journal says about each of them. Who
+    looks at a run has it `in_memory`, all but long reasoning; who makes one reads of the files what is about a
+    scenario when its turn comes.
 
     Of a judge with one of the `partners` the lines about figures are those of the partner, and only those count.
     """
 
-    def __init__(self, folder: Folder, *, partners: Mapping[str, str] | None = None) -> None:
-        self._folder, self._partners = folder, partners or {}
+    def __init__(self, folder: Folder, *, partners: Mapping[str, str] | None = None, in_memory: bool = True) -> None:
+        self._folder, self._partners, self._in_memory = folder, partners or {}, in_memory
         self._scenarios_stamp = stamp_file(folder.scenarios_path)
         self.scenarios = {scenario.id: scenario for scenario in folder.scenarios()}
-        self._asked = CallLines(folder.replies.path, Asked)
+        self._asked = CallLines(folder.replies.path, Asked, in_memory=in_memory)
         self._asked.refuse_foreign(self.scenarios)
         self._judged: dict[str, CallLines[Judged]] = {}
 
@@ -201,7 +201,7 @@ class Journal:
     def judged(self, judge: str) -> CallLines[Judged]:
         """The lines of a judge, by the name of its file."""
         if judge not in self._judged:
-            self._judged[judge] = CallLines(self._folder.readings_path(judge), Judged)
+            self._judged[judge] = CallLines(self._folder.readings_path(judge), Judged, in_memory=self._in_memory)
             self._judged[judge].refuse_foreign(self.scenarios)
         return self._judged[judge]
 
@@ -225,11 +225,11 @@ class Journal:
 
     def calls(self, judges: Sequence[str | None]) -> Iterator[tuple[str, str | None, Call]]:
         """Every line that counts for these judges, with its role in the bill and the judge that wrote it."""
-        for asked in self._asked.records:
+        for asked in self._asked:
             yield "subject", None, asked
         partners = {judge: partner for judge, partner in self._partners.items() if judge in judges}
         for file, role in _roles_of(judges, partners).items():
-            for line in self.judged(file).records:
+            for line in self.judged(file):
                 if _counts_for(role, self.scenarios[line.scenario], partners):
                     yield role, file, line
 
@@ -255,41 +255,6 @@ def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioStat
     for reading in judged:
         state.add_judged(reading)
     return state
-
-
-class OpenJournal:
-    """The journal of a run that is being made: where its lines are. `paid` is called with each, and its role."""
-
-    def __init__(
-        self,
-        folder: Folder,
-        scenarios: Iterable[Scenario],
-        judge: str,
-        *,
-        partners: Mapping[str, str],
-        paid: Callable[[str, Call], None],
-    ) -> None:
-        by_id = {scenario.id: scenario for scenario in scenarios}
-        mine = {file: partner for file, partner in partners.items() if file == judge}
-
-        def pay(role: str, line: Call) -> None:
-            scenario = by_id.get(line.scenario)
-            if scenario is not None and (role == "subject" or _counts_for(role, scenario, mine)):
-                paid(role, line)
-
-        self._asked = CallLines(folder.replies.path, Asked, in_memory=False, heard=partial(pay, "subject"))
-        self._judged = {
-            role: CallLines(folder.readings_path(file), Judged, in_memory=False, heard=partial(pay, role))
-            for file, role in _roles_of([judge], mine).items()
-        }
-        self._asked.refuse_foreign(by_id)
-        for lines in self._judged.values():
-            lines.refuse_foreign(by_id)
-
-    def read_state(self, scenario: Scenario) -> ScenarioState:
-        partner = self._judged.get("numeric_judge") if scenario.kind is Kind.NUMERIC else None
-        judged = (partner or self._judged["judge"]).read(scenario.id)
-        return make_state(self._asked.read(scenario.id), judged)
 
 
 DEEPEST = 4

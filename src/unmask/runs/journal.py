@@ -214,25 +214,25 @@ class CallLines(Generic[C]):
     """The lines of a file about requests, by scenario, as the file was when it was read.
 
     A reader has them `in_memory`, where only the end of long reasoning is kept. Without it, only their places in the
-    file are kept, as a run that is being made needs them. `heard` is called with each line, in file order.
+    file are kept, as a run that is being made needs them.
     """
 
-    def __init__(
-        self, path: Path, kind: type[C], *, in_memory: bool = True, heard: Callable[[C], object] = lambda line: None
-    ) -> None:
-        self.path, self._stamp = path, stamp_file(path)
+    def __init__(self, path: Path, kind: type[C], *, in_memory: bool = True) -> None:
+        self.path, self._kind, self._stamp = path, kind, stamp_file(path)
         self._decode = msgspec.json.Decoder(kind).decode
         self._places: dict[str, array[int]] = {}
-        self._by_scenario: dict[str, list[C]] | None = {} if in_memory else None
-        self.records: list[C] = []
-        """All in file order, where they are in memory."""
+        self._records: list[C] | None = [] if in_memory else None
+        self._by_scenario: dict[str, list[C]] = {}
         for record, start, size in _scan_lines(path, kind):
-            heard(record)
             self._places.setdefault(record.scenario, array("q")).extend((start, size))
-            if self._by_scenario is not None:
+            if self._records is not None:
                 short = _shorten_line(record)
-                self.records.append(short)
+                self._records.append(short)
                 self._by_scenario.setdefault(record.scenario, []).append(short)
+
+    def __iter__(self) -> Iterator[C]:
+        """All of them in file order."""
+        return read_lines(self.path, self._kind) if self._records is None else iter(self._records)
 
     @property
     def is_current(self) -> bool:
@@ -250,7 +250,7 @@ class CallLines(Generic[C]):
 
     def about(self, scenario: str) -> list[C]:
         """The lines about one scenario, in file order."""
-        return self.read(scenario) if self._by_scenario is None else self._by_scenario.get(scenario, [])
+        return self.read(scenario) if self._records is None else self._by_scenario.get(scenario, [])
 
     def read(self, scenario: str) -> list[C]:
         """The same from the file, with all of their reasoning."""
