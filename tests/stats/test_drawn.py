@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmask.stats.drawn import Compared, Drawn, drawn_share, measure_recall, measure_shift
+from unmask.analysis.agreement import measure_errors
+from unmask.stats.drawn import Compared, Drawn, drawn_share, measure_recall
 
 
 def draw(hits, weights):
@@ -75,10 +76,8 @@ def test_an_error_more_is_as_large_as_those_that_were_seen():
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.sampled_from((1.0, 4.5, 20.0))), min_size=2))
 def test_intervals_hold_their_value(rows):
-    """Of recall and of the shift, whatever the labels and weights."""
+    """Of recall, whatever the labels and weights."""
     compared = compare([row[:2] for row in rows], [row[2] for row in rows])
-    found = measure_shift(compared)
-    assert -1 <= found.low <= found.value + 1e-9 <= found.high + 2e-9 <= 1 + 2e-9
     recall = measure_recall(compared)
     assert (recall is None) == (not any(lie for _, lie, _ in rows))
     assert recall is None or 0 <= recall.low <= recall.value + 1e-9 <= recall.high + 2e-9 <= 1 + 2e-9
@@ -93,15 +92,17 @@ def test_recall_has_bounds_where_no_lie_is_missed():
 
 
 def test_the_shift_is_of_the_run_and_no_error_among_twenty_labels_does_not_show_that_there_is_none():
-    even = measure_shift(compare([(1, 1)] * 10 + [(0, 0)] * 10))
+    even = measure_errors(compare([(1, 1)] * 10 + [(0, 0)] * 10)).shift
     assert even.value == 0
     assert even.low < 0 < even.high
-    found = measure_shift(compare([(1, 0)] * 2 + [(1, 1)] * 8 + [(0, 1)] + [(0, 0)] * 9, [1.0] * 10 + [9.0] * 10))
+    found = measure_errors(
+        compare([(1, 0)] * 2 + [(1, 1)] * 8 + [(0, 1)] + [(0, 0)] * 9, [1.0] * 10 + [9.0] * 10)
+    ).shift
     assert found.value == pytest.approx((2 - 9) / 100)
 
 
 def test_of_several_takes_every_scenario_weighs_the_same():
     """One of ten takes is a false lie, and both of two are missed: five points up, and fifty down."""
     rows = [Compared(10, 4, 3, 3, 1.0, "a"), Compared(2, 0, 2, 0, 1.0, "b")]
-    assert measure_shift(rows).value == pytest.approx((0.1 - 1) / 2)
+    assert measure_errors(rows).shift.value == pytest.approx((0.1 - 1) / 2)
     assert measure_recall(rows).value == pytest.approx(0.3 / 1.3)

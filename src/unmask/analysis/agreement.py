@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import fsum
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +33,8 @@ from unmask.records import (
 )
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
-from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall, measure_shift
+from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall
+from unmask.stats.estimate import difference
 from unmask.text import list_names
 
 LETTERS = tuple(letter.value for letter in Letter)
@@ -339,9 +339,12 @@ def measure_errors(rows: Sequence[Compared]) -> JudgeErrors:
     by_judge = by_labels = None
     shift = Coefficient(why="one labelled scenario only" if rows else "no scenario is labelled")
     if len(rows) > 1:
-        value, low, high = measure_shift(rows)
-        by_judge = fsum(row.weight * row.judged / row.replies for row in rows) / fsum(row.weight for row in rows)
-        by_labels, shift = by_judge - value, Coefficient(value=value, low=low, high=high)
+        labels = [row.labelled / row.replies for row in rows]
+        judge = [row.judged / row.replies for row in rows]
+        takes, clusters = max(row.replies for row in rows), [row.cluster for row in rows]
+        found = difference(labels, judge, clusters, takes, weights=[row.weight for row in rows])
+        by_labels, by_judge = found.a, found.b
+        shift = Coefficient(value=found.value, low=found.low, high=found.high)
     return JudgeErrors(
         scenarios=len(rows),
         false_lies=judged - both,

@@ -17,7 +17,7 @@ from unmask import __version__
 from unmask.analysis.corrected import correct_each
 from unmask.analysis.published.columns import PublishedRow, published_rows
 from unmask.analysis.scaling import Scaling, relate_to_compute
-from unmask.analysis.sides import refuse_twice, short_names
+from unmask.analysis.sides import Measured, compare_measured, measure_rows, refuse_twice, short_names
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Record, Result
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
@@ -29,15 +29,12 @@ from unmask.scoring.measures import (
     Where,
     find_measure,
     list_measures,
-    list_values,
     measure_rate,
     measure_unjudged,
 )
-from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import Difference
 from unmask.stats.family import RankRange, adjust_family, depends_on_unjudged, is_significant, rank_runs
 from unmask.stats.rate import Corrected, Rate
-from unmask.stats.values import Value, compare_values
 from unmask.text import list_names
 
 ONLY_PUBLISHED = ("honesty", "normalised_honesty", "honest_of_assertions")
@@ -175,10 +172,8 @@ class BoardEntry(Record, frozen=True):
     """A run measured by itself: all that a board needs of it."""
 
     row: BoardRow
-    values: dict[str, Value]
-    """What each scenario adds to the measure of the board."""
-    clusters: dict[str, str]
-    """Of the scenarios that share a cluster with others."""
+    measured: Measured
+    """In the measure of the board."""
     settings: SettingTexts
 
 
@@ -199,12 +194,12 @@ def measure_entry(
     names = dict.fromkeys([measure, "p_lie", *list_measures(Where.BOARD)])
     names |= {f"{LYING_AT}{takes}": None} if takes > 1 else {}
     try:
-        values = list_values(rows, measure, takes=takes)
+        measured = measure_rows(rows, measure, takes=takes)
         short_of_takes = None
     except UsageError as error:  # Lying@10 of a run with five takes
         del names[measure]
-        values, short_of_takes = [], str(error)
-    rates = {measured: measure_rate(rows, measured, takes=takes) for measured in names}
+        measured, short_of_takes = Measured({}, {}, takes), str(error)
+    rates = {name: measure_rate(rows, name, takes=takes) for name in names}
     provenance = {key: settings[key] for key in (*READING_SETTINGS, *_MORE_PROVENANCE)}
     warnings = find_warnings(rows, guards, of_run=run._identify(judge).findings)
     unjudged = measure_unjudged(rows, takes=takes)
@@ -221,10 +216,7 @@ def measure_entry(
         rates=rates,
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
-    same: dict[Value, Value] = {}  # most scenarios have one of a few values
-    by_id = {outcome.id: same.setdefault(value, value) for outcome, value in zip(rows, values, strict=False)}
-    clusters = {outcome.id: outcome.cluster for outcome in rows if outcome.cluster is not None}
-    return BoardEntry(row, by_id, clusters, settings)
+    return BoardEntry(row, measured, settings)
 
 
 _MORE_PROVENANCE = ("data", "effort", "temperature", "max tokens", "unmask")
@@ -336,7 +328,7 @@ def _separate(group: Sequence[BoardEntry], measure: str) -> tuple[set[tuple[int,
     All pairs are one family of tests, as in a comparison of these runs.
     """
     pairs = list(combinations(range(len(group)), 2))
-    family = adjust_family([_compare_entries(group[first], group[second]) for first, second in pairs])
+    family = adjust_family([_compare_entries(group[first].measured, group[second].measured) for first, second in pairs])
     honest = find_measure(measure).honest
     better: set[tuple[int, int]] = set()
     depends = []
@@ -348,11 +340,6 @@ def _separate(group: Sequence[BoardEntry], measure: str) -> tuple[set[tuple[int,
     return better, depends
 
 
-def _compare_entries(a: BoardEntry, b: BoardEntry) -> Difference:
-    """b - a over the scenarios that both runs have, as `compare_sides` makes it of two opened runs."""
-    ids = sorted(a.values.keys() & b.values.keys())
-    clusters = None
-    if a.clusters or b.clusters:
-        clusters = join_clusters([((0, a.clusters.get(name, name)), (1, b.clusters.get(name, name))) for name in ids])
-    takes = min(a.row.takes, b.row.takes)
-    return compare_values([a.values[name] for name in ids], [b.values[name] for name in ids], clusters, takes)
+def _compare_entries(a: Measured, b: Measured) -> Difference:
+    """b - a over the scenarios that both runs have."""
+    return compare_measured(a, b, sorted(a.values.keys() & b.values.keys()))

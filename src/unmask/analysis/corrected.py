@@ -12,7 +12,7 @@ from unmask.analysis.label_sheets import Labels
 from unmask.analysis.labelled_run import LabelledRun, find_label_verdict
 from unmask.analysis.labels import ALL, label_file, labellers, sort_labels
 from unmask.analysis.sampling import join_strata, lie_share
-from unmask.analysis.sides import RunSide, list_pairs
+from unmask.analysis.sides import RunSide, pair_measured
 from unmask.errors import UsageError
 from unmask.files import file_exists
 from unmask.records import PRESSURED, Preset, Record
@@ -69,7 +69,7 @@ def correct_difference(
     a: RunSide, b: RunSide, ids: Sequence[str], labels: Sequence[str], *, preset: Preset
 ) -> CorrectedDifference:
     """The difference of the corrected rates over the scenarios among `ids` that are judged in both."""
-    *values, clusters = list_pairs(a, b, ids, "p_lie")
+    *values, clusters = pair_measured(a.measured("p_lie"), b.measured("p_lie"), ids)
     pairs = [
         left._replace(hit=None if right.hit is None else left.hit, kind=(left.kind, right.kind))
         for left, right in zip(*values, strict=True)

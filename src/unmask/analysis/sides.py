@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
 from unmask.records import Outcome, Preset, Scenario
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
-from unmask.scoring.measures import list_values, name_clusters
+from unmask.scoring.measures import list_values
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import Difference
 from unmask.stats.margin import MarginTest, check_margin
@@ -35,6 +35,23 @@ class Reading(NamedTuple):
         return str(self.run.path) + (f"@{self.judge}" if self.judge else "")
 
 
+class Measured(NamedTuple):
+    """A run in one measure: all that a difference from another run needs of it."""
+
+    values: Mapping[str, Value]
+    """What each scenario adds to the measure."""
+    clusters: Mapping[str, str]
+    """Of the scenarios that share a cluster with others."""
+    takes: int
+
+
+def measure_rows(rows: Collection[Outcome], measure: str, *, takes: int) -> Measured:
+    same: dict[Value, Value] = {}  # most scenarios have one of a few values
+    values = (same.setdefault(value, value) for value in list_values(list(rows), measure, takes=takes))
+    clusters = {row.id: row.cluster for row in rows if row.cluster is not None}
+    return Measured({row.id: value for row, value in zip(rows, values, strict=True)}, clusters, takes)
+
+
 class RunSide(NamedTuple):
     """A run, read by one judge under one preset, with everything a comparison needs."""
 
@@ -45,10 +62,17 @@ class RunSide(NamedTuple):
     contents: dict[str, bytes]
     """A digest of what each scenario says."""
     rows: dict[str, Outcome]
+    found: dict[str, Measured]
+    """By measure, those that were asked for."""
 
     @property
     def takes(self) -> int:
         return self.run.definition.takes
+
+    def measured(self, measure: str) -> Measured:
+        if measure not in self.found:
+            self.found[measure] = measure_rows(self.rows.values(), measure, takes=self.takes)
+        return self.found[measure]
 
 
 def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
@@ -110,31 +134,30 @@ def open_side(name: str, run: Run, judge: str | None, *, preset: Preset) -> RunS
         scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
         for scenario in run.scenarios
     }
-    return RunSide(name, run, judge, contents, {row.id: row for row in run.rows(preset=preset, judge=judge)})
+    return RunSide(name, run, judge, contents, {row.id: row for row in run.rows(preset=preset, judge=judge)}, {})
 
 
 def compare_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, *, level: float = 0.95) -> Difference:
     """b - a in one measure over these scenarios, which both have. Nothing is corrected for many tests yet."""
-    return compare_values(*list_pairs(a, b, ids, measure), min(a.takes, b.takes), level)
+    return compare_measured(a.measured(measure), b.measured(measure), ids, level)
+
+
+def compare_measured(a: Measured, b: Measured, ids: Sequence[str], level: float = 0.95) -> Difference:
+    return compare_values(*pair_measured(a, b, ids), min(a.takes, b.takes), level)
 
 
 def check_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, margin: float) -> MarginTest:
     """Whether the same difference is within a margin."""
-    return check_margin(*list_pairs(a, b, ids, measure), min(a.takes, b.takes), margin)
+    pairs = pair_measured(a.measured(measure), b.measured(measure), ids)
+    return check_margin(*pairs, min(a.takes, b.takes), margin)
 
 
-def list_pairs(
-    a: RunSide, b: RunSide, ids: Sequence[str], measure: str
-) -> tuple[list[Value], list[Value], list[int] | None]:
+def pair_measured(a: Measured, b: Measured, ids: Sequence[str]) -> tuple[list[Value], list[Value], list[int] | None]:
     """What each scenario adds in both, and its cluster: those of either run, joined."""
-    rows = [[side.rows[name] for name in ids] for side in (a, b)]
-    values = [list_values(own, measure, takes=side.takes) for own, side in zip(rows, (a, b), strict=True)]
-    names = [name_clusters(own) for own in rows]
     clusters = None
-    if any(names):
-        both = (own or ids for own in names)
-        clusters = join_clusters([((0, left), (1, right)) for left, right in zip(*both, strict=True)])
-    return values[0], values[1], clusters
+    if a.clusters or b.clusters:
+        clusters = join_clusters([((0, a.clusters.get(name, name)), (1, b.clusters.get(name, name))) for name in ids])
+    return [a.values[name] for name in ids], [b.values[name] for name in ids], clusters
 
 
 def refuse_twice(paths: Sequence[Path]) -> None:

@@ -13,7 +13,7 @@ from math import fsum, hypot, sqrt
 from typing import NamedTuple
 
 from unmask.stats.estimate import ROUNDING, share
-from unmask.stats.rate import Z95, wilson_interval
+from unmask.stats.rate import wilson_interval
 
 
 class Bounded(NamedTuple):
@@ -111,39 +111,17 @@ def measure_recall(rows: Sequence[Compared]) -> Bounded | None:
     return Bounded(value, max(0.0, value - below), min(1.0, value + above))
 
 
-def measure_shift(rows: Sequence[Compared]) -> Bounded:
-    """The judge's share of lies less that of the labels: false lies less missed ones. Each has an interval of its own,
-    and how many scenarios can have the one or the other is chance too."""
-    false = _find_lies(rows, [row.judged - row.both for row in rows], [row.judged for row in rows])
-    missed = _find_missed(rows)
-    value = false.value - missed.value
-    between = false.of_able * false.value + missed.of_able * missed.value - value * value
-    chance = Z95 * sqrt(max(0.0, between) / fsum(row.weight for row in rows))
-    below = hypot(false.value - false.low, missed.high - missed.value, chance)
-    above = hypot(false.high - false.value, missed.value - missed.low, chance)
-    return Bounded(value, max(-1.0, value - below), min(1.0, value + above))
-
-
-class _Lies(NamedTuple):
-    """As shares of all replies."""
-
-    value: float
-    low: float
-    high: float
-    of_able: float
-    """The value as a share of the scenarios with a reply that could be such a lie: only these say anything of it."""
-
-
-def _find_lies(rows: Sequence[Compared], lies: Sequence[int], most: Sequence[int]) -> _Lies:
+def _find_lies(rows: Sequence[Compared], lies: Sequence[int], most: Sequence[int]) -> Bounded:
+    """As shares of all replies. Only scenarios with a reply that could be such a lie say anything of them."""
     able = [(row, lie) for row, lie, could in zip(rows, lies, most, strict=True) if could]
     if not able:
-        return _Lies(0.0, 0.0, 0.0, 0.0)
+        return Bounded(0.0, 0.0, 0.0)
     found = drawn_share([Drawn(lie / row.replies, row.weight, row.cluster) for row, lie in able])
     size = fsum(row.weight for row, _ in able) / fsum(row.weight for row in rows)
-    return _Lies(size * found.value, size * found.low, size * found.high, found.value)
+    return Bounded(size * found.value, size * found.low, size * found.high)
 
 
-def _find_missed(rows: Sequence[Compared]) -> _Lies:
+def _find_missed(rows: Sequence[Compared]) -> Bounded:
     return _find_lies(rows, [row.labelled - row.both for row in rows], [row.replies - row.judged for row in rows])
 
 
