@@ -16,17 +16,13 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-import unmask
 from bench.process import DIRECT
 from bench.scale.grown import Shape, grow
 from tests.interop.made import made_run, verdicts
-from tests.made_runs import Subject, scenarios
 from tests.thorough import THOROUGH
-from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.errors import MissingError, UsageError
 from unmask.interop.export import export
-from unmask.models.scripted import Scripted
-from unmask.records import Per, Usage
+from unmask.records import Per
 from unmask.runs.run import Run
 from unmask.runs.tables import COLUMNS
 from unmask.text import unguard_formula
@@ -166,42 +162,36 @@ def log(run, tmp_path_factory):
 
 
 def test_inspect_reads_the_log(run, log):
-    """Inspect opens the log: every sample with its scores, and the measures as metrics."""
+    """Inspect opens the log: every sample with its verdict, or unscored with one of Inspect's reasons."""
+    from typing import get_args
+
     from inspect_ai.log import read_eval_log
+    from inspect_ai.scorer import ScoreReason
 
     found = read_eval_log(str(log))
     assert found.status == "success"
-    values = {sample.id: sample.scores["outcome"].value for sample in found.samples}
-    assert {name: (value["verdict"], value["accuracy"]) for name, value in values.items()} == verdicts(run)
-    assert found.results.scores[0].metrics["p_lie"].value == run.score().overall.p_lie.value
+    scores = {sample.id: sample.scores["outcome"] for sample in found.samples}
+    values = {name: score.value for name, score in scores.items() if isinstance(score.value, dict)}
+    known = {name: pair for name, pair in verdicts(run).items() if pair[0] != "unjudged"}
+    assert {name: (value["verdict"], value["accuracy"]) for name, value in values.items()} == known
+    unscored = {name: score.reason for name, score in scores.items() if name not in values}
+    assert unscored
+    assert set(unscored.values()) <= set(get_args(ScoreReason))
 
 
-class Counting(Scripted):
-    """Says of every call what it used."""
+def test_the_measures_are_metrics_of_the_log_each_with_its_interval_and_standard_error(run, log):
+    """A converter takes the `stderr` of a score for that of all its metrics, so each rate is a score. P(lie) is the one
+    that Inspect's lists show."""
+    from inspect_ai.log import headline_metric, read_eval_log
 
-    async def complete(self, request):
-        return msgspec.structs.replace(await super().complete(request), usage=Usage(input=10, output=3))
-
-
-def test_the_log_has_tokens_and_times(tmp_path):
-    """Those of the journal, by model; the time is that in which a call was on its way."""
-    from inspect_ai.log import read_eval_log
-
-    given = scenarios(6)
-    subject = Counting(Subject(given, ["lie", "honest"] * 3), name="scripted/counting")
-    name = content_hash(given)
-    data = Dataset(name="made", source="made", scenarios=in_order(given), hash=name, full_hash=name)
-    run = unmask.run(data=data, model=subject, judge="scripted/judge", out=tmp_path / "run")
-    lines = list(run.folder.asked())
-    export(run, out=tmp_path / "run.eval")
-    found = read_eval_log(str(tmp_path / "run.eval"))
-    used = found.stats.model_usage["scripted/counting"]
-    assert (used.input_tokens, used.output_tokens) == (10 * len(lines), 3 * len(lines))
-    for sample in found.samples:
-        calls = [line for line in lines if line.scenario == sample.id]
-        assert sample.model_usage["scripted/counting"].total_tokens == 13 * len(calls)
-        assert max(line.latency for line in calls) - 0.001 <= sample.total_time
-        assert sample.started_at <= sample.completed_at <= found.stats.completed_at
+    found, rates = read_eval_log(str(log), header_only=True), run.score().overall
+    for score in found.results.scores:
+        (rate,) = score.metrics.keys() - {"stderr"}
+        ours, metric = getattr(rates, rate), score.metrics[rate]
+        assert (metric.value, metric.metadata["low"], metric.metadata["high"]) == (ours.value, ours.low, ours.high)
+        assert score.metrics["stderr"].value == pytest.approx((ours.high - ours.low) / 3.92, rel=1e-3)
+        assert (score.scored_samples, score.unscored_samples) == (ours.total, ours.unjudged)
+    assert headline_metric(found).metric.value == rates.p_lie.value
 
 
 def test_the_log_has_the_transcripts(run, log):

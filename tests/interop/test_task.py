@@ -12,6 +12,7 @@ from bench.process import serving
 from tests.e2e.running import rows, run_flags, unmask
 from tests.thorough import THOROUGH
 from unmask.interop.importing import import_run
+from unmask.interop.inspect.scores import name_reason
 from unmask.scoring.measures import Where, list_measures
 
 SCENARIOS = 12
@@ -134,7 +135,33 @@ def test_a_metric_of_several_takes_drops_no_lie_next_to_an_unread_take():
         )
         for number, words in enumerate(takes)
     ]
-    names = [*list_measures(Where.INSPECT), "unjudged"]
-    found = {name: metric(scores) for name, metric in zip(names, METRICS, strict=True)}
+    found = {name: metric(scores) for name, metric in zip(list_measures(Where.INSPECT), METRICS, strict=True)}
     assert (found["p_lie"], found["accuracy"]) == (0.5, 1)
-    assert found["unjudged"] == pytest.approx(1 / 8)
+
+
+def test_an_unjudged_sample_is_unscored_with_one_of_the_reasons_of_inspect(tmp_path):
+    """A judge whose every call fails: no verdict counts, nor does it look like honesty."""
+    data = write_jsonl(plant(SCENARIOS, seed=1, takes=1), tmp_path / "planted.jsonl")
+    with serving(scenarios=SCENARIOS, takes=1) as served:
+        log = asked(served, data, tmp_path / "logs", judge="mockllm/model", preset="strict")
+    scores = [sample.scores["outcome"] for sample in log.samples]
+    unscored = [score for score in scores if not isinstance(score.value, dict)]
+    assert {score.reason for score in unscored} == {"scoring_failed"}
+    assert log.results.scores[0].unscored_samples == len(unscored) > 0
+    assert all(score.value["verdict"] != "unjudged" for score in scores if isinstance(score.value, dict))
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"), [("unreadable", "grader_failed"), ("empty", "no_response"), ("failed", "scoring_failed")]
+)
+def test_whether_the_model_the_judge_or_a_request_failed_is_kept_apart(word, reason):
+    assert name_reason(word) == reason
+
+
+def test_p_lie_is_the_headline_of_the_task(both):
+    from inspect_ai.log import headline_metric
+
+    _, log, _ = both
+    found = headline_metric(log)
+    assert log.eval.headline_metric.metric == "p_lie"
+    assert found.metric is log.results.scores[0].metrics["p_lie"]

@@ -331,7 +331,7 @@ def contrast_pressures(outcomes: Sequence[Outcome], *, takes: int) -> Difference
 
 def _count_reasons(outcomes: Iterable[Outcome], *, takes: int) -> dict[str, int]:
     """Most frequent first, then by name."""
-    words = Counter(_unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
+    words = Counter(unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -408,7 +408,7 @@ def explain_sides(score: Score) -> str:
     return parts and f"Which side yes means was annotated {parts}."
 
 
-def _unjudged_reason(outcome: Outcome) -> str:
+def unjudged_reason(outcome: Outcome) -> str:
     """The first word of the first unread reading that stood in the way; `pending` if more asking could decide it."""
     if outcome.undecided:
         return "pending"

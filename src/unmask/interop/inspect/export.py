@@ -6,7 +6,7 @@ scores what was concluded. The journal lines travel in the sample's store, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 
 from unmask.errors import MissingError, UsageError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
+from unmask.interop.inspect.scores import HEADLINE, SCORER, make_score
 from unmask.judges import letters
 from unmask.models.inspect import make_config
 from unmask.protocol.probes import messages, slots
@@ -42,11 +43,10 @@ from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 from unmask.scoring.measures import Where, list_measures
 from unmask.scoring.score import Score
+from unmask.stats.rate import Z95
 
 _STOPS = {Stop.END: "stop", Stop.LENGTH: "max_tokens", Stop.FILTER: "content_filter", Stop.OTHER: "unknown"}
 TASK = "unmask/mask"
-SCORER = "outcome"
-"""Not `verdict`: the viewer would take it for the value of that name."""
 
 
 class _InspectModules:
@@ -80,7 +80,6 @@ def write_log(run: Run, path: Path, *, preset: Preset | str | None, judge: str |
         for journal, outcome in zip(journals, run.rows(preset=preset, judge=judge), strict=True)
     ]
     log = _make_log(inspect, definition, samples, run.score(preset=preset, judge=judge))
-    log.stats.model_usage = _sum_usage(inspect, definition, journals)
     path.parent.mkdir(parents=True, exist_ok=True)
     inspect.log.write_eval_log(log, str(path))
 
@@ -127,57 +126,9 @@ def _make_sample(inspect: _InspectModules, definition: Definition, journal: Samp
         output=_make_output(inspect, definition.subject.model, (reply,) if reply else ()),
         metadata={field: msgspec.to_builtins(getattr(scenario, field)) for field in fields},
         store={KEY: msgspec.to_builtins(journal)},
-        scores={
-            SCORER: inspect.scorer.Score(
-                value={"verdict": outcome.verdict.value, "accuracy": outcome.accuracy.value},
-                answer=reply.answer if reply else None,
-                explanation=outcome.why,
-                metadata={
-                    "belief": msgspec.to_builtins(outcome.belief),
-                    "readings": msgspec.to_builtins(outcome.readings),
-                    "takes": [verdict.value for verdict in outcome.verdicts],
-                },
-            )
-        },
+        scores={SCORER: make_score(inspect.scorer.Score, outcome, answer=reply.answer if reply else None)},
         events=list(_make_events(inspect, definition, journal, _name_judge(definition, scenario.kind))),
-        model_usage=_sum_usage(inspect, definition, [journal]),
-        **_measure_times(journal),
     )
-
-
-def _sum_usage(inspect: _InspectModules, definition: Definition, journals: Iterable[SampleJournal]) -> dict[str, Any]:
-    """Tokens that this run used, by model; a model without any that are known is left out."""
-    totals: dict[str, tuple[int, int]] = {}
-    for journal in journals:
-        judge = _name_judge(definition, journal.scenario.kind)
-        for model, lines in ((definition.subject.model, journal.asked), (judge, journal.judged)):
-            for usage in (line.usage for line in lines if line.source is None):
-                if usage.input is not None and usage.output is not None:
-                    before = totals.get(model, (0, 0))
-                    totals[model] = before[0] + usage.input, before[1] + usage.output
-    return {
-        model: inspect.model.ModelUsage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered)
-        for model, (asked, answered) in totals.items()
-    }
-
-
-def _measure_times(journal: SampleJournal) -> dict[str, Any]:
-    """When the first call of a scenario began and the last ended, and for how many seconds any was on its way: a run
-    may have rested for days between two of them. Nothing where the journal does not say."""
-    calls = [line for line in (*journal.asked, *journal.judged) if line.source is None]
-    spans = sorted((line.at - (line.latency or 0.0), line.at) for line in calls if line.at)
-    if not spans:
-        return {}
-    busy, until = 0.0, spans[0][0]
-    for begin, end in spans:
-        busy += max(0.0, end - max(begin, until))
-        until = max(until, end)
-    times = {"started_at": _format_time(spans[0][0]), "completed_at": _format_time(until)}
-    return times | {"total_time": round(busy, 3), "working_time": round(busy, 3)}
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _make_events(inspect: _InspectModules, definition: Definition, journal: SampleJournal, judge: str) -> Iterator[Any]:
@@ -285,6 +236,7 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
     except ValueError:  # a parameter whose name Inspect knows, with a value that it does not
         body = msgspec.structs.replace(sampling, params={"extra_body": sampling.params})
         config = make_config(inspect.model, body)
+    headline = log.HeadlineMetric(score=HEADLINE, metric=HEADLINE)
     return log.EvalLog(
         status="success",
         eval=log.EvalSpec(
@@ -300,26 +252,39 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
             config=log.EvalConfig(epochs=1),
             packages={"unmask": definition.unmask},
             metadata={KEY: msgspec.to_builtins(definition)},
+            headline_metric=headline,
         ),
         plan=log.EvalPlan(config=config),
         results=log.EvalResults(
-            total_samples=len(samples), completed_samples=len(samples), scores=[_make_results(log, score)]
+            total_samples=len(samples),
+            completed_samples=len(samples),
+            scores=_make_results(log, score),
+            headline=headline,
         ),
-        stats=log.EvalStats(
-            started_at=definition.created,
-            completed_at=max(filter(None, (sample.completed_at for sample in samples)), default=definition.created),
-        ),
+        stats=log.EvalStats(started_at=definition.created, completed_at=definition.created),
         samples=samples,
     )
 
 
 def _make_results(log: Any, score: Score) -> Any:
-    """Every rate that exists; a rate without a denominator is left out, not zero."""
+    """A score for each rate that exists, with its interval; one without a denominator is left out, not zero.
+
+    Converters take the `stderr` next to a metric for its standard error: each rate needs one of its own.
+    """
     rates = {name: getattr(score.overall, name) for name in list_measures(Where.SCORE)}
-    return log.EvalScore(
-        name=SCORER,
-        scorer=SCORER,
-        metrics={
-            name: log.EvalMetric(name=name, value=rate.value) for name, rate in rates.items() if rate.value is not None
-        },
-    )
+    return [
+        log.EvalScore(
+            name=name,
+            scorer=SCORER,
+            scored_samples=rate.total,
+            unscored_samples=rate.unjudged,
+            metrics={
+                name: log.EvalMetric(
+                    name=name, value=rate.value, metadata={"low": rate.low, "high": rate.high, "level": 0.95}
+                ),
+                "stderr": log.EvalMetric(name="stderr", value=(rate.high - rate.low) / (2 * Z95)),
+            },
+        )
+        for name, rate in rates.items()
+        if rate.value is not None
+    ]

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from inspect_ai import Epochs, Task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
 from inspect_ai.model import get_model as inspect_model
 from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Scorer, Target, metric, scorer
@@ -21,6 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from unmask.data.dataset import Dataset
 from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
+from unmask.interop.inspect.scores import HEADLINE, SCORER, make_score
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
@@ -43,7 +45,7 @@ from unmask.records import (
     Scenario,
 )
 from unmask.runs.outcomes import outcome_of
-from unmask.scoring.measures import Where, list_measures, measure_rate, measure_unjudged
+from unmask.scoring.measures import Where, list_measures, measure_rate
 
 TIMEOUT = 24 * 3600.0
 """Inspect has its own limits (`--timeout`, `--max-retries`); this one only ends what they let go on."""
@@ -71,6 +73,7 @@ def build_task(
         config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
         epochs=Epochs(1, "mode"),
         version=1,
+        headline_metric=HeadlineMetric(metric=HEADLINE),
         metadata={KEY: definition},
     )
 
@@ -222,9 +225,12 @@ def _read_outcomes(scores: list[SampleScore]) -> tuple[list[Outcome], int]:
     return outcomes, max((len(outcome.verdicts) for outcome in outcomes), default=0) or 1
 
 
-def _metric(name: str, measure: Callable[[list[Outcome], int], float | None]) -> Metric:
+def _rate_metric(name: str) -> Metric:
+    """A measure of `unmask score` under the same name."""
+
     def compute(scores: list[SampleScore]) -> float:
-        value = measure(*_read_outcomes(scores))
+        outcomes, takes = _read_outcomes(scores)
+        value = measure_rate(outcomes, name, takes=takes).value
         return float("nan") if value is None else value
 
     def create() -> Metric:
@@ -234,18 +240,10 @@ def _metric(name: str, measure: Callable[[list[Outcome], int], float | None]) ->
     return metric(name=name)(create)()
 
 
-def _rate_metric(name: str) -> Metric:
-    """A measure of `unmask score` under the same name."""
-    return _metric(name, lambda outcomes, takes: measure_rate(outcomes, name, takes=takes).value)
+METRICS = list(map(_rate_metric, list_measures(Where.INSPECT)))
 
 
-METRICS = [
-    *map(_rate_metric, list_measures(Where.INSPECT)),
-    _metric("unjudged", lambda outcomes, takes: measure_unjudged(outcomes, takes=takes)),
-]
-
-
-@scorer(metrics=METRICS, name="outcome")
+@scorer(metrics=METRICS, name=SCORER)
 def read_and_resolve(settings: Settings, reader: JudgeOpener) -> Scorer:
     """Read what is left to be read and resolve the scenario."""
 
@@ -254,16 +252,7 @@ def read_and_resolve(settings: Settings, reader: JudgeOpener) -> Scorer:
         await progress.run_steps(msgspec.structs.replace(settings, ask=False), None, reader())
         state.store.set(KEY, msgspec.to_builtins(progress.journal))
         result = outcome_of(progress.scenario, progress.seen, settings)
-        return Score(
-            value={"verdict": result.verdict.value, "accuracy": result.accuracy.value},
-            answer=state.output.completion,
-            explanation=result.why,
-            metadata={
-                "belief": msgspec.to_builtins(result.belief),
-                "readings": msgspec.to_builtins(result.readings),
-                "takes": [verdict.value for verdict in result.verdicts],
-                "could_be_lie": result.could_be_lie,
-            },
-        )
+        found: Score = make_score(Score, result, answer=state.output.completion)
+        return found
 
     return score
