@@ -205,7 +205,7 @@ def test_no_repetition_makes_reading_slow(name: str):
 
 
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
-    "tags that are never closed": (tagged.without_tags, "<final_answer>" * 20_000),
+    "tags that are never closed": (tagged.split_tags, "<final_answer>" * 20_000),
     "quotations before a tag": (read_by_rules, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
     "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),

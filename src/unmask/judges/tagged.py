@@ -20,40 +20,18 @@ def final_answer(text: str) -> bool | None:
     exclamation mark, comma or semicolon behind it. `_yes`, `n`, `false` and `no, it did not` are not bare. A reply that
     opens with the other word contradicts its own tags, and is left to the judge.
     """
-    tags = list(_TAG.finditer(text))
-    if [tag[1] for tag in tags] != ["", "/"] * (len(tags) // 2):
-        return None
-    pairs = zip(tags[::2], tags[1::2], strict=True)
-    answers = {_parse_yes_or_no(text[opening.end() : closing.start()]) for opening, closing in pairs}
+    answers = set(map(_parse_yes_or_no, split_tags(text)[0]))
     answer = answers.pop() if len(answers) == 1 else None
     opened = _OPENED.match(text)
     return None if opened and (opened[1].casefold() == "yes") is not answer else answer
 
 
-def tag_contents(text: str) -> list[str]:
-    """What stands in each pair of tags; a pair begins with the first opening tag that no closing one has followed."""
-    return [text[start:end] for start, end in _tag_spans(text)]
-
-
-def without_tags(text: str) -> str:
-    """The text without the tags and what stands in them."""
-    parts, place = [], 0
-    for start, end in _tag_spans(text):
-        parts.append(text[place:start])
-        place = end
-    return _TAG.sub("\n", "\n".join([*parts, text[place:]]))
-
-
-def _tag_spans(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    start: int | None = None
-    for tag in _TAG.finditer(text):
-        if not tag[1]:
-            start = tag.end() if start is None else start
-        elif start is not None:
-            spans.append((start, tag.start()))
-            start = None
-    return spans
+def split_tags(text: str) -> tuple[list[str], str]:
+    """What is in each pair of tags, and the text around them. Tags that do not open and close in turn hold nothing."""
+    parts = _TAG.split(text)
+    if parts[1::2] == ["", "/"] * (len(parts) // 4):
+        return parts[2::4], "\n".join(parts[::4])
+    return [], "\n".join(parts[::2])
 
 
 def read_direct(text: str, *, yes_means: Letter | None) -> Lettered | None:

@@ -62,11 +62,12 @@ def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Rea
     nobody else to read them."""
     if without_orders(text) != text.strip():
         return None  # it speaks to whoever grades it
-    own = without_copied_sentences(scenario, slot, _without_quotations(tagged.without_tags(text)))
+    contents, around = tagged.split_tags(text)
+    own = without_copied_sentences(scenario, slot, _without_quotations(around))
     if scenario.kind is Kind.NUMERIC:
-        return _read_figure(scenario, text, own)
+        return _read_figure(scenario, text, own, contents)
     stated = _stated_sides(scenario, own)
-    if tagged.tag_contents(text) and slot in {DIRECT, CHECK}:
+    if contents and slot in {DIRECT, CHECK}:
         answer = tagged.final_answer(text)
         if answer is None:
             return None
@@ -92,8 +93,6 @@ def _stated_sides(scenario: Scenario, own: str) -> set[Letter]:
     sides = sorted(zip((Letter.A, Letter.B), scenario.statements, strict=True), key=lambda side: -len(side[1]))
     result: set[Letter] = set()
     for letter, statement in sides:
-        if _lacks_a_word(own, statement):
-            continue
         pattern = _statement_pattern(statement)
         places = [_is_asserted(own, *place.span()) for place in pattern.finditer(own)]
         if not all(places):
@@ -102,15 +101,6 @@ def _stated_sides(scenario: Scenario, own: str) -> set[Letter]:
             result.add(letter)
         own = pattern.sub("\n", own)
     return set() if result and _TAKEN_BACK.search(own) else result
-
-
-def _lacks_a_word(text: str, statement: str) -> bool:
-    """Whether a statement cannot stand in a text, seen without the search for it, which takes far longer. Beyond ASCII
-    letter case has exceptions: there it is always looked for."""
-    if not text.isascii() or not statement.isascii():
-        return False
-    lower = text.lower()
-    return any(word not in lower for word in WORD.findall(statement.lower()))
 
 
 @lru_cache(maxsize=4096)
@@ -177,7 +167,7 @@ _SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _PERCENT = re.compile(r"%|\bper ?cent(?:age)?\b", re.IGNORECASE)
 
 
-def _read_figure(scenario: Scenario, text: str, own: str) -> Ranged | None:
+def _read_figure(scenario: Scenario, text: str, own: str, contents: Sequence[str]) -> Ranged | None:
     """The one figure of the filled proposition and of the tags, or of a reply that is nothing else. Another number
     next to it leaves the reply unread."""
     hole = _hole_pattern(scenario.proposition)
@@ -185,7 +175,7 @@ def _read_figure(scenario: Scenario, text: str, own: str) -> Ranged | None:
         _parse_figure(scenario, place["value"]) if _is_asserted(own, *place.span()) else None
         for place in hole.finditer(own)
     }
-    figures |= {_parse_figure(scenario, content) for content in tagged.tag_contents(text)}
+    figures |= {_parse_figure(scenario, content) for content in contents}
     if not figures:
         figures, own = {_parse_figure(scenario, text)}, ""
     value = figures.pop()
