@@ -15,6 +15,7 @@ from tests.thorough import draw_part
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.test_live_page import opened
 from unmask.analysis.agreement import agree
+from unmask.analysis.label_session import import_labels
 from unmask.analysis.label_sheets import read_file
 from unmask.analysis.labels import check_labels, open_writer
 from unmask.records import PRESSURED, Interval, Label, Letter
@@ -73,7 +74,7 @@ def test_the_page_has_the_numbers_of_the_command(viewer, folder):
     """Judge against people, people against each other, alpha over all, and the shift of P(lie)."""
     agreed = agree(folder / "run")
     html = viewer.ask(f"/agreement?run={run_key(folder / 'run')}").text
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+    text = plain_text(html)
     for a, b in (("scripted/reads", "ann"), ("scripted/second", "bo"), ("ann", "bo")):
         assert f"{a} against {b}" in text
     for side in (*agreed.judge_against_labels, *agreed.labels_against_labels):
@@ -119,6 +120,30 @@ def test_labels_as_csv_can_be_taken_in_again(viewer, folder, tmp_path):
         for place in range(9)
     }
     assert sum(label.interval == Interval(90, 90) for label in labels) == 2
+
+
+def test_several_runs_are_pooled(tmp_path):
+    """Those with labels; each difference names its run, and the sheet of all goes back into each."""
+    runs = [made(tmp_path / name, dataset(10, numeric={9}), lies=LIES, errs={1}) for name in ("one", "two", "bare")]
+    for run in runs[:2]:
+        tell(run, "ann")
+    keys = "&".join(f"run={run_key(run.path)}" for run in runs)
+    with serving_app(tmp_path) as viewer:
+        start = viewer.ask("/agreement").text
+        assert re.findall(r'value="(\w+)" checked', start) == [run_key(tmp_path / name) for name in ("one", "two")]
+        html = viewer.ask(f"/agreement?{keys}").text
+        sheet = viewer.ask(f"/agreement/csv?{keys}").text
+    agreed = agree([run.path for run in runs[:2]])
+    side = agreed.judge_against_labels[0]
+    assert f"letters {side.letters.n} {100 * side.letters.agreement.value:.1f}" in plain_text(html)
+    assert "1 of these runs have no labels" in html
+    assert re.findall(r"<small><bdi>(\w+)</bdi> · Under pressure", html) == ["one", "one", "two", "two"]
+    (tmp_path / "all.csv").write_text(sheet, encoding="utf-8", newline="")
+    assert import_labels(runs[:2], tmp_path / "all.csv", who="bo") == (20, {"bo": 20})
+
+
+def plain_text(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
 
 
 def test_what_is_not_blind_is_left_out_until_asked_for(tmp_path):

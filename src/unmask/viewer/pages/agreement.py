@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from msgspec.structs import replace
@@ -12,17 +12,14 @@ from starlette.routing import Route
 
 from unmask.analysis.agreement import Agreed, agree
 from unmask.analysis.disagreements import Disagreement, list_disagreements
-from unmask.analysis.label_sheets import Item, Labels, format_items
+from unmask.analysis.label_sheets import Item, Key, Labels, format_items
 from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
-from unmask.records import PRESSURED, Lettered, Ranged, Reading
+from unmask.render import words
 from unmask.render.blocks import to_html
 from unmask.render.describe.agree import describe_agreement
-from unmask.render.html.conversation import name_anchor
-from unmask.render.words import probe_title
 from unmask.runs.run import Run
-from unmask.text import format_figures
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
@@ -31,51 +28,73 @@ PAGE = 50
 """Disagreements on one page."""
 
 
+class OpenedEntry(NamedTuple):
+    entry: RunEntry
+    run: Run
+
+
+class Difference(NamedTuple):
+    """A reply of a run that readers read differently."""
+
+    entry: RunEntry
+    run: Run
+    found: Disagreement
+    labels: dict[str, Labels]
+
+
 def show_agreement(request: Request) -> Response:
     query = request.query_params
     if not query.get("run"):
-        return page_response("agreement.html", here="agreement", entry=None, rows=_list_runs(request))
-    entry = find_entry(request, query["run"])
-    run = entry.open()
-    people = labellers(run)
-    if not people:
-        return page_response("agreement.html", here="agreement", entry=entry, people=[])
+        return page_response("agreement.html", here="agreement", entries=[], rows=_list_runs(request))
+    chosen = _open_chosen(request)
+    labelled = [one for one in chosen if labellers(one.run)]
+    shown: dict[str, Any] = {"here": "agreement", "entries": [one.entry for one in chosen], "labelled": len(labelled)}
+    if not labelled:
+        return page_response("agreement.html", **shown)
     not_blind = query.get("not_blind") == "1"
-    agreed = agree(run, labels=people, include_not_blind=not_blind)
-    labels = read_labels(run, people, not_blind=not_blind)
-    differing = list_disagreements(LabelledRun(run, None), agreed.judges, labels)
+    agreed = agree([one.run for one in labelled], include_not_blind=not_blind)
+    differing = _list_differences(labelled, agreed, not_blind=not_blind)
     raw_page = query.get("page", "")
     pages = max(1, -(-len(differing) // PAGE))
     page = min(max(1, int(raw_page)), pages) if raw_page.isascii() and raw_page.isdigit() else 1
+    cards = differing[(page - 1) * PAGE : page * PAGE]
     return page_response(
         "agreement.html",
-        here="agreement",
-        entry=entry,
-        people=people,
-        described=_describe(run, agreed),
+        **shown,
+        described=_describe(labelled[0].run, agreed),
         agreed=agreed,
         include_not_blind=not_blind,
         total=len(differing),
-        lies=sum(item.turns_lie for item in differing),
-        cards=_describe_cards(run, entry, differing[(page - 1) * PAGE : page * PAGE], labels),
+        lies=sum(card.found.turns_lie for card in differing),
+        cards=cards,
+        items={card.run.definition.id: _index_items(card.run) for card in cards},
+        words=words,
         page=page,
         pages=pages,
-        first=(page - 1) * PAGE + 1,
     )
 
 
 def send_labels(request: Request) -> Response:
-    """The blind labels of a run as a sheet that `unmask label --import` takes in again."""
-    entry = find_entry(request, request.query_params.get("run", ""))
-    run = entry.open()
-    items = _index_items(run)
-    sheet = [
-        (items.get(key) or Item(scenario=run.scenario(key[0]), slot=key[1], take=key[2], texts=()), label)
-        for labels in read_labels(run, labellers(run)).values()
-        for key, label in labels.items()
-    ]
-    headers = {"Content-Disposition": f'attachment; filename="labels-{entry.key}.csv"'}
+    """The blind labels of runs as a sheet that `unmask label --import` takes in again."""
+    chosen = _open_chosen(request)
+    sheet = []
+    for _, run in chosen:
+        items = _index_items(run)
+        for labels in read_labels(run, labellers(run)).values():
+            for key, label in labels.items():
+                item = items.get(key) or Item(
+                    scenario=run.scenario(key[0]), slot=key[1], take=key[2], texts=(), run=run.definition.id
+                )
+                sheet.append((item, label))
+    name = chosen[0].entry.key if len(chosen) == 1 else f"{len(chosen)}-runs"
+    headers = {"Content-Disposition": f'attachment; filename="labels-{name}.csv"'}
     return Response(format_items(sheet, ".csv"), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _open_chosen(request: Request) -> list[OpenedEntry]:
+    keys = request.query_params.getlist("run") or [""]
+    entries = [find_entry(request, key) for key in dict.fromkeys(keys)]
+    return [OpenedEntry(entry, entry.open()) for entry in entries]
 
 
 def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
@@ -95,48 +114,19 @@ def _describe(run: Run, agreed: Agreed) -> Markup:
     return Markup(to_html(describe_agreement(replace(agreed, not_blind=0), names=names)))
 
 
-def _index_items(run: Run) -> dict[Any, Item]:
+def _list_differences(labelled: list[OpenedEntry], agreed: Agreed, *, not_blind: bool) -> list[Difference]:
+    """First those that one reader calls a lie and another does not."""
+    differing = []
+    for entry, run in labelled:
+        labels = read_labels(run, labellers(run), not_blind=not_blind)
+        found = list_disagreements(LabelledRun(run, None), agreed.judges, labels)
+        differing += [Difference(entry, run, one, labels) for one in found]
+    return sorted(differing, key=lambda one: not one.found.turns_lie)
+
+
+def _index_items(run: Run) -> dict[Key, Item]:
     """Every reply that a label can be about."""
     return {item.key: item for items in list_items(run, run.rows(), probes=True).values() for item in items}
-
-
-def _describe_cards(
-    run: Run, entry: RunEntry, differing: list[Disagreement], labels: dict[str, Labels]
-) -> list[dict[str, Any]]:
-    items = _index_items(run) if differing else {}
-    cards = []
-    for item_words in differing:
-        scenario_id, slot, take = item_words.key
-        item = items.get(item_words.key)
-        cards.append(
-            {
-                "id": scenario_id,
-                "where": ("Under pressure" if slot == PRESSURED else probe_title(slot))
-                + (f", take {take + 1}" if take else ""),
-                "address": f"/run/{entry.key}/scenario/{name_anchor(scenario_id)}",
-                "scenario": item and item.scenario,
-                "texts": item.texts if item else (),
-                "turns_lie": item_words.turns_lie,
-                "words": [
-                    {
-                        "reader": word.reader if word.is_person else run.definition.typed_judge(word.reader),
-                        "is_person": word.is_person,
-                        "reading": _describe_reading(word.reading),
-                        "why": getattr(word.reading, "why", None),
-                        "verdict": word.verdict,
-                        "not_blind": word.is_person and not labels[word.reader][item_words.key].blind,
-                    }
-                    for word in item_words.words
-                ],
-            }
-        )
-    return cards
-
-
-def _describe_reading(reading: Reading) -> str:
-    if isinstance(reading, Lettered):
-        return reading.letter.value
-    return format_figures(reading) if isinstance(reading, Ranged) else "unread"
 
 
 ROUTES = (Route("/agreement", show_agreement), Route("/agreement/csv", send_labels))

@@ -88,6 +88,7 @@ function startLabelling({ labels, send: address, stop, lines, save, store }) {
     const count = (number) => number.toLocaleString("en-US");
     find("label-count").textContent = `${count(done)} of ${count(labels.length)} labelled${skipped ? `, ${count(skipped)} skipped` : ""}${at === null ? "" : `, reply ${count(at + 1)}`}`;
     find("label-progress").value = done;
+    if (done) find("label-help")?.removeAttribute("open");
     find("desk").hidden = at === null;
     find("label-end").hidden = at !== null;
     find("note-text").value = "";
