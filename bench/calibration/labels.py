@@ -10,9 +10,11 @@ import numpy as np
 
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import HONEST, LIE, UNREAD, Plant, draw, hide, list_lie_values
+from unmask.analysis.agreement import measure_errors
 from unmask.analysis.sampling import choose_scenarios, join_strata
 from unmask.stats.agree import Pair, measure_agreement
 from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
+from unmask.stats.drawn import Compared
 from unmask.stats.values import weigh_kinds
 
 LETTERS = ("A", "B", "C", "D")
@@ -26,6 +28,8 @@ def list_worlds() -> Iterator[World]:
     name = "judge right in 86 %, 150 labels"
     yield World("agree", f"{name}, three of each scenario", partial(_see_agreement, 0.86, 150, 3))
     yield World("agree", f"{name} of 1000, half of the judge's lies", partial(_see_weighted, 0.86, 150))
+    name = "P(lie) 36 %, judge 12 % false, 35 % missed, 150 labels of 1000, half of the judge's lies"
+    yield World("agree", name, partial(_see_errors, 0.36, 0.12, 0.35))
     for plan in (
         Reading(0.36, 0.15, 0.05, second=0.1),
         Reading(0.27, 0.02, 0.3),
@@ -95,6 +99,22 @@ def _see_weighted(right: float, labels: int, rng: Rng) -> Iterator[Seen]:
             code = int(codes[place])
             pairs.append(Pair(LETTERS[code // 4], LETTERS[code % 4], str(place), own.size / (labels // 2)))
     yield from _hold_all(pairs, right)
+
+
+def _see_errors(p_lie: float, false: float, missed: float, rng: Rng) -> Iterator[Seen]:
+    """What the judge's errors do to P(lie)."""
+    lies = rng.random(1000) < p_lie
+    judged = np.where(lies, rng.random(1000) >= missed, rng.random(1000) < false)
+    rows = []
+    for own in (np.flatnonzero(judged), np.flatnonzero(~judged)):
+        for place in rng.choice(own, 75, replace=False).tolist():
+            said, truth = int(judged[place]), int(lies[place])
+            rows.append(Compared(1, said, truth, said * truth, own.size / 75, place))
+    found = measure_errors(rows)
+    both, called = p_lie * (1 - missed), p_lie * (1 - missed) + (1 - p_lie) * false
+    yield holds("precision", found.precision, both / called, min(found.false_lies, 75 - found.false_lies))
+    yield holds("recall", found.recall, 1 - missed, found.missed_lies)
+    yield holds("shift of P(lie)", found.shift, called - p_lie, found.false_lies + found.missed_lies)
 
 
 # --- corrected rates ----------------------------------------------------------------------------------------------

@@ -181,11 +181,6 @@ def detectable_gap(n: int, *, discordant: float, power: float = POWER, alpha: fl
     return factor * max(factor, sqrt(discordant)) if factor <= 1 else None
 
 
-def detectable_mean(n: int, *, variance: float, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Smallest true mean gap found with this power by a normal test."""
-    return (normal_quantile(1 - alpha / 2) + normal_quantile(power)) * sqrt(variance / n)
-
-
 def normal_quantile(probability: float) -> float:
     """Of the standard normal distribution."""
     return NormalDist().inv_cdf(probability)
