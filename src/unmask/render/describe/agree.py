@@ -65,7 +65,7 @@ def _point_shift(shift: Coefficient) -> str:
 def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[str]:
     counts = ", ".join(f"{who} {count}" for who, count in agreement.labels.items())
     judges = ", ".join(_name(judge, names) for judge in agreement.judges)
-    runs = ", ".join(agreement.runs)
+    runs = agreement.runs[0] if len(agreement.runs) == 1 else f"{len(agreement.runs)} runs"
     yield f"{runs}, preset {agreement.preset}. Judges: {judges or 'none'}. Labels: {counts or 'none'}."
     if agreement.not_blind:
         yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
