@@ -26,11 +26,12 @@ from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.readers import Partner, open_judge, open_partner
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
+from unmask.judges.base import Reader
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
 from unmask.models.providers import check_tier, open_model
 from unmask.models.user_params import refuse_unknown_additions
-from unmask.records import Archetype, call_renderer
+from unmask.records import Archetype, Kind, call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.folder import Folder
@@ -227,7 +228,7 @@ def load_whole(data: str | Path | Dataset, options: Options) -> Dataset:
 
 
 def select_data(whole: Dataset, options: Options) -> Dataset:
-    """The part of loaded data that these options choose."""
+    """The part of loaded data that these options choose, with the sides that were annotated."""
     selection = LoadOptions(
         archetypes=tuple(Archetype(name) for name in options.archetype),
         ids=options.ids,
@@ -235,7 +236,12 @@ def select_data(whole: Dataset, options: Options) -> Dataset:
         seed=options.sample_seed,
         shard=options.shard,
     )
-    return select_part(whole, options=selection)
+    part = select_part(whole, options=selection)
+    if options.reader is Reader.LLM or all(one.yes_means or one.kind is Kind.NUMERIC for one in part.scenarios):
+        return part
+    from unmask.engine.annotate import add_sides
+
+    return add_sides(part, of=whole)
 
 
 def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:

@@ -16,6 +16,7 @@ SECTIONS = {
         "show": CommandEntry("unmask.cli.data.look:show", "One scenario, as it would be asked."),
     },
     "Write": {
+        "annotate": CommandEntry("unmask.cli.data.annotate:annotate", "Ask a judge which side yes means."),
         "export": CommandEntry("unmask.cli.data.export:export", "Write a set in the reference code's layout."),
     },
 }
@@ -23,7 +24,7 @@ SECTIONS = {
 
 @click.group(cls=LazyGroup, sections=SECTIONS)
 def data() -> None:
-    """List, check, look into and export scenario sets.
+    """List, check, look into, annotate and export scenario sets.
 
     A set is a folder in the reference or hub layout, a .jsonl file, cais/MASK, or the name of a bundled set.
     """
