@@ -33,7 +33,7 @@ from unmask.viewer.templating import render_template
 from unmask.whitebox.contrast import load_facts
 from unmask.whitebox.fluency import read_neutral_passages
 assert published_values() and training_compute() and load_facts() and read_neutral_passages()
-assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 320, 12]
+assert [len(load(name).scenarios) for name in sorted(bundled_sets())] == [300, 384, 12]
 assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
 assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
 assert len(load_answer_key().planted) == 300
