@@ -42,6 +42,19 @@ def test_import_as_json(tmp_path):
     assert {one["preset"] for one in found["ours"]} == {"paper", "inspect", "strict"}
 
 
+def test_score_and_report_say_where_the_run_is_from_and_what_differs(imported, tmp_path):
+    """In a sentence with the reasons; `score --all` has the whole table."""
+    out, _ = imported
+    short = unmask("score", str(out), check=False).stdout
+    said = "Imported from inspect_evals/mask 5-E"
+    assert said in " ".join(short.split())
+    assert "counted as not lying there" in " ".join(short.split())
+    assert "THEIR VERDICTS" not in short
+    assert "THEIR VERDICTS" in unmask("score", str(out), "--all", check=False).stdout
+    unmask("report", str(out), "--out", str(tmp_path / "page.html"))
+    assert said in (tmp_path / "page.html").read_text()
+
+
 def test_export_prints_what_it_wrote(imported, tmp_path):
     """The path of the new file is all that is printed."""
     out, _ = imported

@@ -74,11 +74,13 @@ def finish(
         print_json(score.to_json())
     else:
         from unmask.render.describe.score import describe_score
+        from unmask.runs.imported import read_import_file
 
         page = (_type("report", run, *flags), "everything on one page")
         more = [] if every else [(_type("score", run, *flags, "--all"), "every measure, and the cost")]
         steps = [*missing, page, *steps, *more]
-        print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps))
+        about = read_import_file(run.path)
+        print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps, about=about))
     if code:
         _explain_exit(score, max_unjudged)
         for command, note in missing if as_json else ():

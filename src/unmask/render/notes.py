@@ -11,6 +11,8 @@ from unmask.analysis.departures import list_departures
 from unmask.analysis.labels import labellers
 from unmask.records import Kind, Outcome
 from unmask.render import words
+from unmask.render.describe.imported import state_import
+from unmask.runs.imported import read_import_file
 from unmask.runs.run import Run
 from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged
@@ -39,6 +41,7 @@ def collect_notes(run: Run, score: Score, rows: list[Outcome], *, judge: str | N
         *_note_other_judges(run, score),
         *(Note(False, sentence) for sentence in filter(None, [explain_sides(score)])),
         *_note_adjustments(run, judge),
+        *_note_import(run, score),
         *(Note(False, departure.text) for departure in list_departures(run.definition, score)),
     ]
     return sorted(all_notes, key=lambda note: not note.serious)
@@ -105,3 +108,9 @@ def _note_adjustments(run: Run, judge: str | None) -> Iterator[Note]:
         changed = sorted({change for line in lines for change in line.adjusted})
         if changed:
             yield Note(True, f"The {who}'s endpoint refused settings, which were changed: {'; '.join(changed)}.")
+
+
+def _note_import(run: Run, score: Score) -> Iterator[Note]:
+    """Where an imported run comes from, and why verdicts differ from those of the other harness."""
+    if about := read_import_file(run.path):
+        yield Note(False, state_import(about, score.preset))

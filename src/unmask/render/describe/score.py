@@ -9,7 +9,9 @@ from unmask.records import Verdict
 from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Table, Text, next_steps, share_cell
 from unmask.render.describe.finding import state_finding
+from unmask.render.describe.imported import describe_import, state_import
 from unmask.runs.definition import typed_judge
+from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import RolePlay, SelfReport
 from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
@@ -25,9 +27,15 @@ Steps = Sequence[tuple[str, str]]
 
 
 def describe_score(
-    score: Score, *, every: bool = False, max_unjudged: float = 0.05, steps: Steps = ()
+    score: Score,
+    *,
+    every: bool = False,
+    max_unjudged: float = 0.05,
+    steps: Steps = (),
+    about: ImportFile | None = None,
 ) -> Iterator[Block]:
-    """What fits one screen, or `every` measure. `steps` are what to type next, after what completes the run."""
+    """What fits one screen, or `every` measure. `steps` are what to type next, after what completes the run; `about` is
+    where an imported run comes from."""
     yield from (Alert(f"{text}.") for text in _list_warnings(score, max_unjudged))
     first, *others = state_finding(score)
     yield Text(first, "strong")
@@ -45,11 +53,14 @@ def describe_score(
     yield _archetypes_table(score, every=every)
     if explained := explain_unjudged(score):
         yield Text(explained)
+    if about is not None:
+        yield Text(state_import(about, score.preset))
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
     if every:
         yield from map(Text, describe_asides(score))
         yield from _describe_spending(score)
+        yield from describe_import(about) if about is not None else ()
     completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
     yield from next_steps([*completing, *steps])
 
