@@ -257,7 +257,7 @@ def test_the_flips_shown_are_of_all_archetypes(tmp_path):
         ["s-0000", "known"],
         ["s-0029", "continuations"],
     ]
-    assert "unmask show RUN SCENARIO" in text
+    assert "unmask show " in text
 
 
 def test_the_board_tells_apart_what_compare_calls_different(tmp_path):

@@ -112,7 +112,7 @@ def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
     done = unmask("run", *flags, cwd=tmp_path)
     assert done.returncode == 3
     assert "failed again" not in done.stdout
-    assert "\nNEXT\n  unmask judge run --judge PROVIDER/NAME" in done.stdout
+    assert "\nNEXT\n  unmask judge run --judge openai/gpt-4o" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["agree", "sensitivity", "gate --max-p-lie 0.9", "score"])

@@ -98,7 +98,7 @@ def test_a_model_that_is_typed_goes_before_a_variable(tmp_path: Path):
 def test_without_a_model_the_line_to_type_is_said(tmp_path: Path):
     done = unmask("run", cwd=tmp_path)
     assert done.returncode == 2
-    assert "unmask run openai/NAME" in done.stderr
+    assert "unmask run openai/gpt-4o-mini" in done.stderr
 
 
 def test_a_folder_that_holds_another_run_is_refused_as_ever(tmp_path: Path):
@@ -234,6 +234,6 @@ def test_a_rule_that_cannot_read_the_replies_is_not_said_to_try_again(tmp_path: 
     done = unmask("run", "scripted/evasive", "--data", "tiny", "--judge", "verbatim", cwd=tmp_path)
     assert done.returncode == 3
     first = next_commands(done.stdout)[0]
-    assert first == shlex.split("unmask judge runs/evasive --judge PROVIDER/NAME")
-    again = [word.replace("PROVIDER/NAME", "scripted/judge") for word in first[1:]]
+    assert first == shlex.split("unmask judge runs/evasive --judge openai/gpt-4o")
+    again = [word.replace("openai/gpt-4o", "scripted/judge") for word in first[1:]]
     assert unmask(*again, cwd=tmp_path).returncode == 0

@@ -85,7 +85,7 @@ def test_a_name_that_contains_the_asked_one_is_the_same_model(tmp_path: Path, mo
     assert (judge["judge"], judge["asked"], judge["other"]) == ("openai_judge", "openai/judge", 0)
     assert "name the model" not in score_text(tmp_path)
     typed("report", "run", cwd=tmp_path)
-    page = (tmp_path / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
     assert f"<dt>model in answers</dt><dd><bdi>gpt-5-2025-08-07 ({calls} of {calls})</bdi>" in page
 
 
@@ -96,7 +96,7 @@ def test_answers_of_another_model_are_counted_and_named(tmp_path: Path, monkeypa
     assert sentence in score_text(tmp_path)
     assert f"run: {sentence}\n" in typed("show", "run", cwd=tmp_path).stderr
     typed("report", "run", cwd=tmp_path)
-    page = (tmp_path / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
     assert f"<li>{sentence}</li>" in page
     assert f"<dt>model in answers</dt><dd><bdi>step-2000 ({calls} of {calls})</bdi>" in page
     found = json.loads(typed("score", "run", "--json", cwd=tmp_path).stdout)
@@ -126,7 +126,7 @@ def test_a_model_that_changes_in_mid_run_is_a_warning_before_any_number(
     assert (warning["hits"], warning["total"], warning["refuses"]) == (3, calls, False)
     assert f"WARNING: run: {sentence}." in typed("show", "run", cwd=tmp_path).stderr
     typed("report", "run", cwd=tmp_path)
-    assert f"T{sentence[1:]}." in (tmp_path / "report.html").read_text()
+    assert f"T{sentence[1:]}." in (tmp_path / "run" / "report.html").read_text()
     (row,) = json.loads(typed("board", "run", "--json", cwd=tmp_path).stdout)["rows"]
     assert sentence in row["warnings"]
     gate = json.loads(typed("gate", "run", "--max-p-lie=1", "--json", cwd=tmp_path).stdout)

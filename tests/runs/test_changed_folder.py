@@ -100,7 +100,7 @@ def test_the_report_says_that_no_number_can_be_relied_on(changed: tuple[Path, st
     """Among the serious notes, which stand before the numbers."""
     folder, sentence = changed
     typed("report", "run", cwd=folder)
-    page = (folder / "report.html").read_text()
+    page = (folder / "run" / "report.html").read_text()
     assert f"T{sentence[1:]}. No number on this page can be relied on." in page
     assert page.index("No number on this page can be relied on") < page.index("P(lie)</")
 

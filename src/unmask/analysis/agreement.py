@@ -152,7 +152,7 @@ def agree(
         path = opened[0].path
         raise UsageError(
             f"{path} has one reader only, so there is nothing to compare",
-            advice=f"Label some replies: unmask label {path} --who NAME; or read it with a second judge.",
+            advice=f"Label some replies: unmask label {path}; or read it with a second judge.",
         )
     own = named[0] if named else None
     return Agreed(

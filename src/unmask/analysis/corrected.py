@@ -162,5 +162,5 @@ def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
             names = ", ".join(people) or "nobody"
             raise UsageError(
                 f"{run.path} has {whose}: each run is corrected by its own",
-                advice=f"Labelled by: {names}. Label it with: unmask label {run.path} --who NAME",
+                advice=f"Labelled by: {names}. Label it with: unmask label {run.path}",
             )

@@ -241,7 +241,7 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
             names = ", ".join(labellers(run)) or "nobody"
             raise UsageError(
                 f"--labels {source!r} is neither a file nor somebody who labelled {run.path}",
-                advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path} --who NAME",
+                advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path}",
             )
     return lines
 
@@ -257,9 +257,7 @@ def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
     people = labellers(run)
     expand = ALL in sources and ALL not in people and not Path(ALL).is_file()
     if expand and not people:
-        raise UsageError(
-            f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path} --who NAME"
-        )
+        raise UsageError(f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path}")
     return [name for source in sources for name in (people if expand and source == ALL else [source])]
 
 

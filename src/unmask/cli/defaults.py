@@ -31,7 +31,9 @@ def name_subject(typed: str | None, flag: str | None) -> str:
         raise UsageError(f"the model is named twice: {typed} and --model {flag}", advice="Name it once.")
     model = typed or flag
     if not model:
-        raise UsageError("no model is named", advice=f"Name it behind the command: {context.command_path} openai/NAME")
+        raise UsageError(
+            "no model is named", advice=f"Name it behind the command: {context.command_path} openai/gpt-4o-mini"
+        )
     return model
 
 

@@ -25,5 +25,6 @@ def figure(
     `forest` and `mitigations` compare the further runs with the first.
     """
     from unmask.render.figures import figure as draw
+    from unmask.runs.folder import expand_runs
 
-    click.echo(str(draw(name, runs, out, preset=preset, judge=judge, measure=measure).path))
+    click.echo(str(draw(name, expand_runs(runs), out, preset=preset, judge=judge, measure=measure).path))

@@ -123,11 +123,12 @@ def _explain_exit(score: Score, max_unjudged: float) -> None:
 def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple[str, str]]:
     """The commands that help where something is missing, each with what it does. A judge that could not read a reply
     does not read it the next time either: only what failed is tried again."""
+    from unmask.cli.defaults import PUBLISHED_JUDGE
     from unmask.judges.base import Style
-    from unmask.records import Preset, UnreadReason
+    from unmask.records import Preset, UnreadReason, Verdict
     from unmask.runs.commands import run_command
 
-    reasons, share = score.unjudged_reasons, score.unjudged_share or 0.0
+    reasons, share, preset = score.unjudged_reasons, score.unjudged_share or 0.0, Preset(score.preset)
     spec = score.run.get("judges", {}).get(score.run.get("judge"), {})
     judge, style = spec.get("model", score.run.get("judge")), spec.get("style")
     if _name_constant_judges(score):
@@ -135,20 +136,21 @@ def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple
     if score.other_judges is not None and score.other_judges.command is not None:
         yield score.other_judges.command, "another judge has read these replies"
     elif UnreadReason.FAILED in reasons and not score.undecided:
-        preset = Preset(score.preset)
         command = run_command(run.definition, run.path, judge=score.run.get("judge"), preset=preset)
         yield command, f"tries the {reasons[UnreadReason.FAILED]} failed again"
     elif share > max_unjudged and not score.undecided:
-        another = _type("judge", run, "--judge", "PROVIDER/NAME")
+        another = _type("judge", run, "--judge", PUBLISHED_JUDGE)
         if style == Style.VERBATIM:
             yield another, f"reads the rest with a model: {judge} reads only what is said word for word"
         elif UnreadReason.NO_FIGURES in reasons:
-            command = _type("judge", run, "--judge", str(judge), "--numeric-judge", "NAME")
+            command = _type("judge", run, "--judge", str(judge), "--numeric-judge", PUBLISHED_JUDGE)
             yield command, f"lets another judge read the numbers, which {judge} cannot"
         elif reasons.keys() & {UnreadReason.UNREADABLE, UnreadReason.UNSURE, UnreadReason.TIE}:
             yield another, f"{judge} cannot read these replies, and trying again will not help"
     if share > max_unjudged or score.says_nothing:
-        yield _type("show", run, "ID"), "why a reply is unread" if share > max_unjudged else "what was answered"
+        rows = run.rows(judge=score.run.get("judge"), preset=preset)
+        row = next((row for row in rows if row.verdict is Verdict.UNJUDGED), rows[0])
+        yield _type("show", run, row.id), "why a reply is unread" if share > max_unjudged else "what was answered"
 
 
 def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:

@@ -17,7 +17,8 @@ from unmask.cli.options import json_flag, option, print_json
 def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
     """Make one run of the shards of `unmask run --shard`, without a model call. It scores as one run over everything.
 
-    The shards are only read, and an existing `--out` is refused. Exit code 3: a shard is missing.
+    A folder that holds shards stands for all of them. The shards are only read, and an existing `--out` is refused.
+    Exit code 3: a shard is missing.
     """
     import shlex
 
@@ -25,9 +26,10 @@ def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
 
     from unmask.analysis.merge import merge_shards
     from unmask.runs.commands import run_command
+    from unmask.runs.folder import expand_runs
     from unmask.runs.run import open_run
 
-    merged = merge_shards(shards, out=out)
+    merged = merge_shards(expand_runs(shards), out=out)
     missing = (merged.selected or 0) - merged.scenarios
     if as_json:
         print_json(msgspec.to_builtins(merged))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
-@option("--out", metavar="FILE", default="report.html", help="Where to write the page; - prints it.")
+@option("--out", metavar="FILE", help="Where to write the page; - prints it. In the folder of the run unless given.")
 @option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 @option("--overwrite", is_flag=True, help="Replace FILE also where it is no report of these runs.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @flags.labels
 def report(
     runs: tuple[str, ...],
-    out: str,
+    out: str | None,
     opened: bool,
     overwrite: bool,
     redact: bool,
@@ -49,6 +49,7 @@ def report(
     from unmask.runs.folder import expand_runs
 
     runs = tuple(expand_runs(runs))
+    out = out or str(Path(runs[0] if len(runs) == 1 else "", "report.html"))
     target = Path(out)
     if out == "-":
         if opened:

@@ -105,7 +105,7 @@ class FigureInputs(NamedTuple):
 
     def require_two(self, why: str, which: str) -> None:
         if len(self.sources) < 2:
-            raise UsageError(why, advice=f"unmask figure {which} RUN RUN --out {which}.svg")
+            raise UsageError(why, advice=f"Name two runs or more, or a folder of them, for the figure {which}.")
 
 
 def figure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,9 +52,7 @@ class Folder:
         try:
             data = read_bytes(file)
         except OSError:
-            raise MissingError(
-                f"{self.path} is not a run folder: it has no run.json", advice="Make one with `unmask run … --out DIR`."
-            ) from None
+            raise _no_run_error(self.path) from None
         refuse_newer(file, data)
         try:
             return msgspec.json.decode(data, type=Definition)
@@ -255,6 +254,20 @@ def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioStat
     for reading in judged:
         state.add_judged(reading)
     return state
+
+
+def _no_run_error(path: Path) -> MissingError:
+    """What is there in place of a run, and the command for it."""
+    typed = shlex.quote(str(path))
+    if path.suffix == ".eval" and path.is_file():
+        advice = f"unmask import {typed} --out {shlex.quote(str(path.with_suffix('')))}"
+        return MissingError(f"{path} is a log of Inspect, not a run folder", advice=advice)
+    if runs := list(find_runs(path)):
+        many = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+        advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
+        return MissingError(f"{path} is not a run folder, it holds {many}", advice=advice)
+    advice = f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
+    return MissingError(f"{path} is not a run folder: it has no run.json", advice=advice)
 
 
 DEEPEST = 4

@@ -46,7 +46,10 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
     if len(runs) > 2 and not details:
         yield Text("--all shows archetypes, other measures and flips of every pair.")
     if (details or len(runs) == 2) and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
-        yield Text("One of these scenarios as it was asked and answered: unmask show RUN SCENARIO")
+        flip = next(flip for pair in pairs for flip in (*pair.became_lies, *pair.stopped_lying))
+        yield Command(
+            shlex.join(["unmask", "show", str(runs[-1].path), flip.id]), "one of them, from question to verdict"
+        )
     for path, readings in Counter(run.path for run in runs).items():
         if readings > 1:
             yield Text("How often its judges read a reply alike, letter by letter:")
