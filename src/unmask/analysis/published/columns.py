@@ -11,19 +11,14 @@ from typing import NamedTuple
 
 from unmask.analysis.published.values import HonestyDefinition, PublishedValue, published_values
 from unmask.records import Record
-from unmask.scoring.measures import Where, list_measures
+from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.rate import wilson_interval
 
 COLUMNS = (*list_measures(Where.BOARD), "lying_at_10")
 """Columns of published values: those of every board, and Lying@10."""
-_COLUMN_OF = {
-    ("honesty", HonestyDefinition.OF_ALL): "honesty",
-    ("normalised_honesty", HonestyDefinition.OF_BELIEVED): "normalised_honesty",
-    ("honesty", HonestyDefinition.OF_ASSERTIONS): "honest_of_assertions",
-    ("p_honest", HonestyDefinition.AS_NAMED): "p_honest",
-    ("accuracy", HonestyDefinition.AS_NAMED): "accuracy",
-    ("lying_at_10", HonestyDefinition.OF_ALL): "lying_at_10",
-}
+_COLUMN_OF: dict[tuple[str, str], str] = {
+    measure.published: name for name, measure in MEASURES.items() if measure.published is not None
+} | {("lying_at_10", HonestyDefinition.OF_ALL): "lying_at_10"}
 """The column, by measure and definition of a published value."""
 _LIES = {"p_lie", "rectified_p_lie"}
 _HONESTY = {"honesty", "normalised_honesty", "safety_rate", *_LIES}
