@@ -165,7 +165,7 @@ def test_a_name_that_looks_like_a_known_one_is_asked_about(folder, tmp_path):
     for command in (["--import", str(path), "--who", "Alice"], ["--export", "x.html", "--who", "ALICE"]):
         done = unmask("label", str(folder), *command, cwd=tmp_path)
         assert done.returncode == 2
-        assert "alice has 1 labels here" in words(done.stderr)
+        assert "alice has 1 label here" in words(done.stderr)
         assert "--who alice" in words(done.stderr)
     assert labellers(open_run(folder)) == ["alice"]
 

@@ -141,7 +141,7 @@ def test_replies_of_several_runs_are_mixed_and_each_label_lands_in_its_run(tmp_p
 
 
 def test_the_size_is_where_a_session_stops(tmp_path):
-    """Of each run, or of all together; a larger size goes on."""
+    """Of each run, or of all together, where runs do not all show the same scenarios; a larger size goes on."""
     first, second = made(tmp_path / "first"), made(tmp_path / "second")
     with serving_app(tmp_path) as viewer:
         own = texts(viewer.ask(start(viewer, "ann", first.path, size=4)).text)
@@ -149,6 +149,11 @@ def test_the_size_is_where_a_session_stops(tmp_path):
         for size, in_all, count in ((4, False, 8), (5, True, 5), (1, True, 1)):
             address = start(viewer, "ann", first.path, second.path, size=size, in_all=in_all)
             assert len(texts(viewer.ask(address).text)) == count
+        many = [made(tmp_path / f"run-{number}", 12) for number in range(6)]
+        wide, narrow = (draw_replies(many, size=size, in_all=in_all) for size, in_all in ((12, True), (2, False)))
+        assert len(wide) == len(narrow) == 12
+        assert len({item.scenario.id for _, item in wide}) > len({item.scenario.id for _, item in narrow}) == 2
+        assert set(map(str, wide)) <= set(map(str, draw_replies(many, size=24, in_all=True)))
         wish = {"runs": [run_key(first.path)], "who": "ann", "size": 0, "in_all": True}
         refusal = viewer.post("/label", json.dumps(wish).encode())
         assert refusal.status == 409

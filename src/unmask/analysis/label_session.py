@@ -16,7 +16,7 @@ from unmask.analysis.labels import bind_labels, check_labels, key_of, load_label
 from unmask.analysis.sampling import SIZE
 from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
-from unmask.records import Label
+from unmask.records import Label, digest
 from unmask.runs.run import Run
 from unmask.text import escape_line
 
@@ -32,7 +32,9 @@ class KnownNameError(UsageError):
 
     def __init__(self, name: str, known: str, labels: int) -> None:
         advice = f"If you are {known}, write it so: --who {known}. If not, choose a name that differs in more."
-        super().__init__(f"{known} has {labels} labels here, and {name} looks the same", advice=advice)
+        super().__init__(
+            f"{known} has {labels} label{'s' * (labels != 1)} here, and {name} looks the same", advice=advice
+        )
         self.known = known
 
 
@@ -46,7 +48,9 @@ def draw_replies(
     probes: bool = False,
 ) -> Replies:
     """The replies of up to `size` scenarios of each run, or with `in_all` of all runs together, in an order that tells
-    nothing of run and judge. What `who` has labelled with the judge in view is left out."""
+    nothing of run and judge. What `who` has labelled with the judge in view is left out.
+
+    With `in_all` each run has its own order of scenarios: otherwise the few of each run would be the same few."""
     ordered = sorted(runs, key=lambda run: run.definition.id)
     each, more = divmod(size, len(ordered)) if in_all and size > 0 else (size, 0)
     drawn: Replies = []
@@ -54,7 +58,8 @@ def draw_replies(
         own = each + (place < more)
         if own or size < 1:
             seen = load_seen(run, who) if who else set()
-            items = list_replies(run, size=own, sample_seed=sample_seed, probes=probes)
+            seed = int(digest((str(sample_seed), run.definition.id)), 16) if in_all else sample_seed
+            items = list_replies(run, size=own, sample_seed=seed, probes=probes)
             drawn += [(run, item) for item in items if item.key not in seen]
     if not drawn:
         raise UsageError(
