@@ -88,6 +88,17 @@ def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
     assert not THOROUGH or spent["lazy", "llm"] < spent["full", "llm"]
 
 
+def test_an_annotated_set_has_the_planted_verdicts_from_fewer_readings(tmp_path: Path):
+    """A CSV folder does not say which side yes means; a judge that was asked once does, to every later run."""
+    with serving(scenarios=FEWER, seed=1) as served:
+        path = data(tmp_path, "csv", 1, FEWER)
+        before = measured(served, tmp_path, "csv", 1, scenarios=FEWER)
+        unmask("data", "annotate", str(path), "--judge", "openai/judge", "--judge-base-url", served.url)
+        after = measured(served, tmp_path, "csv", 1, "--seed", "1", scenarios=FEWER)
+    assert after["calls"]["judge"] < 0.8 * before["calls"]["judge"]
+    assert after["yes_means_by"].keys() == {"openai/judge"}
+
+
 def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
     """Lying@10 in lazy and full effort: the same verdicts."""
     with serving(scenarios=FEWER, seed=1, takes=10) as served:
