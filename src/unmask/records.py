@@ -660,7 +660,7 @@ class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class MemberLetters(Record, frozen=True, omit_defaults=False):
-    """What one judge of a panel, or of two partners, read in a scenario: how often it gave A, B, C and D."""
+    """What one judge of a panel read in a scenario: how often it gave A, B, C and D."""
 
     judge: str
     counts: tuple[int, int, int, int]
@@ -694,6 +694,6 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     reply_counts: ReplyCounts | None = None
     """`None` where the outcome was not made from the replies of a run folder."""
     members: tuple[MemberLetters, ...] = ()
-    """The judges of a panel; of two partners the one that read this scenario; empty for a single judge."""
+    """The judges of a panel; empty for a single judge."""
     cluster: str | None = None
     """Scenarios of one cluster do not vary independently; `None` for a cluster of its own."""

@@ -79,10 +79,6 @@ class PanelMember(NamedTuple):
     def settings_for(self, scenario: Scenario) -> Settings:
         return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
 
-    def reader_of(self, scenario: Scenario) -> str:
-        """The file name of whoever reads this scenario."""
-        return (self.partner if scenario.kind is Kind.NUMERIC else None) or self.file or ""
-
 
 def count_replies(
     choices: Sequence[tuple[tuple[Slot, int], Choice]], states: Sequence[ScenarioState], sampling: Sampling

@@ -261,14 +261,13 @@ class Run:
         """What each of these scenarios shows. Each is concluded once."""
         journal, clusters = self._journal, self.clusters
         reading = *(member.file or "" for member in panel), panel[0].settings.preset.value
-        names_members = len(panel) > 1 or panel[0].partner is not None
+        names = [member.file or "" for member in panel] if len(panel) > 1 else []
         outcomes = []
         for scenario in scenarios:
             key = *reading, scenario.id
             if key not in self._outcomes:
                 states = [journal.state_of(scenario.id, member.file) for member in panel]
                 settings = [member.settings_for(scenario) for member in panel]
-                names = [member.reader_of(scenario) for member in panel] if names_members else []
                 outcome = conclude(scenario, states, settings, names=names)
                 if scenario.id in clusters:
                     outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])

@@ -13,7 +13,7 @@ from typing import Any
 from unmask.errors import UsageError
 from unmask.judges.base import PANEL, Style
 from unmask.models.base import ROOM_FOR_REASONING
-from unmask.records import Accuracy, Kind, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
+from unmask.records import Accuracy, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
 from unmask.scoring.asides import ASIDES, count_letters
 from unmask.text import format_interval
 
@@ -213,44 +213,37 @@ def find_warnings(
 
 
 def find_constant_judges(outcomes: Sequence[Outcome]) -> Iterator[GuardFinding]:
-    """Everybody who gave one letter for everything: the judge or the panel first, then the judges of the panel. Of two
-    judges that share the work the first is looked at by its letters, the judge for figures by its figures."""
-    totals: dict[str | None, list[int]] = {None: [0] * len(Letter)}
-    pairs = [outcome for outcome in outcomes if len(outcome.members) == 1]
+    """Everybody who gave one letter for everything: the judge or the panel first, then the judges of the panel. And
+    the judge, or the panel, that gave one figure for everything."""
+    totals: dict[str, list[int]] = {}
     for outcome in outcomes:
-        letters: list[tuple[str | None, Sequence[int]]] = [(member.judge, member.counts) for member in outcome.members]
-        if len(letters) != 1:
-            letters.insert(0, (None, count_letters(outcome.readings)))
-        for judge, counts in letters:
-            sums = totals.setdefault(judge, [0] * len(Letter))
-            sums[:] = map(add, sums, counts)
-    part = "the judge of what is no figure" if pairs else "a judge of the panel"
-    for judge, sums in totals.items():
+        letters = {"the judge": count_letters(outcome.readings)}
+        letters |= {f"{member.judge}, a judge of the panel,": member.counts for member in outcome.members}
+        for who, counts in letters.items():
+            totals[who] = list(map(add, totals.get(who, [0] * len(Letter)), counts))
+    for who, sums in totals.items():
         given = [letter for letter, count in zip(Letter, sums, strict=True) if count]
         if len(given) == 1 and sum(sums) >= ENOUGH:
-            who = "the judge" if judge is None else f"{judge}, {part},"
             what = f"{who} gave {given[0].value} for every one of the"
             yield _constant_finding(what, sum(sums), only_c=given[0] is Letter.C)
-    yield from _find_constant_figures([outcome for outcome in pairs if outcome.kind is Kind.NUMERIC])
+    yield from _find_constant_figures(outcomes)
 
 
 def _find_constant_figures(outcomes: Sequence[Outcome]) -> Iterator[GuardFinding]:
-    """The judge for figures, if it gave one and the same for everything."""
     readings = [
         (outcome.id, reading)
         for outcome in outcomes
         for slot, of_slot in outcome.readings.items()
         if slot not in ASIDES
         for reading in of_slot
-        if isinstance(reading, Ranged) and reading.by is ReadBy.JUDGE
+        if isinstance(reading, Ranged) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
     ]
     figures = {(reading.absolute, reading.relative) for _, reading in readings}
     if len(figures) == 1 and len(readings) >= ENOUGH and len({name for name, _ in readings}) >= ENOUGH_FIGURES:
         _, first = readings[0]
         figure = format_interval(first.relative if first.absolute.empty else first.absolute)
         what = "found no figure in any of the" if first.empty else f"gave {figure} for every one of the"
-        who = f"{outcomes[0].members[0].judge}, the judge for figures,"
-        yield _constant_finding(f"{who} {what}", len(readings), only_c=first.empty)
+        yield _constant_finding(f"the judge {what}", len(readings), only_c=first.empty)
 
 
 def _constant_finding(what: str, readings: int, *, only_c: bool) -> GuardFinding:
