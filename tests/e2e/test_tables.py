@@ -20,7 +20,8 @@ from tests.needs import give_up
 from tests.thorough import THOROUGH, draw_part
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
-from unmask.render.terminal.tables import make_table, render_parts, wrap_text
+from unmask.render.blocks import Cell, Table, to_terminal
+from unmask.render.layout import wrap_text
 
 MODELS = {
     "gpt": "openai/gpt-4o-2024-11-20",
@@ -138,9 +139,9 @@ def assert_fits(text: str, columns: int) -> None:
 
 def test_numbers_are_never_cut():
     """Texts go on in further lines, also inside a word; a table of numbers that has no room is too wide instead."""
-    row = ("openrouter/" + "x" * 60, "28.0 [23.2, 33.3]", "1,234,567")
+    row = ("openrouter/" + "x" * 60, Cell(0.28, 0.232, 0.333), "1,234,567")
     for width in range(20, 100):
-        shown = render_parts([make_table(("model", "P(lie) %", "requests sent"), [row])], width=width)
+        shown = to_terminal([Table(("model", "P(lie) %", "requests sent"), [row])], width=width)
         assert all(number in shown for number in ("28.0", "[23.2, 33.3]", "1,234,567"))
         if width >= 12 + 2 + 12:
             assert_fits(shown, width)

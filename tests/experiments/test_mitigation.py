@@ -10,6 +10,7 @@ import pytest
 from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
+from tests.shown import show
 from unmask.errors import JournalError
 from unmask.experiments.mitigation import (
     FLUENCY_FILE,
@@ -19,7 +20,7 @@ from unmask.experiments.mitigation import (
     report_mitigations,
 )
 from unmask.records import Archetype
-from unmask.render.terminal.mitigate import COSTS, EFFECTS, render, render_markdown
+from unmask.render.describe.mitigate import COSTS, EFFECTS
 from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.effect import Cost, Effect, Fluent
 from unmask.stats.family import holm, holm_levels
@@ -203,7 +204,7 @@ def test_fluency_of_an_endpoint_is_not_measured(base, tmp_path):
     """It says so instead of a number."""
     found = report_mitigations([base, made(tmp_path / "t", BASE)])
     assert found.treated[0].writing.fluent is Fluent.NOT_MEASURED
-    assert "not measured" in render(found, width=100)
+    assert "not measured" in show(found, width=100)
 
 
 def test_a_damaged_fluency_file_is_an_error(tmp_path):
@@ -236,7 +237,7 @@ def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
     assert set(EFFECTS) == set(Effect)
     assert set(COSTS) == set(Cost)
     assert list(found.treated[0].measures) == list_measures(Where.MITIGATION)
-    shown = render(found, width=100)
+    shown = show(found, width=100)
     titles = (MEASURES[name].title for name in found.treated[0].measures)
     for part in (*titles, "only evades", "Cost: evades more", "+66.7", "known facts", "not measured"):
         assert part in shown
@@ -245,7 +246,7 @@ def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
 def test_markdown_has_the_same_tables(base, tmp_path):
     """Rows of equal width, names that cannot break a cell."""
     other = made(tmp_path / "t|x", ["honest"] * 90)
-    text = render_markdown(report_mitigations([base, other]))
+    text = report_mitigations([base, other]).to_markdown()
     assert "t\\|x" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in tables} == {3, 9}
@@ -257,7 +258,7 @@ def test_the_command_writes_table_figure_and_json(base, tmp_path):
     outs = [part for name in ("o.md", "o.json", "o.svg") for part in ("--out", name)]
     done = unmask("mitigate", "report", str(base.path), str(other.path), *outs, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "o.md").read_text().startswith("Base: ")
+    assert (tmp_path / "o.md").read_text().startswith("scripted/m (t): It lies less")
     held = json.loads((tmp_path / "o.json").read_text())
     assert held == json.loads(done.stdout)
     assert held["treated"][0]["effect"] == "more_honest"
@@ -268,7 +269,7 @@ def test_few_judged_scenarios_are_said(base, tmp_path):
     """No effect on the few that could be read says nothing about the rest."""
     found = report_mitigations([base, made(tmp_path / "t", ["refused"] * 30 + BASE[30:])])
     assert "only 60 of 90 scenarios were judged in both runs; of the rest nothing is known" in found.treated[0].notes
-    assert "| judged in both | 60 of 90 |" in render_markdown(found)
+    assert "| judged in both | 60 of 90 |" in found.to_markdown()
     whole = report_mitigations([base, made(tmp_path / "w", BASE)]).treated[0]
     assert not any("were judged" in note for note in whole.notes)
 

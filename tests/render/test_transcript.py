@@ -12,8 +12,13 @@ from tests.golden_files import check_golden
 from tests.protocol.cases import FAILED, READING, WAITING, binary, numeric, ranged
 from unmask.protocol.verdict import resolve
 from unmask.records import Archetype, Choice, Interval, Letter, Lettered, Preset, Ranged, Stop
-from unmask.render.terminal.transcript import transcript
+from unmask.render.blocks import to_terminal
+from unmask.render.describe.transcript import describe_transcript
 from unmask.text import strip_controls
+
+
+def transcript(*shown):
+    return to_terminal(describe_transcript(*shown), width=80)
 
 
 def test_the_transcript_of_a_lie_is_the_golden_one():
@@ -60,7 +65,7 @@ def test_a_supplied_fact_is_named_as_the_belief():
     scenario = binary(truth="B", archetype=Archetype.PROVIDED_FACTS)
     outcome = resolve(scenario, {"pressured": (READING["B"],)}, preset=Preset.PAPER)
     text = transcript(scenario, outcome, {("pressured", 0): Choice("No.")})
-    assert "Belief    B, supplied by the scenario" in text
+    assert "B, supplied by the scenario" in text
     assert "probe" not in text
 
 
@@ -71,7 +76,7 @@ def test_separate_numeric_readings_stand_beside_their_takes():
     replies = {("direct", take): Choice("…") for take in range(3)}
     text = transcript(numeric(truth=Interval(100, 100)), outcome, replies)
     read = [line.strip() for line in text.splitlines() if "Read as" in line]
-    assert read == ["Read as 90 (judge)", "Read as no figure (judge)", "Read as at most 95 (judge)"]
+    assert read == ["Read as 90 by the judge", "Read as no figure by the judge", "Read as at most 95 by the judge"]
 
 
 def test_a_reply_cannot_pass_for_a_section_of_the_transcript():
@@ -80,8 +85,8 @@ def test_a_reply_cannot_pass_for_a_section_of_the_transcript():
     readings = {"direct": (READING["A"],) * 3, "indirect_1": (READING["A"],), "indirect_2": (READING["A"],)}
     outcome = resolve(binary(), readings | {"pressured": (READING["B"],)}, preset=Preset.PAPER)
     text = transcript(binary(), outcome, {("pressured", 0): Choice(forged)})
-    verdicts = [line for line in text.splitlines() if line.startswith("Verdict")]
-    assert verdicts == ["Verdict   lie"]
+    verdicts = [line.split() for line in text.splitlines() if line.startswith("Verdict")]
+    assert verdicts == [["Verdict", "lie"]]
 
 
 @given(st.text(st.characters() | st.sampled_from("\x1b\x9b[]m\r\n\x07\u202e"), max_size=40))

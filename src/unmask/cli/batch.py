@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.options import json_flag, option, print_blocks, print_json
 from unmask.cli.settings import combine_options
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_batches(
 ) -> None:
     """Show the batches of a run, and ask the provider how far the open ones are."""
     from unmask.engine.batch_control import look_at_batches
-    from unmask.render.terminal.tables import make_table, render_parts
+    from unmask.render.blocks import Table
 
     rows = look_at_batches(run, _by_role(base_url, judge_base_url, numeric_judge_base_url))
     if as_json:
@@ -49,7 +49,7 @@ def list_batches(
         click.echo(f"{run} has no batches")
     else:
         headings = ("model", "role", "state", "at the provider", "round", "requests", "answered", "since")
-        click.echo(render_parts([make_table(headings, map(_format_row, rows), left=4)]), nl=False)
+        print_blocks([Table(headings, [_format_row(row) for row in rows], texts=4)])
 
 
 @batch.command("cancel")

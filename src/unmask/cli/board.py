@@ -78,7 +78,7 @@ def board(
         print_json(leaderboard.to_json())
     else:
         print_result(leaderboard, details=False)
-        click.echo("How each run was made, and the sources of published values: --out board.html, .md or .csv")
+        click.echo("--out board.html, .md or .csv has how each run was made, and all sources.")
     name_other_judges(runs, judge)
 
 

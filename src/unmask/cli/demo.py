@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli.finish import program_name
-from unmask.cli.options import option
+from unmask.cli.options import option, print_blocks
 
 if TYPE_CHECKING:
     from unmask.records import Outcome
@@ -61,7 +61,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
 
 def _introduce(model: str, judge: str, *, limit: int | None) -> None:
     from unmask.experiments.demo import LIAR, MINUTES, limit_for
-    from unmask.render.terminal.demo import show_intro
+    from unmask.render.blocks import Heading, Text
 
     scenarios = limit_for(model) if limit is None else limit
     if model == LIAR:
@@ -70,32 +70,28 @@ def _introduce(model: str, judge: str, *, limit: int | None) -> None:
             f" {scenarios} scenarios. unmask is not told which half: it asks, reads and decides. Then we open the"
             " envelope."
         )
-        click.echo(show_intro("A small language model with a secret", text))
+        print_blocks([Heading("A small language model with a secret"), Text(text)])
         return
     text = f"It is asked {scenarios} scenarios of core; {judge} reads what it says."
     if model in MINUTES:
         low, high = MINUTES[model]
         text += f" On two cores this takes {low} to {high} minutes. Ctrl-C stops it, the same command continues it."
-    click.echo(show_intro(f"{model} under pressure", text))
+    print_blocks([Heading(f"{model} under pressure"), Text(text)])
 
 
 def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.experiments.answer_key import load_answer_key
     from unmask.experiments.demo import choose_lie, open_envelope
     from unmask.records import Verdict
-    from unmask.render.terminal.demo import show_envelope, show_example, show_headline
-    from unmask.render.terminal.tables import show_next
+    from unmask.render.blocks import Text, next_steps
+    from unmask.render.describe.demo import describe_envelope, describe_example
 
     score, rows = _score_with_rows(done)
     example = choose_lie(done, rows)
-    if example is not None:
-        click.echo(show_example(example))
-    click.echo(show_envelope(open_envelope(rows, load_answer_key())))
-    remarks = (
+    remark = (
         f"So wide because {len(rows)} scenarios are few; core has 300. It says what it was taught to say: this tests"
-        " the benchmark, not SmolLM2.",
+        " the benchmark, not SmolLM2."
     )
-    click.echo(show_headline(score.overall.p_lie, remarks=remarks))
     lies = [row.id for row in rows if row.verdict is Verdict.LIE and (example is None or row.id != example.id)]
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
@@ -103,13 +99,21 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
         (f"{program} demo --recorded", "a real model on 250 scenarios, recorded: opens in seconds"),
         (f"{program} {PLAN}", "what your own model would cost; no key is needed"),
     ]
-    click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
-    click.echo(show_next(steps), nl=False)
+    print_blocks(
+        [
+            *(describe_example(example) if example is not None else ()),
+            *describe_envelope(open_envelope(rows, load_answer_key())),
+            Text(f"P(lie) {score.overall.p_lie}", "strong"),
+            Text(remark),
+            Text(f"The report of this run: {_write_report(done, opens=opens)}"),
+            *next_steps(steps),
+        ]
+    )
 
 
 def _show_recorded(parent: Path, *, opens: bool) -> None:
     from unmask.experiments.recorded import open_recorded
-    from unmask.render.terminal.demo import show_intro
+    from unmask.render.blocks import Heading, Text
 
     done = open_recorded(parent / "recorded")
     subject, data = done.definition.subject.model, done.definition.data
@@ -118,7 +122,8 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
         f" on {done.definition.created[:10]}. Nothing is asked now: everything you see is read from the folder"
         f" {done.path}."
     )
-    click.echo(show_intro("A recorded run", text))
+    print_blocks([Heading("A recorded run"), Text(text)])
+    click.echo()
     _show_run(done, opens=opens)
 
 
@@ -129,23 +134,27 @@ def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
 def _show_run(done: Run, *, opens: bool) -> None:
     """A run without an answer key: a readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
-    from unmask.render.terminal.demo import show_example, show_headline, show_outcomes
-    from unmask.render.terminal.tables import show_next
+    from unmask.render.blocks import Text, next_steps
+    from unmask.render.describe.demo import describe_example, describe_outcomes
 
     score, rows = _score_with_rows(done)
     example = choose_lie(done, rows)
-    if example is not None:
-        click.echo(show_example(example))
-    click.echo(show_outcomes(count_verdicts(rows)))
-    click.echo(show_headline(score.overall.p_lie, remarks=list_cautions(done.definition, score)))
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [
         (f"{program} show {folder} {example.id if example else rows[0].id}", "one scenario: every question and answer"),
         (f"{program} sensitivity {folder}", "how much the number depends on the rules"),
         (f"{program} {PLAN}", "what your own model would cost; no key is needed"),
     ]
-    click.echo(f"  The report of this run: {_write_report(done, opens=opens)}\n")
-    click.echo(show_next(steps), nl=False)
+    print_blocks(
+        [
+            *(describe_example(example) if example is not None else ()),
+            *describe_outcomes(count_verdicts(rows)),
+            Text(f"P(lie) {score.overall.p_lie}", "strong"),
+            *map(Text, list_cautions(done.definition, score)),
+            Text(f"The report of this run: {_write_report(done, opens=opens)}"),
+            *next_steps(steps),
+        ]
+    )
 
 
 def _write_report(done: Run, *, opens: bool) -> str:

@@ -114,7 +114,7 @@ def _print_line(before: str, text: str, *, colour: str | None = None) -> None:
     import sys
     from shutil import get_terminal_size
 
-    from unmask.render.terminal.tables import wrap_text
+    from unmask.render.layout import wrap_text
 
     line = crash.clean_for_terminal(before + text)
     if sys.stdout.isatty():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import in_colour, json_flag, option, print_json
+from unmask.cli.options import json_flag, option, print_json, print_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,9 +62,7 @@ def report(
     if as_json:
         print_json(result.to_json())
     else:
-        from unmask.render.terminal.mitigate import render
-
-        click.echo(render(result, color=in_colour()), nl=False)
+        print_result(result)
     unfit = [run.name for run in (result.base, *result.runs) if run.undecided]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete", err=True)
@@ -85,11 +83,10 @@ def _write_file(
 ) -> None:
     from unmask.cli.finish import encode_json
     from unmask.files import write_atomically
-    from unmask.render.terminal.mitigate import render_markdown
 
     match target.suffix.lower():
         case ".md":
-            write_atomically(target, render_markdown(result).encode())
+            write_atomically(target, result.to_markdown().encode())
         case ".json":
             write_atomically(target, encode_json(result.to_json()).encode() + b"\n")
         case _:

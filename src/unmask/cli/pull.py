@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import json_flag, option
+from unmask.cli.options import json_flag, option, print_blocks
 
 if TYPE_CHECKING:
     from unmask.models.local.pull import ListedModel, Progress, Report
@@ -58,14 +58,14 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
 
 def _print_models(rows: tuple[ListedModel, ...]) -> None:
     """What can be pulled, what it is good for, and where the files lie that are here."""
-    from unmask.render.terminal.tables import make_table, render_parts
+    from unmask.render.blocks import Facts, Table, Text
 
     cells = [(row.name, "yes" if row.path else "no", row.licence, f"{row.size / 1e6:,.0f} MB") for row in rows]
-    table = make_table(("model", "here", "licence", "size"), cells, left=3)
-    about = [f"{row.name}: {row.about}." for row in rows]
+    table = Table(("model", "here", "licence", "size"), cells, texts=3)
+    about = Facts([(row.name, f"{row.about}.") for row in rows])
     folders = sorted({str(Path(row.path).parent) for row in rows if row.path})
     files = [f"The files that are here lie in {', '.join(folders)}."] if folders else []
-    click.echo(render_parts([table, "", *about, "", *files, "unmask pull NAME fetches one."]), nl=False)
+    print_blocks([table, about, *map(Text, [*files, "unmask pull NAME fetches one."])])
 
 
 @contextmanager

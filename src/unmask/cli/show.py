@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import choice_of, in_colour, json_flag, option, print_json, print_paged
+from unmask.cli.options import choice_of, in_colour, json_flag, option, print_blocks, print_json, print_paged
 from unmask.records import Archetype, Verdict
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def show(
     from shlex import join
 
     from unmask.cli.finish import name_other_judges, warn_about_folder
-    from unmask.render.terminal.listing import list_verdicts, summarise_scenario
+    from unmask.render.blocks import to_terminal
+    from unmask.render.describe.listing import list_verdicts, summarise_scenario
 
     outcomes = opened.rows(preset=preset, judge=judge)
     warn_about_folder(opened, judge)
@@ -88,7 +89,7 @@ def show(
     if as_json:
         print_json([row.to_json() for row in rows])
         return
-    table = list_verdicts(rows, color=in_colour()) if rows else ""
+    table = to_terminal([list_verdicts(rows)], color=in_colour()) if rows else ""
     command = join(["unmask", "show", run])
     print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
     name_other_judges([opened], judge)
@@ -105,9 +106,7 @@ def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
         print_json({"scenario": scenario, "replies": listed, "outcome": outcome})
         return
-    from shutil import get_terminal_size
+    from unmask.render.describe.transcript import describe_transcript
 
-    from unmask.render.terminal.transcript import transcript
-
-    click.echo(transcript(scenario, outcome, replies, width=get_terminal_size().columns), nl=False)
+    print_blocks(describe_transcript(scenario, outcome, replies))
     name_other_judges([opened], judge)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import SectionedCommand, in_colour, json_flag, option, print_json
+from unmask.cli.options import SectionedCommand, json_flag, option, print_blocks, print_json, print_result
 
 if TYPE_CHECKING:
     from unmask.models.keys import Role
@@ -65,16 +65,14 @@ def sweep(
     if only_plan:
         now = describe_units(expansion, locate_units(expansion, out))
         planned = plan_sweep(expansion, out, describe_changes(load_sweep(out), now))
-        print_json(planned.to_json()) if as_json else click.echo(
-            shown.render_plan(planned, color=in_colour()), nl=False
-        )
+        print_json(planned.to_json()) if as_json else print_result(planned)
         return
     if only_status:
         states = count_states(expansion, out)
         if as_json:
             print_json({"units": [{**vars_of(state), "state": state.word} for state in states]})
         else:
-            click.echo(shown.render_status(states, color=in_colour()), nl=False)
+            print_blocks(shown.describe_status(states))
         sys.exit(0 if all(state.done >= state.total for state in states) else 3)
     say_addresses_of(expansion)
     with nullcontext() if quiet else shown.SweepProgress(len(expansion.units)) as progress:
@@ -82,7 +80,7 @@ def sweep(
     if as_json:
         print_json(result.to_json())
     else:
-        click.echo(shown.render_result(result, color=in_colour()), nl=False)
+        print_result(result)
         click.echo(f"\nNext: unmask board {out}")
     missing = [unit for unit in result.units if not unit.is_complete]
     unfit = [unit for unit in result.units if unit.is_complete and unit.unjudged > max_unjudged * unit.total]

@@ -214,7 +214,9 @@ def _align_facts(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
     clean = [(_clean_line(name), _clean_line(text)) for name, text in rows]
     room = 2 + max((len(name) for name, _ in clean), default=0)
     for name, text in clean:
-        yield (f"{name:<{room}}{text}", room) if room <= NAME_ROOM else (f"{name}: {text}", 4)
+        # What goes on below is indented like the name, and then behind it.
+        behind = room - (len(name) - len(name.lstrip(" ")))
+        yield (f"{name:<{room}}{text}", behind) if room <= NAME_ROOM else (f"{name}: {text}", 4)
 
 
 def _fit_command(command: str, note: str, width: int) -> list[str]:

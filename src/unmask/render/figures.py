@@ -17,7 +17,7 @@ from unmask.experiments.mitigation import TreatedRun, report_mitigations
 from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Archetype, Preset, Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, SERIES, VERDICTS
-from unmask.render.terminal.mitigate import EFFECTS, name_treatment
+from unmask.render.describe.mitigate import EFFECTS, name_treatment
 from unmask.render.words import NAMES
 from unmask.runs.run import AnyRun, Run, open_runs
 from unmask.scoring.measures import MEASURES, Measures, find_measure

@@ -9,7 +9,6 @@ import shlex
 import sys
 from html import escape
 from importlib import import_module
-from shutil import get_terminal_size
 from typing import Any
 
 from unmask.data.dataset import Dataset
@@ -17,8 +16,8 @@ from unmask.records import Outcome, Result, Scenario
 from unmask.render import words
 from unmask.render.blocks import Command, Table, to_html, to_markdown, to_terminal
 from unmask.render.describe.results import DESCRIBED, describe, print_text
+from unmask.render.describe.transcript import Replies, describe_transcript
 from unmask.render.terminal.progress import ProgressLine
-from unmask.render.terminal.transcript import Replies, transcript
 from unmask.runs.run import Run
 from unmask.text import strip_controls
 
@@ -51,7 +50,7 @@ def dataset_html(dataset: Dataset) -> str:
 
 
 def transcript_text(scenario: Scenario, outcome: Outcome, replies: Replies) -> str:
-    return transcript(scenario, outcome, replies, width=get_terminal_size().columns).rstrip("\n")
+    return to_terminal(describe_transcript(scenario, outcome, replies)).rstrip("\n")
 
 
 # --- progress -----------------------------------------------------------------------------------------------

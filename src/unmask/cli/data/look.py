@@ -62,7 +62,8 @@ def _format_counts(counts: Mapping[Archetype, int]) -> str:
 def _list_scenarios(source: str, archetypes: tuple[str, ...], limit: int | None, *, as_json: bool) -> None:
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import load
-    from unmask.render.terminal.listing import list_scenarios
+    from unmask.render.blocks import to_terminal
+    from unmask.render.describe.listing import list_scenarios
 
     options = LoadOptions(skip_bad_rows=True, archetypes=tuple(map(Archetype, archetypes)))
     dataset = load(source, options=options)
@@ -75,7 +76,7 @@ def _list_scenarios(source: str, archetypes: tuple[str, ...], limit: int | None,
         f"; {len(dataset.skipped)} bad rows are left out, unmask data check says why" if dataset.skipped else ""
     )
     command = join(["unmask", "data", "show", listed[0].id, "--data", source])
-    print_paged(f"{list_scenarios(listed)}{note}\n{command} shows the first in full\n")
+    print_paged(f"{to_terminal([list_scenarios(listed)])}{note}\n{command} shows the first in full\n")
 
 
 @click.command()
@@ -115,7 +116,7 @@ def stats(source: str, *, layout: str, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
     from unmask.data import stats as counted
     from unmask.data.load import load
-    from unmask.render.terminal.tables import wrap_text
+    from unmask.render.layout import wrap_text
 
     set_stats = counted.describe_dataset(load(source))
     if as_json:
@@ -189,7 +190,7 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
 
 
 def _scenario_lines(scenario: Scenario, width: int) -> Iterator[str]:
-    from unmask.render.terminal.tables import quote_lines, wrap_text
+    from unmask.render.layout import quote_lines, wrap_text
     from unmask.text import escape_controls, escape_line
 
     facts = {"proposition": scenario.proposition, "truth": _format_truth(scenario)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import click
+from unmask.cli.options import print_blocks
 
 if TYPE_CHECKING:
     from unmask.data.dataset import Dataset
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def print_tables(tables: Iterable[Table]) -> None:
     """Tables one below the other, numbers to the right."""
-    from unmask.render.terminal.tables import TextTable, make_table, render_parts
+    from unmask.render.blocks import Table as Grid
 
-    parts: list[str | TextTable] = []
+    grids = []
     for header, *rows in tables:
         numbers = [
             all(row[place][:1].isdigit() or row[place] in {"", "–"} for row in rows) for place in range(len(header))
         ]
         left = numbers.index(True) if True in numbers else len(header)
-        parts += [make_table(header, rows, left=left), ""]
-    click.echo(render_parts(parts[:-1]), nl=False)
+        grids.append(Grid(header, rows, texts=left))
+    print_blocks(grids)
 
 
 def summarise_set(dataset: Dataset) -> dict[str, Any]:

@@ -14,17 +14,17 @@ DESCRIBED = {
     "Board": "unmask.render.describe.board:describe_board",
     "Comparison": "unmask.render.describe.compare:describe_comparison",
     "Gate": "unmask.render.describe.gate:describe_gate",
+    "MitigationReport": "unmask.render.describe.mitigate:describe_mitigations",
     "Plan": "unmask.render.describe.power:describe_power",
     "Score": "unmask.render.describe.score:describe_score",
     "Sensitivity": "unmask.render.describe.sensitivity:describe_sensitivity",
+    "SweepPlan": "unmask.render.terminal.sweep:describe_plan",
+    "SweepResult": "unmask.render.terminal.sweep:describe_result",
 }
 """The function that describes each result, imported when it is asked for."""
 
 TEXTS = {
-    "MitigationReport": "unmask.render.terminal.mitigate:render",
     "RunPlan": "unmask.render.terminal.plan:render",
-    "SweepPlan": "unmask.render.terminal.sweep:render_plan",
-    "SweepResult": "unmask.render.terminal.sweep:render_result",
 }
 """Plans and sweeps are text."""
 

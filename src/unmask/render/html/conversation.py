@@ -33,8 +33,9 @@ from unmask.records import (
     Unread,
     Verdict,
 )
+from unmask.render import words
+from unmask.render.describe.transcript import Replies, list_takes
 from unmask.render.html.shorten import Piece, shorten_text
-from unmask.render.terminal.transcript import Replies, explain_pending, format_truth, list_takes, name_reading
 from unmask.render.words import NAMES, probe_title
 from unmask.text import format_figures, format_interval, visible_html, visible_html_line
 
@@ -231,7 +232,7 @@ def _quote_answers(
     for same in groups.values():
         first = same[0]
         choice = replies.get((slot, first))
-        unread = explain_pending(slot, outcome)
+        unread = words.not_read(slot, outcome)
         reading_lines = [_describe_reading(readings[first], pending=unread)] if first < len(readings) else []
         several = slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1
         verdict = outcome.verdicts[first] if several else None
@@ -241,7 +242,7 @@ def _quote_answers(
             takes=_name_takes(same, len(takes), alike=alike),
             numbers=tuple(take + 1 for take in same),
             verdict=verdict,
-            read_as=name_reading(readings[first]) if first < len(readings) else "",
+            read_as=words.reading(readings[first]) if first < len(readings) else "",
             text=_quote_text(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
             thinking=_quote_text(choice.thinking if choice else None, "thinking", page),
             notes=tuple(_list_answer_notes(choice)),
@@ -325,10 +326,10 @@ def _quote_reason(why: str | None) -> Markup:
 
 def _describe_sides(scenario: Scenario) -> Markup:
     if scenario.kind is Kind.NUMERIC:
-        return Markup(f"True: <b>{format_truth(scenario)}</b>")
+        return Markup(f"True: <b>{words.truth(scenario)}</b>")
     match = PIVOTAL.search(scenario.proposition)
     left, _, right = match.group(1).partition("/") if match else ("", "", "")
-    truth = format_truth(scenario)
+    truth = words.truth(scenario)
     return Markup(f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true: <b>{truth}</b>")
 
 

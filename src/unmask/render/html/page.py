@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from unmask.render.colours import style_variables
-from unmask.render.terminal.tables import format_money
+from unmask.render.words import money as format_money
 from unmask.text import strip_controls, visible_html
 
 if TYPE_CHECKING:

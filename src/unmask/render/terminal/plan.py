@@ -5,7 +5,7 @@ from __future__ import annotations
 from shutil import get_terminal_size
 
 from unmask.engine.forecast import PlannedRole, RunPlan
-from unmask.render.terminal.tables import wrap_text
+from unmask.render.layout import wrap_text
 
 PILOT = 20
 """Scenarios after which the upper end is at most twice the lower one."""

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
+from unmask.render import words
 from unmask.text import shorten_error
 
 if TYPE_CHECKING:
@@ -94,18 +95,18 @@ class ProgressLine:
             "calls": f"{calls} calls",
             "pace": _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
             "lies": f"lies so far {lies}" if lies.total else "",
-            "cost": f"${workload.bill.cost:.2f}" if workload.bill.cost else "",
+            "cost": words.money(workload.bill.cost) if workload.bill.cost else "",
             "failed": f"{failed} failed" if failed else "",
             "slowdown": " · ".join(_describe_slowdown(executor)),
         }
         if workload.done >= executor.total:
-            parts["time"] = f"{format_duration(elapsed)} in all"
+            parts["time"] = f"{words.duration(elapsed)} in all"
         elif executor.stopping is None and not workload.waits and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
             open_scenarios = executor.total - workload.done
             to_send = max(open_scenarios, each * open_scenarios - (calls - workload.worked_calls))
-            parts["time"] = f"about {format_duration(until_news * to_send / calls)} left"
+            parts["time"] = f"about {words.duration(until_news * to_send / calls)} left"
         return parts
 
     def _calls_each(self, workload: Workload) -> float:
@@ -175,12 +176,12 @@ def _describe_slowdown(executor: Executor) -> list[str]:
 def _describe_wait(executor: Executor, *, silent: float) -> str:
     """What a run without news waits for, for how long, and why where a request has failed."""
     endpoints = _endpoints_of(executor)
-    for_long = f", nothing for {format_duration(silent)}"
+    for_long = f", nothing for {words.duration(silent)}"
     for endpoint in endpoints:
         if endpoint.awaits_server:
             return f"waiting for {endpoint.name} to come up{_quote_error(endpoint)}{for_long}"
     paused = [
-        f"paused for {format_duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
+        f"paused for {words.duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
         for endpoint in endpoints
         if endpoint.pause > 0
     ]
@@ -210,13 +211,6 @@ def _format_pace(per_second: float) -> str:
         return f"{per_second:.0f}/s"
     per_minute = 60 * per_second
     return f"{per_minute:.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
-
-
-def format_duration(seconds: float) -> str:
-    rounded = round(seconds)
-    if rounded < 90:
-        return f"{rounded} s"
-    return f"{round(rounded / 60)} min" if rounded < 5400 else f"{rounded / 3600:.1f} h"
 
 
 def print_step(text: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY, format_duration
-from unmask.render.terminal.tables import format_money, make_table, quote_lines, render_parts
+from unmask.render import words
+from unmask.render.blocks import Block, Quote, Table, Text
+from unmask.render.terminal.progress import LIVE_EVERY, PLAIN_EVERY
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
@@ -26,29 +27,27 @@ MOST_LINES = 12
 """Units that have a line of their own while a sweep runs."""
 
 
-def render_plan(plan: SweepPlan, *, width: int | None = None, color: bool = False) -> str:
+def describe_plan(plan: SweepPlan) -> Iterator[Block]:
     hours = plan.most.gpu_hours > 0
-    headings = ["unit", "subject calls", "judge calls", "tokens in", "tokens out", "cost"]
+    headings = ["unit", "subject calls", "judge calls", "tokens in", "tokens out", "cost", *["GPU hours"] * hours]
     titles = shorten_titles([unit.title for unit in plan.units])
     rows = [
         [title, *_format_amounts(unit.least, unit.most, hours=hours)]
         for title, unit in zip(titles, plan.units, strict=True)
     ]
-    rows.append(["all", *_format_amounts(plan.least, plan.most, hours=hours)])
-    count = len(plan.units)
-    parts: list[Any] = [*plan.changes, *plan.notes]
-    parts += [""] if parts else []
-    parts.append(make_table([*headings, *["GPU hours"] * hours], rows))
-    about = f"{count} unit{'s' if count > 1 else ''}. Ranges are for subjects without any belief, and for those that"
-    parts += ["", f"{about} believe everything. Nothing was started."]
+    yield from map(Text, [*plan.changes, *plan.notes])
+    yield Table(headings, [*rows, ["all", *_format_amounts(plan.least, plan.most, hours=hours)]])
+    yield Text(
+        f"{words.plural(len(plan.units), 'unit')}. Ranges are for subjects without any belief, and for those that"
+        " believe everything. Nothing was started."
+    )
     if lent := sum(unit.lender is not None for unit in plan.units):
-        parts.append(f"{lent} of them borrow{'s' * (lent == 1)} the probes of another unit.")
+        yield Text(f"{lent} of them borrow{'s' * (lent == 1)} the probes of another unit.")
     if plan.servers:
         servers = "1 server is" if plan.servers == 1 else f"{plan.servers} servers are"
-        parts.append(f"{servers} placed. GPU hours leave out the time to load weights.")
+        yield Text(f"{servers} placed. GPU hours leave out the time to load weights.")
     if plan.max_cost is not None:
-        parts.append(f"The sweep stops at {format_money(plan.max_cost)}.")
-    return render_parts(parts, width=width, color=color)
+        yield Text(f"The sweep stops at {words.money(plan.max_cost)}.")
 
 
 def shorten_titles(titles: Sequence[str]) -> list[str]:
@@ -65,7 +64,7 @@ def _format_amounts(least: SweepAmount, most: SweepAmount, *, hours: bool) -> li
         _format_range(getattr(least, name), getattr(most, name))
         for name in ("subject_calls", "judge_calls", "input", "output")
     ]
-    low, high = format_money(least.cost_usd), format_money(most.cost_usd)
+    low, high = words.money(least.cost_usd), words.money(most.cost_usd)
     columns.append(low if low == high else f"{low}-{high}")
     if hours:
         columns.append(f"{most.gpu_hours:.1f}")
@@ -84,7 +83,7 @@ def _shorten(count: int) -> str:
     return str(count)
 
 
-def render_status(states: Sequence[UnitState], *, width: int | None = None, color: bool = False) -> str:
+def describe_status(states: Sequence[UnitState]) -> Iterator[Block]:
     several = len({state.judge for state in states}) > 1
     failed = any(state.failed for state in states)
     headings = ["unit", *["judge"] * several, "state", *["with failures"] * failed]
@@ -93,43 +92,37 @@ def render_status(states: Sequence[UnitState], *, width: int | None = None, colo
         [title, *[state.judge] * several, state.word, *[str(state.failed or "")] * failed]
         for title, state in zip(titles, states, strict=True)
     ]
-    done = sum(state.done >= state.total for state in states)
-    parts: list[Any] = [make_table(headings, rows, left=2 + several), "", f"{done} of {len(states)} are done."]
-    return render_parts(parts, width=width, color=color)
+    yield Table(headings, rows, texts=2 + several)
+    yield Text(f"{sum(state.done >= state.total for state in states)} of {len(states)} are done.")
 
 
-def render_result(result: SweepResult, *, width: int | None = None, color: bool = False) -> str:
+def describe_result(result: SweepResult) -> Iterator[Block]:
     """The table of all units, and below it why some are not complete."""
-    columns = width or get_terminal_size().columns
-    headings = ["unit", "done", "lies", "unjudged", "failed", "cost"]
+    headings = ("unit", "done", "lies", "unjudged", "failed", "cost")
+    titles = shorten_titles([unit.title for unit in result.units])
     rows = [
-        [
+        (
             title,
             f"{unit.done}/{unit.total}",
-            str(unit.lies),
-            str(unit.unjudged),
-            str(unit.failed),
-            format_money(unit.cost_usd),
-        ]
-        for title, unit in zip(shorten_titles([unit.title for unit in result.units]), result.units, strict=True)
+            *map(words.count, (unit.lies, unit.unjudged, unit.failed)),
+            words.money(unit.cost_usd),
+        )
+        for title, unit in zip(titles, result.units, strict=True)
     ]
-    parts: list[Any] = [make_table(headings, rows)]
+    yield Table(headings, rows)
     reasons: dict[str, list[str]] = {}
     for unit in result.units:
         if unit.error is not None:
             reasons.setdefault(unit.error, []).append(unit.title)
-    for reason, titles in reasons.items():
-        shown = "; ".join(titles[:3]) + (f" and {len(titles) - 3} more" if len(titles) > 3 else "")
+    for reason, failed in reasons.items():
+        shown = "; ".join(failed[:3]) + (f" and {len(failed) - 3} more" if len(failed) > 3 else "")
         first, *others = reason.split("\n")
-        parts += [
-            "",
-            f"not complete: {shown}",
-            f"  {first}",
-            *quote_lines("\n".join(others), columns)[: 20 if others else 0],
-        ]
+        yield Text(f"not complete: {shown}")
+        yield Text(f"  {first}")
+        if others:
+            yield Quote("\n".join(others[:20]))
     complete = sum(unit.is_complete for unit in result.units)
-    parts += ["", f"{complete} of {len(result.units)} units are complete, in {Path(result.out) / 'runs'}"]
-    return render_parts(parts, width=width, color=color)
+    yield Text(f"{complete} of {len(result.units)} units are complete, in {Path(result.out) / 'runs'}")
 
 
 class SweepProgress:
@@ -205,13 +198,13 @@ class SweepProgress:
         elapsed = max(now - self._started, 1e-9)
         parts = [f"{self._ended}/{self._total} units ended", f"{len(self._open)} at work", f"{calls:,} calls"]
         parts.append(f"{calls / elapsed:,.0f}/s")
-        return " · ".join([*parts, format_duration(elapsed)])
+        return " · ".join([*parts, words.duration(elapsed)])
 
 
 def _describe_unit(unit: Unit, workload: Workload, executor: Executor, *, width: int) -> str:
     endpoints = {id(line.endpoint): line.endpoint for line in executor.lines.values()}.values()
     waits = next((f" · waiting for {gate.name}" for gate in endpoints if gate.awaits_server), "")
-    paused = next((f" · paused {format_duration(gate.pause)}" for gate in endpoints if gate.pause > 0), "")
+    paused = next((f" · paused {words.duration(gate.pause)}" for gate in endpoints if gate.pause > 0), "")
     state = f"{workload.done}/{executor.total} · {sum(workload.calls.values())} calls{waits or paused}"
     room = max(10, width - len(state) - 2)
     title = strip_controls(unit.title)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from unmask.errors import UnmaskError
-from unmask.render.terminal.progress import format_duration
+from unmask.render import words
 from unmask.runs.definition import Definition
 from unmask.runs.status import read_status
 from unmask.stats.rate import Rate
@@ -75,7 +75,7 @@ class RunRow(NamedTuple):
         if self.summary is None or self.summary.last_answer is None or self.began is None:
             return None
         seconds = self.summary.last_answer - self.began.timestamp()
-        return format_duration(seconds) if seconds >= 0 else None
+        return words.duration(seconds) if seconds >= 0 else None
 
 
 def _rate_value(row: RunRow, name: str) -> float | None:

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from unmask.records import CHECK, PRESSURED, Outcome, Pending, Preset, Scenario, is_probe
+from unmask.render import words
 from unmask.render.html.conversation import (
     Finding,
     Page,
@@ -20,7 +21,6 @@ from unmask.render.html.conversation import (
     name_anchor,
 )
 from unmask.render.html.shorten import LONGEST
-from unmask.render.terminal.transcript import name_reading
 from unmask.render.words import probe_title
 from unmask.text import visible_html_line
 from unmask.viewer.app import find_entry
@@ -49,7 +49,7 @@ class ReadingRow(NamedTuple):
     @property
     def differs(self) -> bool:
         """Whether two judges that have read it say different things."""
-        return len(set(self.readings) - {NOT_ASKED, name_reading(Pending())}) > 1
+        return len(set(self.readings) - {NOT_ASKED, words.reading(Pending())}) > 1
 
 
 def show_scenario(request: Request) -> Response:
@@ -145,7 +145,7 @@ def _compare_readings(opened: OpenedRun, every: dict[tuple[str | None, Preset], 
             title = probe_title(slot) if is_probe(slot) else title
             numbered = f"{title}, take {take + 1}" if takes > 1 else title
             rows.append(
-                ReadingRow(numbered, [name_reading(cell[take]) if take < len(cell) else NOT_ASKED for cell in cells])
+                ReadingRow(numbered, [words.reading(cell[take]) if take < len(cell) else NOT_ASKED for cell in cells])
             )
     return rows
 

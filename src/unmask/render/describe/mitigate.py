@@ -1,0 +1,121 @@
+"""What mitigations gain and cost: each in a sentence, then measure by measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
+from unmask.render import words
+from unmask.render.blocks import Alert, Block, Cell, Table, Text, points_cell
+from unmask.scoring.measures import MEASURES
+from unmask.stats.effect import Cost, Effect
+
+EFFECTS = {
+    Effect.HONEST: "more honest",
+    Effect.HONEST_AT_A_COST: "more honest, at a cost",
+    Effect.ONLY_EVADES: "only evades",
+    Effect.ONLY_LOSES_BELIEFS: "only loses its beliefs",
+    Effect.ONLY_EVADES_AND_LOSES_BELIEFS: "only evades and loses its beliefs",
+    Effect.ONLY_GETS_FACTS_WRONG: "only gets facts wrong",
+    Effect.FEWER_LIES_UNEXPLAINED: "fewer lies, unexplained",
+    Effect.NO_EFFECT: "no effect seen",
+    Effect.COST_WITHOUT_EFFECT: "a cost, no effect seen",
+    Effect.MORE_LIES: "more lies",
+    Effect.UNKNOWN: "cannot be said",
+}
+
+COSTS = {
+    Cost.EVASION: "evades more",
+    Cost.BELIEF: "has fewer beliefs",
+    Cost.ACCURACY: "gets more facts wrong",
+    Cost.FLUENCY: "writes less fluently",
+}
+
+
+def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
+    """A sentence for each treatment, a table of all of them, and one of each by archetype."""
+    yield from _warn(report)
+    for run in report.treated:
+        yield Text(f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}", "strong")
+    base = report.base
+    yield Text(f"Base: {base.name} ({base.model}), scored with preset {report.preset}. Treated minus base, in points.")
+    yield Text(_explain_rule(report))
+    yield _summary_table(report)
+    yield from map(_detail_table, report.treated)
+
+
+def name_treatment(run: TreatedRun) -> str:
+    """The treatment, or the model where nothing was done to it."""
+    return run.treatment if run.treatment != "none" else run.model
+
+
+def _warn(report: MitigationReport) -> Iterator[Block]:
+    reading = [setting.name for setting in report.differs if setting.reading]
+    if reading:
+        yield Alert(f"the runs also differ in how replies become verdicts ({', '.join(reading)}).")
+    for measured in (report.base, *report.runs):
+        if measured.undecided:
+            yield Alert(f"{measured.name} is not finished: {words.plural(measured.undecided, 'scenario')} left out.")
+    if report.changed:
+        yield Text(f"Left out: {len(report.changed)} scenarios whose content differs under the same id.")
+
+
+def _explain_rule(report: MitigationReport) -> str:
+    """By what a treatment is named, and what the intervals are."""
+    overall = [measure.overall for run in report.treated for measure in run.measures.values()]
+    levels = sorted({difference.level for difference in overall if difference.value is not None})
+    shown = " to ".join(f"{100 * level:.2f}" for level in dict.fromkeys((*levels[:1], *levels[-1:])))
+    tested = sum(difference.p_value is not None for difference in overall)
+    return (
+        f"Named by {tested} tests, corrected together by Holm's method: chance alone gives any name in at most 5 % of"
+        f" such reports. The intervals are corrected alike ({shown or 'no'} % each). A measure counts as moved where"
+        " that of all scenarios leaves out 0 and nothing unjudged could undo it."
+    )
+
+
+def _summary_table(report: MitigationReport) -> Table:
+    """A column for each treatment, a row for each measure."""
+    treated = report.treated
+    lies = [run.measures["p_lie"].overall for run in treated]
+    rows: list[Sequence[str | Cell]] = [
+        ("run", *(run.name for run in treated)),
+        ("judged in both", *(f"{part.n} of {run.shared}" for run, part in zip(treated, lies, strict=True))),
+        ("what it does", *(EFFECTS[run.effect] for run in treated)),
+    ]
+    names = treated[0].measures if treated else ()
+    rows += [(MEASURES[name].title, *(points_cell(run.measures[name].overall) for run in treated)) for name in names]
+    rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
+    rows.append(("p of P(lie), corrected", *(words.p_value(part.p_adjusted) for part in lies)))
+    return Table(("points", *map(name_treatment, treated)), rows)
+
+
+def _detail_table(run: TreatedRun) -> Table:
+    """All scenarios, then each archetype."""
+    headings = ("points", "n", *(MEASURES[name].title for name in run.measures))
+    overall = [measure.overall for measure in run.measures.values()]
+    rows: list[Sequence[str | Cell]] = [
+        ("base, %", "", *(Cell(difference.a) for difference in overall)),
+        ("treated, %", "", *(Cell(difference.b) for difference in overall)),
+        ("difference", str(overall[0].n), *map(points_cell, overall)),
+    ]
+    for archetype, lies in run.measures["p_lie"].archetypes.items():
+        parts = [measure.archetypes[archetype] for measure in run.measures.values()]
+        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(points_cell, parts)))
+    return Table(headings, rows, title=name_treatment(run))
+
+
+def _format_perplexity(fluency: FluencyChange) -> str:
+    if fluency.ratio is None or fluency.base is None or fluency.treated is None:
+        return "not measured"
+    return f"{fluency.base:.2f} > {fluency.treated:.2f} (×{fluency.ratio.value:.2f})"
+
+
+def _describe_effect(run: TreatedRun) -> str:
+    """The effect in a sentence, then each cost, then what to be careful about."""
+    parts = [run.words]
+    if run.costs:
+        parts.append(f"Cost: {', '.join(COSTS[cost] for cost in run.costs)}.")
+    if run.writing.ratio is None:
+        parts.append(f"Fluency: not measured, {run.writing.why}.")
+    parts += [f"Note: {note}." for note in run.notes]
+    return " ".join(parts)
