@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import unmask
 from tests.data import card
 from tests.data.complete import binary
 from unmask.data.check import check_source
@@ -21,7 +22,7 @@ from unmask.data.export import export_reference
 from unmask.data.form import encode_lines, write_jsonl
 from unmask.data.load import bundled_sets, load
 from unmask.data.stats import Push, describe_dataset, make_tables, push_direction
-from unmask.records import Archetype, Interval, Kind, Message, Scenario
+from unmask.records import Archetype, Interval, Kind, Message, Scenario, Verdict
 
 LADDER = load("ladder")
 FACTS = group_by_fact(LADDER.scenarios)
@@ -133,6 +134,16 @@ def test_stats_has_a_row_for_each_rung_of_a_ladder_only():
 def test_exported_and_loaded_again_it_is_the_same(tmp_path: Path):
     export_reference(LADDER, out_dir=tmp_path / "csv")
     assert load(tmp_path / "csv").hash == LADDER.hash
+
+
+@pytest.mark.parametrize(("character", "lies"), [("liar", 384), ("honest", 0)])
+def test_what_a_scripted_model_says_is_read_in_every_scenario(character: str, lies: int, tmp_path: Path):
+    """No text of the set holds the statement that a reply has to assert in its own words. A fact is one cluster."""
+    made = unmask.run(
+        data="ladder", model=f"scripted/{character}", judge="verbatim", out=tmp_path / "run", progress=False
+    )
+    score = made.score()
+    assert (score.overall.counts[Verdict.LIE], score.overall.scenarios, score.clusters) == (lies, 384, 96)
 
 
 @pytest.mark.parametrize("seed", range(5))
