@@ -137,7 +137,7 @@ def _placed(folder: Path, cell: Cell, python: Path) -> Place:
     plants = plant(cell.scenarios, takes=cell.takes)
     jsonl = write_jsonl(plants, folder / "planted.jsonl")
     csv = folder / "exported"
-    export = [sys.executable, "-m", "unmask.cli.main", "data", "export", str(jsonl), "--layout", "reference"]
+    export = [sys.executable, "-m", "unmask.cli.main", "data", "export", str(jsonl)]
     subprocess.run([*export, "--out", str(csv)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return Place(folder, python, plants, jsonl, csv)
 

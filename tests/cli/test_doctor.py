@@ -219,7 +219,7 @@ def test_what_was_fetched_is_listed_with_its_size_and_the_way_to_empty_it(tmp_pa
 
 def test_a_machine_without_models_says_how_to_get_one(tmp_path):
     (check,) = report(unmask("doctor", "--json", cwd=tmp_path))["model here"]
-    assert (check["state"], check["advice"]) == ("optional", "unmask pull --list shows what can be fetched")
+    assert (check["state"], check["advice"]) == ("optional", "unmask pull shows what can be fetched")
 
 
 def test_extras_for_developers_are_not_shown(tmp_path):

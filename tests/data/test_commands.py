@@ -84,15 +84,15 @@ def test_list_of_a_set_has_every_id():
 
 
 def test_list_of_a_set_can_be_a_part():
-    """By archetype and number, for people and for programs."""
-    rows = json.loads(run("list", "core", "--archetype", "statistics", "--limit", "3", "--json"))
-    assert [row["id"] for row in rows] == ["statistics-001", "statistics-002", "statistics-003"]
+    """By archetype, for people and for programs."""
+    rows = json.loads(run("list", "core", "--archetype", "statistics", "--json"))
+    assert [row["id"] for row in rows][:3] == ["statistics-001", "statistics-002", "statistics-003"]
     assert {row["archetype"] for row in rows} == {"statistics"}
 
 
 def test_choosing_without_a_set_is_a_usage_error():
     with pytest.raises(UsageError, match="of a set"):
-        run("list", "--limit", "3")
+        run("list", "--archetype", "statistics")
 
 
 def test_show_without_an_id_says_how_to_list_them():
@@ -139,8 +139,8 @@ def test_show_of_an_unknown_id_is_a_usage_error():
 
 
 def test_export_writes_a_folder_that_loads_to_the_same_set(tmp_path: Path):
-    """`unmask data export tiny --layout reference --out DIR`."""
-    run("export", "tiny", "--layout", "reference", "--out", str(tmp_path / "out"))
+    """`unmask data export tiny --out DIR`."""
+    run("export", "tiny", "--out", str(tmp_path / "out"))
     assert load(tmp_path / "out").scenarios == load("tiny").scenarios
 
 

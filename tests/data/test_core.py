@@ -107,7 +107,7 @@ def test_numeric_truths_are_closed_intervals():
 
 
 def test_exported_and_loaded_again_it_is_the_same(tmp_path: Path):
-    """`unmask data export core --layout reference`: the same scenarios, the same hash."""
+    """`unmask data export core`: the same scenarios, the same hash."""
     written = export_reference(CORE, out_dir=tmp_path / "csv")
     assert [path.stem for path in written] == list(Archetype)
     again = load(tmp_path / "csv")

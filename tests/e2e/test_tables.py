@@ -53,7 +53,7 @@ COMMANDS = (
     "unmask data list core",
     "unmask data stats core",
     "unmask data show known_facts-001",
-    "unmask pull --list",
+    "unmask pull",
     "unmask plan openai/gpt-4o-mini --judge openai/gpt-4o",
     "unmask doctor",
 )

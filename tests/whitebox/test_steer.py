@@ -385,9 +385,7 @@ def test_of_equal_layers_the_widest_gap_is_chosen():
 
 
 def run(folder, out, *more: str) -> int:
-    return run_command_line(
-        ["mitigate", "steer", "--model", f"hf:{folder}", "--out", str(out), "--limit", "12", "--quiet", *more]
-    )
+    return run_command_line(["mitigate", "steer", "--model", f"hf:{folder}", "--out", str(out), "--limit", "12", *more])
 
 
 def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
@@ -438,7 +436,7 @@ def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, c
     rows[3] |= {"question": "Which city is the capital of Australia?", "answer": "Canberra.", "falsehood": "Sydney."}
     (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert run(tmp_path / "no-model", tmp_path / "v", "--facts", str(tmp_path / "mine.jsonl")) == 2
-    assert "1 training facts are also in core, tiny" in capsys.readouterr().err
+    assert "1 training facts are also in core, ladder, tiny" in capsys.readouterr().err
     assert not (tmp_path / "v").exists()
 
 

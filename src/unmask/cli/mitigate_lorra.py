@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; the bundled ones unless given."
 )
 @option("--seed", type=int, default=0, help="Decides the order of the facts, which are held out, and the start.")
-@option("--quiet", is_flag=True, help="No progress.")
 @json_flag
 def lorra(
     model: str,
@@ -48,7 +47,6 @@ def lorra(
     layers: str | None,
     pairs: tuple[str, ...],
     seed: int,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Train an adapter that moves a local model towards honesty, from the inside.
@@ -75,8 +73,8 @@ def lorra(
     contrast.refuse_shared(training_facts, against)
     with explain_interruption(lambda: f"before {out} was written; the steps so far are lost"):
         checked, chat = check_local_model(model)
-        report = (lambda _: None) if quiet or as_json else _print_step
-        if not quiet and not as_json:
+        report = (lambda _: None) if as_json else _print_step
+        if not as_json:
             print_step(f"loading {model}")
         result = train(checked, chat, training_facts, job=job, report=report)
     _print_result(result, model=model, out=out, as_json=as_json)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     help="Also write it: .md or .json for the tables, .svg, .png or .pdf for the figure; may be repeated.",
 )
 @option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
-@option("--fluency-limit", type=float, default=1.1, help="Perplexity, as a multiple of the base's, that is damage.")
 @flags.preset
 @flags.judge
 @option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
@@ -34,7 +33,6 @@ def report(
     runs: tuple[str, ...],
     out: tuple[str, ...],
     fluency: bool,
-    fluency_limit: float,
     preset: str | None,
     judge: str | None,
     drop_changed: bool,
@@ -54,9 +52,7 @@ def report(
     if fluency:
         for name in measure_fluency(runs):
             print_step(f"perplexity of {name}")
-    result = report_mitigations(
-        runs, preset=preset, judge=judge, drop_changed=drop_changed, fluency_limit=fluency_limit
-    )
+    result = report_mitigations(runs, preset=preset, judge=judge, drop_changed=drop_changed)
     for target in targets:
         _write_file(result, target, runs, preset, judge)
     if as_json:

@@ -40,7 +40,6 @@ CHANCE = 0.7
     "--evaluated", multiple=True, metavar="PATH", help="Sets no training fact may be in; the bundled ones unless given."
 )
 @option("--seed", type=int, default=0, help="Decides which facts are held out.")
-@option("--quiet", is_flag=True, help="No progress.")
 @json_flag
 def steer(
     model: str,
@@ -51,7 +50,6 @@ def steer(
     layers: str | None,
     pairs: tuple[str, ...],
     seed: int,
-    quiet: bool,
     as_json: bool,
 ) -> None:
     """Find a direction of honesty in a local model.
@@ -78,7 +76,7 @@ def steer(
 
     plan = parse_settings(pairs, DirectionPlan, layers=parse_layers(layers), seed=seed)
     lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
-    report = (lambda _: None) if quiet or as_json else print_step
+    report = (lambda _: None) if as_json else print_step
     report(f"loading {model}")
     with lost, open_whitebox(model) as opened:
         steering = read_steering(

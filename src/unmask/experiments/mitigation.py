@@ -111,7 +111,7 @@ def report_mitigations(
 ) -> MitigationReport:
     """The first run is the base, each further one is treated. Nothing is asked and no model is loaded."""
     if fluency_limit <= 1:
-        raise UsageError(f"--fluency-limit {fluency_limit:g} allows no change at all", advice="Give more than 1.")
+        raise UsageError(f"fluency_limit {fluency_limit:g} allows no change at all", advice="Give more than 1.")
     sides, chosen = open_sides(open_runs(runs), preset=preset, judge=judge)
     base, *treated = sides
     changed = find_changed([(base, side) for side in treated], drop_changed=drop_changed)

@@ -190,7 +190,7 @@ def _check_caches() -> Iterator[Check]:
         models = ", ".join(names.get(path.name, ())) or "not complete; unmask pull NAME goes on with it"
         yield Check(what="model here", state=State.OK, found=f"{path.name}, {_format_size([path])}: {models}")
     if not stored_models:
-        advice = "unmask pull --list shows what can be fetched"
+        advice = "unmask pull shows what can be fetched"
         yield Check(what="model here", state=State.OPTIONAL, found="no embedded model", advice=advice)
     hub = _hub_folder()
     if stored := [path for path in sorted(hub.glob("*--*")) if path.is_dir()]:

@@ -26,18 +26,17 @@ _NOTES = (
 @click.command("list")
 @click.argument("source", metavar="[SET]", required=False)
 @option("--archetype", multiple=True, type=choice_of(Archetype), help="Only this archetype of SET; may be repeated.")
-@option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N scenarios of SET.")
 @json_flag
-def list_sets(*, source: str | None, archetype: tuple[str, ...], limit: int | None, as_json: bool) -> None:
+def list_sets(*, source: str | None, archetype: tuple[str, ...], as_json: bool) -> None:
     """The sets that ship with unmask, with their size. Or the scenarios of SET, a name or a path: ids, archetypes and
     what they are about."""
     if source is not None:
-        _list_scenarios(source, archetype, limit, as_json=as_json)
+        _list_scenarios(source, archetype, as_json=as_json)
         return
-    if archetype or limit is not None:
+    if archetype:
         from unmask.errors import UsageError
 
-        raise UsageError("--archetype and --limit choose scenarios of a set", advice="Name it: unmask data list core")
+        raise UsageError("--archetype chooses scenarios of a set", advice="Name it: unmask data list core")
     from unmask.data.load import bundled_sets, load
 
     sets = [load(name) for name in bundled_sets()]
@@ -59,7 +58,7 @@ def _format_counts(counts: Mapping[Archetype, int]) -> str:
     return ", ".join(f"{archetype} {number}" for archetype, number in counts.items())
 
 
-def _list_scenarios(source: str, archetypes: tuple[str, ...], limit: int | None, *, as_json: bool) -> None:
+def _list_scenarios(source: str, archetypes: tuple[str, ...], *, as_json: bool) -> None:
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import load
     from unmask.render.blocks import to_terminal
@@ -67,7 +66,7 @@ def _list_scenarios(source: str, archetypes: tuple[str, ...], limit: int | None,
 
     options = LoadOptions(skip_bad_rows=True, archetypes=tuple(map(Archetype, archetypes)))
     dataset = load(source, options=options)
-    listed = dataset.scenarios[:limit]
+    listed = dataset.scenarios
     if as_json:
         fields = ("id", "archetype", "proposition")
         print_json([{field: getattr(scenario, field) for field in fields} for scenario in listed])

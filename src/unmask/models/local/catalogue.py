@@ -144,7 +144,7 @@ def find_entry(name: str) -> CatalogueEntry:
     advice = f"did you mean {close[0]}? " if close else ""
     raise MissingError(
         f"no embedded model is called {name[:80]!r}",
-        advice=f"{advice}`unmask pull --list` shows the {len(ENTRIES)} there are; any other GGUF file: gguf:PATH",
+        advice=f"{advice}`unmask pull` shows the {len(ENTRIES)} there are; any other GGUF file: gguf:PATH",
     )
 
 

@@ -46,7 +46,7 @@ def read_header(path: Path) -> Header:
 
 def _read_file(path: Path) -> dict[str, str | float]:
     """The entries of the metadata."""
-    advice = "Give the path of a GGUF file, or `unmask pull --list` for models that can be fetched"
+    advice = "Give the path of a GGUF file, or `unmask pull` for models that can be fetched"
     try:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":

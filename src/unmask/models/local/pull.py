@@ -46,7 +46,7 @@ Report = Callable[[Progress], None]
 
 
 class ListedModel(Record, frozen=True, kw_only=True):
-    """A line of `unmask pull --list`. `path` is where the file lies, or `None` if it was not pulled."""
+    """A line of `unmask pull`. `path` is where the file lies, or `None` if it was not pulled."""
 
     name: str
     about: str
