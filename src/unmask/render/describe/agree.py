@@ -77,7 +77,7 @@ def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[st
 
 def _describe_side(side: ReaderAgreement, a: str, b: str) -> Iterator[Block]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
-    rows += [_agreement_row(f"  {archetype.traits.title}", part) for archetype, part in side.archetypes.items()]
+    rows += [_agreement_row(archetype.traits.title, part) for archetype, part in side.archetypes.items()]
     weighted = side.letters.weighted or side.verdicts.weighted
     yield Table([f"weighted {name}" if weighted and name == HEADINGS[2] else name for name in HEADINGS], rows)
     if side.figures.total:
