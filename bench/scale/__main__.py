@@ -26,6 +26,8 @@ from bench.scale.work import command
 
 KEPT = RESULTS.with_name("results") / "scale.json"
 SIZES = (4_000, 15_000, 50_000)
+NEEDED = {"compare": 2, "board": 30}
+"""Runs; one where nothing is said."""
 
 
 def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
@@ -35,30 +37,27 @@ def measured(size: int, given: argparse.Namespace) -> Iterator[Row]:
     place = Path(tempfile.mkdtemp(prefix="scale", dir=given.work))
     try:
         first = grow(place / "a", Shape(size, reasoning=given.reasoning))
-        second = (
-            grow(place / "b", Shape(size, seed=2, reasoning=given.reasoning), data=first.data)
-            if "compare" in given.what
-            else first
-        )
+        seeds = range(2, 1 + max(NEEDED.get(what, 1) for what in given.what))
+        shapes = (Shape(size, seed=seed, reasoning=given.reasoning) for seed in seeds)
+        others = [grow(place / str(shape.seed), shape, data=first.data) for shape in shapes]
         for what in given.what:
-            yield _one(what, (first, second), given)
+            yield _one(what, [first, *others][: NEEDED.get(what, 1)], given)
     finally:
         shutil.rmtree(place)
 
 
-def _one(what: str, runs: tuple[Grown, Grown], given: argparse.Namespace) -> Row:
+def _one(what: str, runs: Sequence[Grown], given: argparse.Namespace) -> Row:
     load = os.getloadavg()[0]
     printed = runs[0].run.with_suffix(".json")
-    done = timed(command(what, (runs[0].run, runs[1].run), runs[0].data), limit=given.time_limit, out=printed)
+    done = timed(command(what, [run.run for run in runs], runs[0].data), limit=given.time_limit, out=printed)
     if done.code and not done.stopped:
         raise SystemExit(f"{what} failed with {done.code}:\n{done.said}")
-    both = runs if what == "compare" else runs[:1]
     return Row(
         what=what,
         replies=runs[0].replies,
         scenarios=runs[0].scenarios,
         reasoning=given.reasoning,
-        megabytes=round(sum(run.bytes for run in both) / 1e6, 1),
+        megabytes=round(sum(run.bytes for run in runs) / 1e6, 1),
         seconds=None if done.stopped else round(done.cpu, 2),
         wall=round(done.wall, 2),
         peak_mb=round(done.peak_mb, 1),

@@ -9,8 +9,9 @@ import msgspec
 
 from bench.peers.page import MET, table
 
-WHAT = ("resume", "score", "compare", "report")
+WHAT = ("resume", "score", "compare", "board", "report")
 MEMORY_MB = 300.0
+SECONDS = {"score": 2.0, "compare": 3.0, "board": 30.0}
 LINEAR = 1.1
 """The largest exponent that still counts as linear: times at the small end hold a constant part and noise."""
 
@@ -18,9 +19,10 @@ INTRO = """## Scale
 
 `python -m bench.scale` writes run folders of planted replies (ten takes, all questions asked, about 13 replies a
 scenario) and measures, each in a process of its own: *resume*, `unmask run` on the finished run with nothing left to
-send; *score*; *compare* with a second run of the same length; *report*. Time is CPU time, memory is the peak of the
-process. Public MASK with ten takes has 15 thousand replies. The exponent b is fitted to time ~ replies^b over the
-journals of that size and more without reasoning, where the start of the program counts less: 1 is linear."""
+send; *score*; *compare* with a second run of the same length; *board* of thirty such runs; *report*. Time is CPU
+time, memory is the peak of the process. Public MASK with ten takes has 15 thousand replies. The exponent b is fitted
+to time ~ replies^b over the journals of that size and more without reasoning, where the start of the program counts
+less: 1 is linear."""
 FROM = 14_000
 
 
@@ -33,7 +35,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: int = 0
     """Characters before each reply."""
     megabytes: float
-    """Of the run folder on disk; of both for a comparison."""
+    """Of the run folders on disk."""
     seconds: float | None
     """Of CPU: the commands compute all the time, and wall time also shows what else the machine does."""
     wall: float
@@ -120,6 +122,7 @@ def _bounds(what: str, rows: Sequence[Row]) -> list[list[str]]:
     last = max((row for row in rows if row.replies < FROM * 1.2), key=lambda row: row.peak_mb, default=None)
     linear = "–" if found is None else f"{found:.2f}"
     taken = f"{last.peak_mb:,.0f} MB" if last else "–"
+    most, seconds = SECONDS.get(what), last.seconds if last else None
     return [
         [f"{what} is linear", f"b ≤ {LINEAR}", linear, MET[None if found is None else found <= LINEAR]],
         [
@@ -128,4 +131,9 @@ def _bounds(what: str, rows: Sequence[Row]) -> list[list[str]]:
             taken,
             MET[last.peak_mb <= MEMORY_MB if last else None],
         ],
+        *(
+            [[f"time of the same {what}", f"≤ {most:g} s", f"{seconds:.1f} s", MET[seconds <= most]]]
+            if most is not None and seconds is not None
+            else []
+        ),
     ]

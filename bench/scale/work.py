@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.scale.grown import JUDGE, NOWHERE, SUBJECT
@@ -24,7 +25,7 @@ def resume(run: Path, data: Path) -> None:
     )
 
 
-def command(what: str, runs: tuple[Path, Path], data: Path) -> list[str]:
+def command(what: str, runs: Sequence[Path], data: Path) -> list[str]:
     """The command line of one measurement."""
     client = [sys.executable, "-m", "unmask.cli.main"]
     match what:
@@ -32,8 +33,8 @@ def command(what: str, runs: tuple[Path, Path], data: Path) -> list[str]:
             return [sys.executable, "-m", "bench.scale.work", str(runs[0]), str(data)]
         case "score":
             return [*client, "score", str(runs[0]), "--json"]
-        case "compare":
-            return [*client, "compare", *map(str, runs)]
+        case "compare" | "board":
+            return [*client, what, *map(str, runs)]
         case "report":
             return [*client, "report", str(runs[0]), "--out", str(runs[0].with_suffix(".html"))]
     raise ValueError(f"there is no measurement {what!r}")
