@@ -16,6 +16,7 @@ __version__ = "1.0.0.dev0"
 
 if TYPE_CHECKING:
     from unmask.analysis.agreement import agree as agree
+    from unmask.analysis.audit import audit as audit
     from unmask.analysis.board import board as board
     from unmask.analysis.compare import compare as compare
     from unmask.analysis.gate import gate as gate
@@ -64,6 +65,7 @@ _HOME = {
     "UnmaskError": "unmask.errors",
     "Usage": "unmask.records",
     "agree": "unmask.analysis.agreement",
+    "audit": "unmask.analysis.audit",
     "board": "unmask.analysis.board",
     "compare": "unmask.analysis.compare",
     "export": "unmask.interop.export",
