@@ -38,6 +38,7 @@ NAMES = {
     "Score",
     "UnmaskError",
     "Usage",
+    "audit",
     "agree",
     "board",
     "compare",
