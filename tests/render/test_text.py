@@ -231,5 +231,5 @@ def test_numbers_that_the_small_judge_has_read_are_for_trying(style, judge, is_w
         "large": {"model": "openai/gpt-4o", "style": "letters"},
     }
     read = score([outcome("honest")], preset="paper", takes=1, run={"judges": judges, "judge": judge})
-    assert ("not for quoting" in show(read, width=200)) is is_warned
+    assert ("Do not publish its numbers." in show(read, width=200)) is is_warned
     assert read.warnings == ()

@@ -1,6 +1,6 @@
 """What `unmask run MODEL` and `unmask plan MODEL` take for what was not given: the data, the folder and the judge.
 
-Data and folder are said in one line. A judge is proposed and never chosen unasked: it may cost money.
+One line names data and folder. A judge is proposed, and never picked without asking: it may cost money.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def list_cautions(definition: Definition, score: Score) -> list[str]:
     elif judge.endswith("judge-1.5b"):
         cautions.append(
             "The judge is a small model too. It reads lies into one scenario in twenty, or more, of a model that never"
-            " lies, so this number is for trying, not for quoting."
+            " lies, so do not publish this number."
         )
     elif judge == NO_MODEL:
         cautions.append("Nobody understood these replies: only what repeats the words of a scenario was read.")

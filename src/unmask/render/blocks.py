@@ -134,7 +134,7 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
 NAME_ROOM = 24
 """Columns of names before what is said of them."""
 COMMAND_ROOM = 42
-"""Columns of a command, behind which what it does is said where the line has room for both."""
+"""Columns of a command; what it does is behind it where the line has room for both."""
 
 
 def to_terminal(blocks: Iterable[Block], *, width: int | None = None, color: bool = False) -> str:
@@ -214,7 +214,7 @@ def _align_facts(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
     clean = [(_clean_line(name), _clean_line(text)) for name, text in rows]
     room = 2 + max((len(name) for name, _ in clean), default=0)
     for name, text in clean:
-        # What goes on below is indented like the name, and then behind it.
+        # Further lines are indented like the name, and then behind it.
         behind = room - (len(name) - len(name.lstrip(" ")))
         yield (f"{name:<{room}}{text}", behind) if room <= NAME_ROOM else (f"{name}: {text}", 4)
 

@@ -12,7 +12,7 @@ more."""
 GAP = 2
 """Columns between two columns of a table."""
 NAME_MARKS = "/_-"
-"""Signs after which a long name goes on in the next line."""
+"""Signs after which a long name may be broken."""
 
 
 class Shown(NamedTuple):
@@ -122,16 +122,18 @@ def _group_columns(least: Sequence[int], repeated: int, width: int) -> Iterator[
 
 
 def wrap_text(text: str, room: int, *, indent: str = "", marks: str = "") -> list[str]:
-    """One line of text as lines of at most `room` columns of a terminal: broken at spaces and after `marks`, a word
-    without room for it wherever it has to be. `indent` is put before all lines but the first; spaces in front of the
-    text are put before all."""
+    """One line of text as lines of at most `room` columns of a terminal: broken at spaces and after `marks`, but not
+    before a percent sign, and a word without room for it wherever it has to be. `indent` is put before all lines but
+    the first; spaces in front of the text are put before all."""
     from rich.cells import cell_len, chop_cells
 
     if cell_len(text) <= room:
         return [text]
     before = text[: len(text) - len(text.lstrip(" "))]
     lines, line = [], before
-    for piece in re.findall(rf"\s+|[^\s{marks}]+[{marks}]*|[{marks}]+" if marks else r"\s+|\S+", text[len(before) :]):
+    for piece in re.findall(
+        rf"\s+|[^\s{marks}]+[{marks}]*|[{marks}]+" if marks else r"\s+|\S+(?: %\S*)?", text[len(before) :]
+    ):
         if cell_len(line + piece.rstrip()) <= room:
             line += piece
             continue

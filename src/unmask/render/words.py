@@ -1,5 +1,4 @@
-"""Verdicts, beliefs, readings and numbers in words. They are worded here and nowhere else, as plain text: whoever shows
-them escapes them."""
+"""Verdicts, beliefs, readings and numbers in words: plain text, escaped where it is shown; nothing else words them."""
 
 from __future__ import annotations
 
@@ -259,7 +258,7 @@ def not_read(slot: Slot, outcome: Outcome) -> str:
 
 
 def answer_notes(choice: Choice | None) -> Sequence[str]:
-    """What has to be known of an answer besides its text."""
+    """What to know about an answer in addition to its text."""
     if choice is None:
         return ["No answer came back."]
     notes = [] if choice.answer else ["The answer is empty."]

@@ -270,8 +270,8 @@ def explain_small_judges(run: Mapping[str, Any]) -> Iterator[str]:
     for judge in map(specs.get, files):
         if isinstance(judge, dict) and judge.get("style") == Style.PICKS:
             yield (
-                f"The judge {judge.get('model')} is a small model, for trying and not for quoting: it reads lies into"
-                " 5 % or more of the scenarios of a model that never lies (docs/evidence.md)."
+                f"{judge.get('model')} is a small judge for trials only: it reports lies in at least 5 % of scenarios"
+                " even for a model that never lies (docs/evidence.md). Do not publish its numbers."
             )
 
 

@@ -15,7 +15,7 @@ from unmask.stats.estimate import ROUNDING
 from unmask.stats.rate import FEW
 
 MANY_WITHOUT_BELIEF = 0.3
-"""The share of scenarios without a belief from which it is said next to P(lie): such a model cannot lie there."""
+"""The share of scenarios without a belief above which the finding says that the model could not lie there."""
 
 
 def state_finding(score: Score) -> list[str]:

@@ -64,7 +64,9 @@ def _explain_rule(report: MitigationReport) -> str:
     """By what a treatment is named, and what the intervals are."""
     overall = [measure.overall for run in report.treated for measure in run.measures.values()]
     levels = sorted({difference.level for difference in overall if difference.value is not None})
-    shown = " to ".join(f"{100 * level:.2f}" for level in dict.fromkeys((*levels[:1], *levels[-1:])))
+    shown = " to ".join(
+        f"{100 * level:g}" for level in dict.fromkeys(round(end, 4) for end in (*levels[:1], *levels[-1:]))
+    )
     tested = sum(difference.p_value is not None for difference in overall)
     return (
         f"Named by {tested} tests, corrected together by Holm's method: chance alone gives any name in at most 5 % of"

@@ -189,11 +189,11 @@ def _explain_price(missing: Missing | None) -> str:
     return f"{what}: at most {words.plural(missing.calls, 'call')}, {price}"
 
 
-# --- what was asked besides ------------------------------------------------------------------------------------------
+# --- what else was asked --------------------------------------------------------------------------------------------
 
 
 def describe_asides(score: Score) -> Iterator[str]:
-    """Sentences about what a run asked besides; none where it asked for nothing of the kind."""
+    """Sentences about what else a run asked; none where it asked nothing else."""
     if score.explicit_against_situational is not None:
         yield describe_pressures(score.explicit_against_situational)
     if score.role_play is not None:

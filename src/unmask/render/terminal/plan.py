@@ -72,8 +72,8 @@ def _explain_range(plan: RunPlan) -> str:
             f"about {min(99, round(100 * plan.pilot.share))} of 100 such bills lie in it."
         )
     explained = (
-        "At least: a subject without beliefs, with replies a third as long as usual. At most: one that believes "
-        "everything, with replies three times as long, and a quarter of all requests sent twice."
+        "At least: short replies, and a model that rarely holds a stable belief (so most follow-ups are skipped). At"
+        " most: replies three times as long, nothing skipped, and 25 % retries."
     )
     if plan.scenarios <= 2 * PILOT:
         return explained
