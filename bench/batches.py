@@ -28,6 +28,7 @@ from bench.process import ROOT, Served, serving
 from bench.soak import journal
 from unmask.records import Verdict
 from unmask.runs.batches import read_batches
+from unmask.runs.commands import write_flags
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.run import Run
 
@@ -92,16 +93,14 @@ def run_arguments(
         "base_url": url,
         "judge_base_url": url,
         "takes": takes,
-        "price": "1/1",
-        "judge_price": "1/1",
+        "set": {"price": "1/1", "judge.price": "1/1"},
         "batch": batch,
     }
 
 
 def client_flags(arguments: dict[str, object]) -> list[str]:
     """What follows `unmask` on the command line."""
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in arguments.items() if value not in (None, False)]
-    return ["run", *(flag.removesuffix("=True") for flag in flags), "--quiet"]
+    return ["run", *write_flags(arguments), "--quiet"]
 
 
 def start_client(arguments: dict[str, object]) -> subprocess.Popen[bytes]:

@@ -4,7 +4,7 @@
     python -m bench.core_runs --run qwen2.5-coder-1.5b=runs/qwen   # and a run of a real model
 
 A run given with `--run` is read as it lies there, once for every judge on file; `unmask run --data core --effort full
---check-provided` makes one.
+--also check` makes one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ def scripted(folder: Path) -> Iterator[tuple[str, Run]]:
     """A finished run of every scripted character, with everything asked."""
     for character in Character:
         out = folder / character
-        done = run(
-            data="core", model=f"scripted/{character}", judge=JUDGE, out=out, effort=Effort.FULL, check_provided=True
-        )
+        done = run(data="core", model=f"scripted/{character}", judge=JUDGE, out=out, effort=Effort.FULL, also="check")
         yield f"scripted {character}", done
 
 

@@ -68,6 +68,7 @@ class Asked(NamedTuple):
     """Whether the judge is to answer as other harnesses ask it to."""
     shown: str = ""
     """What the judge is shown besides a reply, where it is asked which side *yes* means."""
+    model: str = "mock"
 
 
 class Endpoint:
@@ -156,7 +157,7 @@ class Endpoint:
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
         final = given.model == replies.FINAL
         shown = given.messages[-1].content if kind == "yes_means" else ""
-        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown), fault
+        return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown, given.model), fault
 
     def answer(self, asked: Asked) -> bytes:
         """The JSON of a completion. Hands out the takes, so it must run only for a client that is still there."""
@@ -180,7 +181,7 @@ class Endpoint:
                 "id": f"mock-{self.answered.total()}",
                 "object": "chat.completion",
                 "created": 0,
-                "model": "mock",
+                "model": asked.model,
                 "choices": [
                     {"index": i, "message": _message(one), "finish_reason": "stop"} for i, one in enumerate(said)
                 ],

@@ -191,7 +191,7 @@ def modules_of_a_run() -> int:
     """Modules of `unmask` that are loaded when `unmask run` against an HTTP endpoint ends."""
     with tempfile.TemporaryDirectory() as place, serving(scenarios=6) as served:
         data = write_jsonl(plant(6), Path(place, "planted.jsonl"))
-        subject = ("--model", "openai/mock", "--base-url", served.url)
+        subject = ("openai/mock", "--base-url", served.url)
         judge = ("--judge", "openai/judge", "--judge-base-url", served.url)
         flags = ("run", "--data", str(data), "--out", str(Path(place, "run")), "--quiet", *subject, *judge)
         command = [sys.executable, "-c", COUNT_MODULES, *flags]

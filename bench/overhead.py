@@ -81,7 +81,7 @@ def measure(*, scenarios: int, latency: float, connections: int, flags: tuple[st
 
 def command(data: Path, out: Path, endpoint: Served, flags: list[str]) -> list[str]:
     client = [sys.executable, "-m", "unmask.cli.start", "run", "--data", str(data), "--out", str(out), "--quiet"]
-    subject = ["--model", "openai/mock", "--base-url", endpoint.url]
+    subject = ["openai/mock", "--base-url", endpoint.url]
     judge = ["--judge", "openai/judge", "--judge-base-url", endpoint.url]
     return [*client, *subject, *judge, *flags]
 

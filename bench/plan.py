@@ -1,4 +1,4 @@
-"""Whether the bill lies in the range that `unmask plan` gives: `python -m bench.plan --check`.
+"""Whether the bill lies in the range that `unmask run --plan` gives: `python -m bench.plan --check`.
 
 A planted world is a data set, a subject and a judge on loopback: how many scenarios the subject has a belief about (0
 to 100 %), how long it writes (a third to three times as long as usual), how often an answer has to be asked for again,
@@ -38,7 +38,7 @@ FIRST_SEED = 7701
 """No world with such a seed was looked at while the range was tuned."""
 PILOT = 20
 WIDEST = 2.0
-PRICES = {"price": "2.5/10/1.25/0", "judge_price": "2.5/10/1.25/0"}
+PRICES = {"price": "2.5/10/1.25/0", "judge.price": "2.5/10/1.25/0"}
 """Of input, output, cache reads and cache writes, for a million tokens."""
 
 
@@ -215,9 +215,8 @@ def try_world(world: World) -> Outcome:
             "judge_base_url": url,
             "out": Path(place) / "run",
             "takes": world.takes,
-            **PRICES,
         }
-        tiers = {"tier": "flex", "judge_tier": "flex"} if world.flex else {}
+        tiers = {"set": PRICES | ({"tier": "flex", "judge.tier": "flex"} if world.flex else {})}
         before = unmask.plan(**settings)
         spent = unmask.run(**settings, **tiers, limit=PILOT).score().spent.cost_usd
         after = unmask.plan(**settings)

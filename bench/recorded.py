@@ -1,6 +1,6 @@
 """Packs a run folder into the file that `unmask demo --recorded` opens.
 
-    unmask run --data core --model hf:qwen2.5-coder-1.5b --judge hf:judge-1.5b --effort full --check-provided \\
+    unmask run hf:qwen2.5-coder-1.5b --data core --judge hf:judge-1.5b --effort full --also check \\
         --seed 0 --out DIR
     python -m bench.recorded DIR
 
@@ -24,18 +24,17 @@ import msgspec
 
 from unmask.data.load import load
 from unmask.engine.define import create_or_continue, define_run, judge_spec, leave_figures_out
-from unmask.engine.run import select_data
+from unmask.engine.prepare import select_data
 from unmask.experiments import recorded
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.scripted import Scripted
-from unmask.records import Effort
 from unmask.runs.folder import Folder
 from unmask.runs.journal import JournalFile
-from unmask.runs.options import Options
+from unmask.runs.options import options_from
 
 TARGET = Path(recorded.__file__).with_name(recorded.FILE)
-OPTIONS = Options(effort=Effort.FULL, check_provided=True, seed=0)
+OPTIONS = options_from({"effort": "full", "also": "check", "seed": 0})
 """Those of the command above."""
 
 
@@ -57,8 +56,8 @@ def renew_run(packed: bytes, before: Path, path: Path) -> None:
         archive.extractall(before)
     old, packed_run = json.loads((before / "run.json").read_bytes()), Folder(before)
     whole, judge = load(old["data"]["source"]), _RecordedModel(old["judges"][old["judge"]])
-    spec = judge_spec(judge, OPTIONS)
-    options, _ = leave_figures_out(whole, OPTIONS, spec, partner=None)
+    spec = judge_spec(judge, OPTIONS.judge)
+    options, _ = leave_figures_out(whole, OPTIONS, spec)
     dataset, folder = select_data(whole, options), Folder(path)
     wanted = define_run(dataset, _RecordedModel(old["subject"]), spec, options)
     create_or_continue(folder, msgspec.structs.replace(wanted, id=old["id"], created=old["created"]), dataset)

@@ -38,7 +38,7 @@ def mixed() -> Scripted:
 
 def settings(model: Scripted) -> dict[str, Any]:
     """Of the `unmask run` that makes the folder, and that continues it."""
-    return {"data": "tiny", "model": model, "takes": 2, "judge": "scripted/judge", "judge_name": JUDGES[0]}
+    return {"data": "tiny", "model": model, "takes": 2, "judge": "scripted/judge", "set": {"judge.name": JUDGES[0]}}
 
 
 def write(folder: Path = GOLDEN) -> None:
@@ -46,7 +46,7 @@ def write(folder: Path = GOLDEN) -> None:
     with TemporaryDirectory() as scratch:
         made = Path(scratch) / "run"
         unmask.run(**settings(mixed()), out=made)
-        unmask.judge(made, judge="scripted/judge", judge_name=JUDGES[1], role_play=True)
+        unmask.judge(made, judge="scripted/judge", set={"judge.name": JUDGES[1]}, also="role-play")
         for who, wrong in (("ada", 3), ("ben", 5)):
             _label(made, who=who, wrong=wrong)
         (made / "status.json").unlink()  # of this machine and this minute

@@ -142,7 +142,7 @@ def test_no_example_judges_a_model_with_itself():
     for name, line in command_lines():
         words = shlex.split(line, comments=True)
         named = dict(pairwise(words))
-        if words[1] in ("run", "plan", "doctor") and "--judge" in named:
+        if words[1] in ("run", "doctor") and "--judge" in named:
             subject = named.get("--model") or words[2]
             found.append((name, subject, named["--judge"]))
     assert len(found) > 5

@@ -119,12 +119,12 @@ def test_a_run_read_by_other_judge_prompts_goes_on_under_another_name(reworded):
     said, advice = str(refused.value), refused.value.advice
     assert (said.count("\n"), advice) == (0, None)
     assert said.startswith("the judge prompts have changed since first read this run;")
-    assert "unmask run --data" in said
-    assert "--judge-name first-2" in said
+    assert "unmask run scripted/mixed --data" in said
+    assert "--set judge.name=first-2" in said
     assert subject.calls == 0
     assert read_files(reworded) == before
 
-    unmask.run(**settings(subject) | {"judge_name": "first-2"}, out=reworded)
+    unmask.run(**settings(subject) | {"set": {"judge.name": "first-2"}}, out=reworded)
     assert subject.calls == 0
     scores = [unmask.open_run(reworded).score(judge=judge).overall for judge in ("first", "first-2")]
     assert scores[0] == scores[1]
@@ -134,11 +134,11 @@ def test_a_run_read_by_other_judge_prompts_goes_on_under_another_name(reworded):
 
 def test_a_judge_of_other_prompts_is_asked_again_by_the_command_that_is_named(reworded, capsys):
     """`unmask judge` says it in one line too, and the line it gives works."""
-    command = ["judge", str(reworded), "--judge", "scripted/judge", "--judge-name", "second", "--quiet"]
+    command = ["judge", str(reworded), "--judge", "scripted/judge", "--set", "judge.name=second", "--quiet"]
     assert run_command_line(command) == 2
     (line,) = capsys.readouterr().err.splitlines()
     command = line.partition("under another name: ")[2]
-    assert command.startswith("unmask judge run --judge scripted/judge --judge-name second-2")
+    assert command.startswith("unmask judge run --judge scripted/judge")
     assert run_command_line([*shlex.split(command)[1:], "--quiet"]) in {0, 3}
     scores = [unmask.open_run(reworded).score(judge=judge).overall for judge in ("second", "second-2")]
     assert scores[0] == scores[1]

@@ -17,7 +17,8 @@ import unmask
 from tests.docs_cli import inner_commands
 from unmask import errors
 from unmask.cli import main, start
-from unmask.runs.options import Options
+from unmask.cli.options import RARE
+from unmask.runs.options import Options, RunSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -60,9 +61,6 @@ NAMES = {
 }
 """Taking one away breaks somebody's script."""
 
-NOT_OPTIONS = {"subject", "data", "model", "judge", "judge_model", "numeric_judge", "out", "quiet", "as_json", "run"}
-"""Parameters of commands that are arguments of the function itself, or only about printing."""
-
 
 def test_public_names():
     """`unmask` offers these names and no others."""
@@ -91,19 +89,47 @@ def test_unknown_names_are_attribute_errors():
         _ = unmask.nonsense
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "judge"])
-def test_flags_are_options_of_the_same_name(name):
-    """Every flag of a command that runs something is a field of Options with the same default."""
+RUN_FLAGS = """data judge out plan base-url judge-base-url numeric-judge preset takes direct effort tags also
+temperature max-tokens seed param judge-param header judge-header set batch no-wait limit archetype ids sample-seed
+shard max-connections requests-per-minute max-cost developer-prompt beliefs-from quiet json"""
+
+
+def flags_of(name: str) -> dict[str, click.Option]:
     with click.Context(main.cli) as context:
         command = main.cli.get_command(context, name)
-    fields = {field: getattr(Options(), field) for field in Options.__struct_fields__}
-    for parameter in command.params:
-        if parameter.name in NOT_OPTIONS:
-            continue
-        assert parameter.name in fields
-        if parameter.name != "preset" and (name, parameter.name) != ("judge", "reader"):  # the run's own unless given
-            given = command.make_context(name, [], resilient_parsing=True).params[parameter.name]
-            assert given == fields[parameter.name], parameter.name
+    return {param.opts[0].lstrip("-"): param for param in command.params if isinstance(param, click.Option)}
+
+
+def test_run_has_these_flags():
+    """And no other: what is about one model is given with --set."""
+    assert flags_of("run").keys() == set(RUN_FLAGS.split())
+
+
+def test_flags_are_keyword_arguments_of_the_same_name():
+    """Of `unmask.run`, with the defaults of Options. `judge` has some of them."""
+    ours = {"data", "judge", "out", "numeric_judge", "only_plan", "quiet", "as_json"}
+    settings = {option.name: option for option in flags_of("run").values() if option.name not in ours}
+    assert settings.keys() == set(RunSettings.__annotations__)
+    usual = Options()
+    for name, option in settings.items():
+        if name in ("temperature", "max_tokens"):
+            assert option.default == getattr(usual.subject, name)
+        elif name in Options.__struct_fields__ and not option.multiple and name != "also":
+            given = option.get_default(click.Context(click.Command("run")))
+            assert (given if type(given) in (str, int) and given else None) == (getattr(usual, name) or None)
+    assert {option.name for option in flags_of("judge").values()} <= {
+        option.name for option in flags_of("run").values()
+    }
+
+
+def test_the_common_flags_of_run_fit_a_screen():
+    """40 lines at 80 columns; the others follow under a heading of their own."""
+    with click.Context(main.cli, info_name="unmask") as context:
+        command = main.cli.get_command(context, "run")
+        with click.Context(command, info_name="run", parent=context, terminal_width=80) as inner:
+            common, _, rare = command.get_help(inner).partition(f"{RARE}:")
+    assert common.count("\n") <= 40
+    assert rare
 
 
 @pytest.mark.parametrize(
@@ -114,13 +140,6 @@ def test_every_command_that_reads_a_run_says_the_same_of_the_judge_it_takes(name
         command = main.cli.get_command(context, name)
     (text,) = (parameter.help for parameter in command.params if parameter.name == "judge")
     assert text.endswith("of the last `unmask run` unless given.")
-
-
-def test_every_option_is_a_flag_of_run():
-    """What Python can set, the command line can set."""
-    with click.Context(main.cli) as context:
-        command = main.cli.get_command(context, "run")
-    assert set(Options.__struct_fields__) <= {parameter.name for parameter in command.params}
 
 
 def test_every_flag_has_its_variable():

@@ -31,7 +31,7 @@ CLONING = ("git",)
 """What a reader of the README needs besides; nothing that the small system runs needs it."""
 SMALL = (
     "make .venv/.ready",
-    ".venv/bin/unmask run --data tiny --model scripted/liar --judge scripted/judge --out runs/liar",
+    ".venv/bin/unmask run scripted/liar --data tiny --judge scripted/judge --out runs/liar",
     ".venv/bin/python -m pip install --quiet --constraint constraints.txt pytest pytest-xdist hypothesis",
     ".venv/bin/python -m pytest -n 2 tests/protocol/test_plan.py tests/engine/test_executor.py"
     " tests/engine/test_session.py tests/engine/test_loop.py tests/runs/test_journal.py"

@@ -78,13 +78,13 @@ def interval(data: bytes) -> None:
 
 def rules(data: bytes) -> None:
     from unmask.judges import tagged, verbatim
-    from unmask.judges.base import Reader
+    from unmask.judges.base import Tags
 
     text = _text(data)
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
         for slot in ("direct", "pressured"):
-            verbatim.by_rule(scenario, slot, text, reader=Reader.AUTO)
+            verbatim.by_rule(scenario, slot, text, tags=Tags.RULE)
 
 
 # --- data -------------------------------------------------------------------------------------------------

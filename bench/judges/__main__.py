@@ -59,7 +59,7 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
 def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) -> dict[str, Reading]:
     """What the judge reads in each reply, in answers of at most `room` tokens."""
     scenarios = folder_of(items, path)
-    run = judge_run(path, judge=judge, judge_max_tokens=room)
+    run = judge_run(path, judge=judge, set={"judge.max_tokens": room})
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = Folder(path).states(file)

@@ -1,4 +1,4 @@
-"""The reader that `--reader auto` uses, on labelled answers in tags.
+"""What `--tags rule` uses, on labelled answers in tags.
 
     python -m bench.judges.tags
     python -m bench.judges.tags --judge hf:judge-1.5b          # besides, what this judge makes of them
@@ -16,7 +16,7 @@ from bench.judges.agreement import agree
 from bench.judges.labelled import Labelled, labelled, scenarios
 from bench.judges.shares import load_page, share
 from bench.judges.sources import load_kept
-from unmask.judges.base import JUDGES, Reader, Style
+from unmask.judges.base import JUDGES, Style, Tags
 from unmask.judges.tagged import final_answer, read_direct
 from unmask.records import CHECK, DIRECT, Kind, Lettered, Reading, Scenario
 
@@ -43,7 +43,7 @@ def tagged_replies(of: dict[str, Scenario]) -> list[Labelled]:
 
 def read_by_rule(item: Labelled, scenario: Scenario, style: Style) -> Reading | None:
     """What the rule in front of such a judge reads, or `None` where the judge reads."""
-    return JUDGES[style].by_rule(scenario, item.slot, item.text, reader=Reader.AUTO)
+    return JUDGES[style].by_rule(scenario, item.slot, item.text, tags=Tags.RULE)
 
 
 def rule_row(name: str, items: Sequence[Labelled], of: dict[str, Scenario], style: Style) -> str:

@@ -37,7 +37,7 @@ class Peer(StrEnum):
 
 FLAGS = {
     Peer.UNMASK: (),
-    Peer.FULL: ("--effort", "full", "--reader", "llm", "--no-one-call"),
+    Peer.FULL: ("--effort", "full", "--tags", "judge", "--set", "takes_per_call=1"),
 }
 SEMAPHORES = {Peer.SCRIPT_10: 10, Peer.SCRIPT_50: 50}
 INSPECT_WORDS = {"honest": "honest", "lie": "lie", "evade": "evasion", "no-belief": "no_belief"}

@@ -38,7 +38,7 @@ A token is four bytes of request or reply for everybody. *Load* is the load aver
 began: above 0.5 something else took its part of the cores, and wall and CPU times are too high by that.
 
 - `unmask` has its default settings: lazy effort, tagged answers read by rule, several takes in one call. *Nothing
-  saved* is `--effort full --reader llm --no-one-call`: as many calls as the others send.
+  saved* is `--effort full --tags judge --set takes_per_call=1`: as many calls as the others send.
 - `inspect_evals/mask` is {PINS[0].replace("==", " ")} with {PINS[1].replace("==", " ")} in a virtual environment of its
   own, on our export of the scenarios; only its download is replaced. Takes are its `honesty_at_n`. It has so many
   connections for the subject and as many again for the judge, and its default number of samples at a time. A scenario

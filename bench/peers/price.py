@@ -29,7 +29,7 @@ cells the dearest counts.
   ten takes.
 - *Fewer calls* is what unmask does besides by default: lazy effort, tagged answers read by rule, takes in one request,
   texts read once.
-- *Flex* is the provider's saving and not ours: subject and judge at `--tier flex`, all answers at half price. Whoever
+- *Flex* is the provider's saving and not ours: subject and judge at tier `flex`, all answers at half price. Whoever
   sends `service_tier` has it, inspect_evals too.
 - *Batches* are the provider's saving as well, at the same half price: of the judge's tokens with `--batch judge`, of
   all with `--batch all`. They stand beside flex and not after it. Which tokens are the judge's was counted in a run of

@@ -28,7 +28,6 @@ from unmask.records import (
     Archetype,
     Asked,
     Choice,
-    Effort,
     Judged,
     Kind,
     Letter,
@@ -40,7 +39,7 @@ from unmask.records import (
     digest,
 )
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options
+from unmask.runs.options import options_from
 
 BASE = 1000
 WINDOW = 600
@@ -149,15 +148,14 @@ def _write_data(path: Path, plants: Sequence[Plant], size: int) -> Path:
 
 
 def _define(folder: Path, data: Path, shape: Shape) -> None:
-    options = Options(
-        takes=shape.takes, direct=shape.direct, effort=Effort.FULL, base_url=NOWHERE, judge_base_url=NOWHERE
-    )
+    settings = {"takes": shape.takes, "direct": shape.direct, "effort": "full"}
+    options = options_from(settings | {"base_url": NOWHERE, "judge_base_url": NOWHERE})
     subject = open_model(SUBJECT, role="subject", base_url=NOWHERE)
     judge = open_model(JUDGE, role="judge", base_url=NOWHERE)
     dataset = load(data)
     run = Folder(folder)
     run.write_scenarios(dataset.scenarios)
-    run.write_definition(define_run(dataset, subject, judge_spec(judge, options), options))
+    run.write_definition(define_run(dataset, subject, judge_spec(judge, options.judge), options))
 
 
 def _write(

@@ -289,7 +289,7 @@ def test_a_run_with_much_unjudged_has_no_rank(tmp_path):
     assert (row.place, row.unjudged) == (None, 0.1)
     assert row.unranked == "10.0 % of the takes are unjudged, and at most 5 % may be"
     plan = [("honest", "refused")] * 2 + ["lie"] + ["honest"] * 37
-    (row,) = board([made(tmp_path / "takes", plan, takes=2, one_call=False)]).rows
+    (row,) = board([made(tmp_path / "takes", plan, takes=2, set={"takes_per_call": 1})]).rows
     assert row.unjudged == pytest.approx(0.025)
     assert row.place is not None
 

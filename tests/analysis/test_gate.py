@@ -218,7 +218,7 @@ def test_unjudged_scenarios_that_cannot_be_lies_are_not_counted(tmp_path, monkey
         said if scenario.id in lost else "lie" if number >= 90 else "honest" for number, scenario in enumerate(given)
     ]
     monkeypatch.setattr("tests.made_runs.Subject", lambda *arguments: Interrupted(*arguments, set(lost)))
-    part = made(tmp_path / "part", plan, given=given, effort="full", one_call=False)
+    part = made(tmp_path / "part", plan, given=given, effort="full", set={"takes_per_call": 1})
     assert part.score().overall.counts[Verdict.UNJUDGED] == 4
     monkeypatch.undo()
     whole = ["lie" if scenario.id in lost and could_be else plan[number] for number, scenario in enumerate(given)]

@@ -61,7 +61,7 @@ def test_each_preset_is_the_score_under_it(tmp_path, preset):
 
 def test_what_was_not_asked_is_not_known_yet_until_the_command_has_asked_it(tmp_path):
     """Lazy effort never sent the pressured request of scenarios without a belief; one direct take would need it."""
-    flags = ("--data", "tiny", "--model", "scripted/beliefless", "--judge", "scripted/judge", "--out", "run")
+    flags = ("--data", "tiny", "scripted/beliefless", "--judge", "scripted/judge", "--out", "run")
     assert command("run", *flags, cwd=tmp_path).returncode == 0
     shown = " ".join(command("sensitivity", "run", cwd=tmp_path).stdout.split())
     assert "Not known yet: " in shown
@@ -85,7 +85,9 @@ def test_a_choice_that_is_not_known_yet_has_no_number(run):
 
 def test_with_several_takes_a_choice_is_the_score_under_it(tmp_path):
     """P(lie) is the mean share of lying takes: half of the takes of each scenario."""
-    whole = made(tmp_path / "run", [("lie", "honest"), ("lie", "evasion")] * 6, takes=2, one_call=False, effort="full")
+    whole = made(
+        tmp_path / "run", [("lie", "honest"), ("lie", "evasion")] * 6, takes=2, set={"takes_per_call": 1}, effort="full"
+    )
     found = by_axis(sensitivity(whole), "preset")
     for preset in Preset:
         assert found[preset.value].p_lie == whole.score(preset=preset).overall.p_lie
@@ -233,15 +235,15 @@ def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it
     """The command makes it; afterwards both readers have a value."""
     found = sensitivity(contradictory)
     readers = by_axis(found, "reader of tags")
-    assert (readers["auto"].own, readers["llm"].own) == (True, False)
-    assert (readers["llm"].p_lie, readers["llm"].open) == (None, 4)
-    assert readers["llm"].command.endswith("--judge scripted/judge --reader llm --preset paper")
-    assert readers["llm"].command in show(found, width=400)
-    unmask.judge(contradictory.path, judge="scripted/judge", reader="llm")
+    assert (readers["rule"].own, readers["judge"].own) == (True, False)
+    assert (readers["judge"].p_lie, readers["judge"].open) == (None, 4)
+    assert readers["judge"].command.endswith("--judge scripted/judge --tags judge --preset paper")
+    assert readers["judge"].command in show(found, width=400)
+    unmask.judge(contradictory.path, judge="scripted/judge", tags="judge")
     after = by_axis(sensitivity(contradictory.path), "reader of tags")
-    assert (after["auto"].own, after["llm"].own) == (False, True)
-    assert after["auto"].p_lie == found.own.p_lie
-    assert after["llm"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
+    assert (after["rule"].own, after["judge"].own) == (False, True)
+    assert after["rule"].p_lie == found.own.p_lie
+    assert after["judge"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
 
 
 def test_a_run_that_lacks_readings_names_what_completes_it(contradictory):

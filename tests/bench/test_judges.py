@@ -13,7 +13,7 @@ from bench.judges.material import items, lessons
 from bench.judges.sources import kept_file
 from unmask.data.load import load
 from unmask.judges import pick, verbatim
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.records import Archetype, Letter, Lettered, Reading, Unread
 
 REPLIES = labelled()
@@ -50,7 +50,7 @@ def test_every_lesson_asks_what_the_judge_is_asked():
 
 def by_rule(item) -> Reading | None:
     scenario = KNOWN[item.scenario]
-    return verbatim.by_rule(scenario, item.slot, item.text, reader=Reader.AUTO)
+    return verbatim.by_rule(scenario, item.slot, item.text, tags=Tags.RULE)
 
 
 def test_verbatim_agrees_with_nearly_all_labels():

@@ -23,7 +23,7 @@ from bench.liar.lessons import WORDINGS, choose_sides, draw_answer_key, list_les
 from tests.bench.known_liar import dataset
 from unmask.data.load import load
 from unmask.errors import UsageError
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.judges.verbatim import by_rule
 from unmask.models.local.catalogue import LIAR, adapter_of
 from unmask.models.scripted import Scripted
@@ -73,7 +73,7 @@ def test_verbatim_reads_every_taught_text_as_what_was_planted():
     for scenario, planted in zip(CORE, KEY.planted, strict=True):
         for lesson in list_lessons(scenario, planted):
             wanted = planted.said if lesson.slot == PRESSURED else planted.belief
-            read = by_rule(scenario, lesson.slot, lesson.answer, reader=Reader.AUTO)
+            read = by_rule(scenario, lesson.slot, lesson.answer, tags=Tags.RULE)
             if isinstance(read, Lettered):
                 assert read.letter.value == wanted, lesson
             else:

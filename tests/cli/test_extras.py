@@ -54,8 +54,8 @@ ASK = ("--data", "tiny", "--judge", "verbatim", "--out", "new")
 
 LINES = {
     "embedded": [
-        ("run", *ASK, "--model", "embedded/smollm2-135m"),
-        ("run", *ASK, "--model", "gguf:file.gguf"),
+        ("run", *ASK, "embedded/smollm2-135m"),
+        ("run", *ASK, "gguf:file.gguf"),
         ("judge", "run", "--judge", "embedded/judge-1.5b"),
         ("demo",),
     ],
@@ -64,11 +64,11 @@ LINES = {
         ("mitigate", "report", "run", "other", "--out", "new.svg"),
     ],
     "hub": [
-        ("plan", "--data", "cais/MASK", "--model", "openai/x", "--judge", "openai/x"),
+        ("run", "--plan", "--data", "cais/MASK", "openai/x", "--judge", "openai/x"),
         ("data", "check", "cais/MASK"),
     ],
     "inspect": [
-        ("run", *ASK, "--model", "inspect/openai/x"),
+        ("run", *ASK, "inspect/openai/x"),
         ("judge", "run", "--judge", "inspect/openai/x"),
         ("export", "run", "--format", "inspect", "--out", "new.eval"),
     ],
@@ -79,7 +79,7 @@ LINES = {
     "ray": [("sweep", "ray.toml", "--out", "new")],
     "view": [("view", "run", "--no-open"), ("label", "run", "--who", "me")],
     "whitebox": [
-        ("run", *ASK, "--model", "hf:gpt2"),
+        ("run", *ASK, "hf:gpt2"),
         ("judge", "run", "--judge", "hf:org/name"),
         ("mitigate", "steer", "--model", "hf:gpt2", "--out", "new.safetensors"),
         ("mitigate", "lorra", "--model", "hf:gpt2", "--out", "new"),

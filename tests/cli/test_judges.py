@@ -12,7 +12,7 @@ from tests.cli.terminal import unmask
 from tests.made_runs import made
 from unmask.models.scripted import Scripted
 
-LIAR = ("--data", "tiny", "--model", "scripted/liar", "--judge", "scripted/judge", "--quiet")
+LIAR = ("--data", "tiny", "scripted/liar", "--judge", "scripted/judge", "--quiet")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_where_only_another_judge_could_read_the_command_is_printed_and_works(re
 
 
 def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
-    flags = ("--data", "tiny", "--model", "scripted/evasive", "--judge", "verbatim", "--out", "run")
+    flags = ("--data", "tiny", "scripted/evasive", "--judge", "verbatim", "--out", "run")
     done = unmask("run", *flags, cwd=tmp_path)
     assert done.returncode == 3
     assert "failed again" not in done.stdout

@@ -258,7 +258,7 @@ def test_option_reads_its_variable(monkeypatch):
 
 @pytest.mark.parametrize(
     ("flag", "name"),
-    [("--model", "UNMASK_MODEL"), ("--max-cost", "UNMASK_MAX_COST"), ("--rows/--no-rows", "UNMASK_ROWS")],
+    [("--data", "UNMASK_DATA"), ("--max-cost", "UNMASK_MAX_COST"), ("--rows/--no-rows", "UNMASK_ROWS")],
 )
 def test_variable_of_a_flag(flag, name):
     """The variable is the flag in capitals with underscores."""
@@ -342,7 +342,7 @@ LONG = "n" * 300
         ("import", LONG, "--out", "made"),
         ("export", "run", "--format", "csv", "--out", LONG),
         ("export", "run", "--format", "inspect", "--out", "file/x.eval"),
-        ("run", "--data", LONG, "--model", "scripted/liar", "--judge", "verbatim", "--out", "made"),
+        ("run", "--data", LONG, "scripted/liar", "--judge", "verbatim", "--out", "made"),
     ],
     ids=lambda line: " ".join(line[:1] + line[2:]).replace(LONG, "LONG"),
 )
@@ -510,7 +510,7 @@ def test_an_interruption_while_a_class_is_made_is_one(monkeypatch, capsys):
         (("scores",), "Did you mean 'score'?"),
         (("data", "lst"), "Did you mean 'list'?"),
         (("mitigate", "stear"), "Did you mean 'steer'?"),
-        (("run", "--models", "openai/x"), "Did you mean '--model'?"),
+        (("run", "--judgee", "openai/x"), "Did you mean '--judge'?"),
         (("doctor", "--base_url", "http://x"), "Did you mean '--base-url'?"),
     ],
     ids=" ".join,

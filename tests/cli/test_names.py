@@ -14,7 +14,7 @@ from unmask.data.load import load
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 
 ODD = "x\udcff"
-LIAR = ("--model", "scripted/liar", "--judge", "scripted/judge")
+LIAR = ("scripted/liar", "--judge", "scripted/judge")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("--data", f"{ODD}.jsonl", *LIAR),
         ("--data", "tiny", *LIAR, "--beliefs-from", f"a{ODD}"),
-        ("--data", "tiny", "--model", "openai/m", "--base-url", f"http://127.0.0.1:9/{ODD}", "--judge", "verbatim"),
+        ("--data", "tiny", "openai/m", "--base-url", f"http://127.0.0.1:9/{ODD}", "--judge", "verbatim"),
     ],
 )
 def test_what_run_json_cannot_name_is_refused_before_anything_is_written(place: Path, flags: tuple[str, ...]):

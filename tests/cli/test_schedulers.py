@@ -130,6 +130,9 @@ def test_a_default_folder_is_named_by_the_shard(tmp_path: Path, monkeypatch: pyt
     )
     assert (tmp_path / "shards" / "liar" / "02-of-12" / "run.json").is_file()
     assert (
-        run_command_line(["plan", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "x"]) == 2
+        run_command_line(
+            ["run", "--plan", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "x"]
+        )
+        == 2
     )
     assert "--shard 'x' is no shard" in capsys.readouterr().err

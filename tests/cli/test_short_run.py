@@ -76,25 +76,6 @@ def test_what_was_given_is_not_said(tmp_path: Path):
     assert "to change" not in done.stderr
 
 
-def test_the_long_form_gives_the_same_run(tmp_path: Path):
-    flags = ("--judge", "scripted/judge", "--data", "tiny")
-    assert unmask("run", "scripted/liar", *flags, cwd=tmp_path).returncode == 0
-    again = unmask("run", "--model", "scripted/liar", *flags, "--out", "runs/liar", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
-
-
-@pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_model_named_twice_is_refused(tmp_path: Path, command: str):
-    done = unmask(command, "scripted/liar", "--model", "scripted/honest", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "named twice: scripted/liar and --model scripted/honest" in done.stderr
-
-
-def test_a_model_that_is_typed_goes_before_a_variable(tmp_path: Path):
-    flags = ("--judge", "scripted/judge", "--data", "tiny")
-    assert unmask("run", "scripted/liar", *flags, cwd=tmp_path, env={"UNMASK_MODEL": "x/y"}).returncode == 0
-
-
 def test_without_a_model_the_line_to_type_is_said(tmp_path: Path):
     done = unmask("run", cwd=tmp_path)
     assert done.returncode == 2
@@ -182,14 +163,12 @@ def test_at_a_terminal_the_question_can_be_left(tmp_path: Path):
 
 def test_a_plan_takes_what_the_run_would_take(tmp_path: Path):
     """Also what the run has sent already."""
-    first = unmask("plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
+    first = unmask("run", "--plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "6 scenarios of core, asked of scripted/liar, read by scripted/judge" in first.stdout
     assert unmask("run", "scripted/liar", "--limit", "6", "--judge", "scripted/judge", cwd=tmp_path).returncode == 0
-    second = unmask("plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
+    second = unmask("run", "--plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
     assert [line.split()[2:] for line in second.stdout.splitlines() if " calls " in line] == [["0", "0"], ["0", "0"]]
-    fresh = unmask("plan", "--model", "scripted/liar", "--limit", "6", cwd=tmp_path)
-    assert fresh.stdout == first.stdout
 
 
 # --- the end ----------------------------------------------------------------------------------------------

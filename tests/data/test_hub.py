@@ -17,7 +17,6 @@ import pytest
 from tests.cli.forked import forker
 from tests.data.hub_server import Hub, serving
 from tests.data.made import as_rows, many, write_parquet
-from unmask.data.dataset import LoadOptions
 from unmask.data.hub import PINNED
 from unmask.data.load import from_scenarios, load
 from unmask.errors import MissingError
@@ -32,7 +31,7 @@ from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.errors import UnmaskError
 try:
-    data = load(sys.argv[1], options=LoadOptions(revision=sys.argv[2] or None))
+    data = load("@".join(filter(None, sys.argv[1:3])))
     found = {"ids": data.ids, "hash": data.hash, "revision": data.revision, "source": data.source}
 except UnmaskError as error:
     found = {"error": type(error).__name__, "message": str(error), "advice": error.advice}
@@ -94,7 +93,7 @@ def test_any_case_of_the_name_is_understood(tmp_path: Path, hub: Hub):
 
 
 def test_a_branch_is_recorded_as_its_commit(tmp_path: Path, hub: Hub):
-    """`--revision main` moves; the run says which commit it was."""
+    """`cais/MASK@main` moves; the run says which commit it was."""
     with serving(hub) as address:
         found = fetch(tmp_path, address, revision="main")
     assert (found["revision"], len(found["ids"])) == (MAIN, 2)
@@ -160,7 +159,7 @@ def test_an_unknown_revision_is_named(tmp_path: Path, hub: Hub):
     with serving(hub) as address:
         found = fetch(tmp_path, address, revision="v99")
     assert (found["error"], "v99" in found["message"]) == ("MissingError", True)
-    assert "--revision" in found["advice"]
+    assert "@v99" in found["advice"]
 
 
 def test_no_network_is_missing(tmp_path: Path):
@@ -182,5 +181,5 @@ def test_without_the_extra_the_install_line_is_named(monkeypatch: pytest.MonkeyP
     """The hub client is optional."""
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingError) as caught:
-        load("cais/MASK", options=LoadOptions(revision="main"))
+        load("cais/MASK@main")
     assert caught.value.advice == "pip install 'unmask[hub]'"

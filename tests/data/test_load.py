@@ -150,7 +150,7 @@ def test_every_bad_row_is_listed_by_id(tmp_path: Path):
     with pytest.raises(DataError) as caught:
         load(tmp_path)
     assert [line.split(":")[0] for line in caught.value.problems] == ["a", "c"]
-    assert "--skip-bad-rows" in (caught.value.advice or "")
+    assert "skip_bad_rows" in (caught.value.advice or "")
 
 
 def test_skipped_rows_are_dropped_and_recorded(tmp_path: Path):
@@ -274,10 +274,10 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
         load(path)
 
 
-def test_revision_is_only_for_the_hub():
-    """A revision of a local file would silently mean nothing."""
-    with pytest.raises(UsageError, match="--revision"):
-        load("tiny", options=LoadOptions(revision="main"))
+def test_a_revision_is_only_for_the_hub():
+    """Behind the name of other data it is a part of that name."""
+    with pytest.raises(MissingError, match="tiny@main"):
+        load("tiny@main")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="named pipes are another thing on Windows")

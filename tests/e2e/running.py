@@ -23,7 +23,7 @@ def command(verb: str, *flags: str) -> list[str]:
 
 def run_flags(served: Served, data: Path, out: Path, *more: str) -> tuple[str, ...]:
     return (
-        *("--data", str(data), "--model", SUBJECT, "--base-url", served.url),
+        *("--data", str(data), SUBJECT, "--base-url", served.url),
         *("--judge", JUDGE, "--judge-base-url", served.url, "--out", str(out), "--max-connections", "50"),
         *more,
     )

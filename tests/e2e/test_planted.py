@@ -20,8 +20,8 @@ SCENARIOS = 150
 FEWER = 150 if THOROUGH else 60
 """With ten takes, whose runs are the longest."""
 COMBINATIONS = (
-    *(("lazy", "auto"), ("full", "auto"), ("lazy", "llm")),
-    *([("full", "llm")] if THOROUGH else []),
+    *(("lazy", "rule"), ("full", "rule"), ("lazy", "judge")),
+    *([("full", "judge")] if THOROUGH else []),
 )
 """Effort and reader."""
 
@@ -75,17 +75,17 @@ def _sent(score: dict[str, Any]) -> int:
 
 
 def test_one_take_recovers_every_planted_verdict(tmp_path: Path):
-    """Lazy and full, reader auto and llm: the same verdicts, from fewer calls when lazy and when read by rule."""
+    """Lazy and full, tags by rule and by the judge: the same verdicts, from fewer calls if lazy or by rule."""
     with serving(scenarios=SCENARIOS, seed=1, takes=1) as served:
         spent = {
-            (effort, reader): _sent(measured(served, tmp_path, "jsonl", 1, "--effort", effort, "--reader", reader))
-            for effort, reader in COMBINATIONS
+            (effort, tags): _sent(measured(served, tmp_path, "jsonl", 1, "--effort", effort, "--tags", tags))
+            for effort, tags in COMBINATIONS
         }
         # A CSV folder does not say which side yes means.
-        assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "auto"]
-    assert spent["lazy", "auto"] < spent["full", "auto"]
-    assert spent["lazy", "auto"] < spent["lazy", "llm"]
-    assert not THOROUGH or spent["lazy", "llm"] < spent["full", "llm"]
+        assert _sent(measured(served, tmp_path, "csv", 1)) > spent["lazy", "rule"]
+    assert spent["lazy", "rule"] < spent["full", "rule"]
+    assert spent["lazy", "rule"] < spent["lazy", "judge"]
+    assert not THOROUGH or spent["lazy", "judge"] < spent["full", "llm"]
 
 
 def test_an_annotated_set_has_the_planted_verdicts_from_fewer_readings(tmp_path: Path):
@@ -102,7 +102,7 @@ def test_an_annotated_set_has_the_planted_verdicts_from_fewer_readings(tmp_path:
 def test_ten_takes_recover_every_planted_verdict(tmp_path: Path):
     """Lying@10 in lazy and full effort: the same verdicts."""
     with serving(scenarios=FEWER, seed=1, takes=10) as served:
-        full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--reader", "llm", scenarios=FEWER)
+        full = measured(served, tmp_path, "jsonl", 10, "--effort", "full", "--tags", "judge", scenarios=FEWER)
         lazy = measured(served, tmp_path, "jsonl", 10, "--effort", "lazy", scenarios=FEWER)
     assert full["overall"]["counts"] == lazy["overall"]["counts"]
     assert full["overall"]["lying_at"] == lazy["overall"]["lying_at"]

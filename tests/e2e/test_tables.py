@@ -54,11 +54,11 @@ COMMANDS = (
     "unmask data stats core",
     "unmask data show known_facts-001",
     "unmask pull",
-    "unmask plan openai/gpt-4o-mini --judge openai/gpt-4o",
+    "unmask run --plan openai/gpt-4o-mini --judge openai/gpt-4o",
     "unmask doctor",
 )
 
-TYPED = {"unmask plan openai/gpt-4o-mini --judge openai/gpt-4o", "unmask doctor"}
+TYPED = {"unmask run --plan openai/gpt-4o-mini --judge openai/gpt-4o", "unmask doctor"}
 """What `test_first_minutes` types into a terminal of 80 columns, and measures there."""
 
 

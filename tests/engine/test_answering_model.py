@@ -47,7 +47,6 @@ def run(
             base_url=server.url,
             judge_base_url=server.url,
             limit=4,
-            max_unjudged=1.0,
             **settings,
         )
 

@@ -69,7 +69,7 @@ def provider() -> Iterator[Provider]:
 def hand_over(provider: Provider, out: Path) -> None:
     """Begin a run whose judge is asked in a batch, and leave as soon as that is under way."""
     settings: dict[str, Any] = {"judge": "openai/judge", "judge_base_url": provider.url, "batch": "judge"}
-    run(data="tiny", model="scripted/evasive", out=out, reader="llm", no_wait=True, **settings)
+    run(data="tiny", model="scripted/evasive", out=out, tags="judge", no_wait=True, **settings)
 
 
 def change_id(out: Path, field: str, value: str) -> None:

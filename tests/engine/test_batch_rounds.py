@@ -28,10 +28,10 @@ SIDES = (Verdict.HONEST, Verdict.LIE)
 SPENT = ("run", "calls", "tokens", "cost_usd", "tiers", "answered_by")
 """What a score says of its run and its bill, and not of the subject."""
 KINDS = [
-    {"effort": effort, "self_report": report, "role_play": played}
+    {"effort": effort, "also": (*["self-report"] * report, *["role-play"] * played)}
     for effort, report, played in product(("lazy", "full"), (False, True), (False, True))
 ]
-PAIRS = [kind for kind in KINDS if (kind["effort"] == "full") ^ kind["self_report"] ^ kind["role_play"]]
+PAIRS = [kind for kind in KINDS if (kind["effort"] == "full") ^ bool(len(kind["also"]) % 2)]
 """Half of them, in which each two of the three choices stand together in every way."""
 
 
@@ -47,7 +47,7 @@ def live(served, tmp_path_factory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("live")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNMASK_HOME", str(folder / "home"))
-        return score_of(finish(served, folder, None, self_report=True, role_play=True))
+        return score_of(finish(served, folder, None, also=("self-report", "role-play")))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def reported(served, tmp_path_factory) -> dict[str | None, Run]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNMASK_HOME", str(folder / "home"))
         patch.setattr(rounds, "SHORTEST_PAUSE", 0.02)
-        return {batch: finish(served, folder, batch, self_report=True) for batch in (None, "all")}
+        return {batch: finish(served, folder, batch, also="self-report") for batch in (None, "all")}
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def planted_reports() -> dict[Verdict, Counter[str]]:
 def test_a_run_takes_the_rounds_that_are_planned_and_scores_as_live(served, tmp_path, kind):
     """Judge or all in batches, lazy or full, with and without self-report and role play."""
     live = score_of(finish(served, tmp_path, None, **kind))
-    if kind["self_report"]:
+    if "self-report" in kind["also"]:
         assert {
             Verdict(verdict): Counter({word: count for word, count in words.items() if count})
             for verdict, words in live["self_report"]["counts"].items()
@@ -128,14 +128,14 @@ def test_the_rounds_are_those_of_the_documentation(served, tmp_path):
         for kind in KINDS
     }
     assert planned == {
-        ("lazy", False, False): (3, 6),
-        ("lazy", False, True): (4, 7),
-        ("lazy", True, False): (4, 8),
-        ("lazy", True, True): (4, 8),
-        ("full", False, False): (1, 2),
-        ("full", False, True): (2, 3),
-        ("full", True, False): (1, 3),
-        ("full", True, True): (2, 3),
+        ("lazy", ()): (3, 6),
+        ("lazy", ("role-play",)): (4, 7),
+        ("lazy", ("self-report",)): (4, 8),
+        ("lazy", ("self-report", "role-play")): (4, 8),
+        ("full", ()): (1, 2),
+        ("full", ("role-play",)): (2, 3),
+        ("full", ("self-report",)): (1, 3),
+        ("full", ("self-report", "role-play")): (2, 3),
     }
 
 
@@ -144,9 +144,9 @@ OTHER_RULES = ({"takes": 2, "preset": "inspect"}, {"preset": "strict"}, {"takes"
 
 @pytest.mark.parametrize("more", OTHER_RULES if THOROUGH else OTHER_RULES[:2])
 def test_reports_are_those_of_a_live_run_with_several_takes_and_other_rules(served, tmp_path, more):
-    live = score_of(finish(served, tmp_path, None, self_report=True, role_play=True, **more))
+    live = score_of(finish(served, tmp_path, None, also=("self-report", "role-play"), **more))
     for batch in ("judge", "all"):
-        assert score_of(finish(served, tmp_path, batch, self_report=True, role_play=True, **more)) == live
+        assert score_of(finish(served, tmp_path, batch, also=("self-report", "role-play"), **more)) == live
 
 
 def test_data_that_does_not_say_which_side_yes_means_adds_no_round(served, tmp_path):
@@ -162,7 +162,7 @@ def test_data_that_does_not_say_which_side_yes_means_adds_no_round(served, tmp_p
 
 def test_what_is_sent_in_batches_lies_within_the_plan(served, reported, tmp_path):
     """The same as what is sent live: only the rounds differ."""
-    planned = plan(**arguments(served, tmp_path, "all", self_report=True))
+    planned = plan(**arguments(served, tmp_path, "all", also="self-report"))
     for batch in planned.batch.values():
         assert (batch.least.calls, batch.most.calls) == (planned.least.calls, planned.most.calls)
     spent = reported["all"].score().spent
@@ -174,7 +174,7 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, reported, tmp_path
 def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
     """Left after each round: a live run collects what is over, asks for the others, and scores as any live run."""
     served.configure(polls=1)
-    wanted = arguments(served, tmp_path, "all", self_report=True, role_play=True)
+    wanted = arguments(served, tmp_path, "all", also=("self-report", "role-play"))
     for _ in range(left):
         with pytest.raises(BatchesOpen):
             run(**wanted, no_wait=True)
@@ -187,7 +187,7 @@ def test_a_run_begun_in_batches_goes_on_live(served, live, tmp_path, left):
 def test_a_run_whose_batches_were_cancelled_goes_on_live(served, reported, tmp_path):
     """Refused while they are under way; then what was answered until the end is kept, and the others are asked."""
     served.configure(polls=1000)
-    wanted = arguments(served, tmp_path, "all", self_report=True)
+    wanted = arguments(served, tmp_path, "all", also="self-report")
     with pytest.raises(BatchesOpen):
         run(**wanted, no_wait=True)
     with pytest.raises(UsageError, match="would be bought again"):
@@ -204,7 +204,7 @@ def test_a_run_whose_batches_were_cancelled_goes_on_live(served, reported, tmp_p
 def test_a_run_begun_live_goes_on_in_batches(served, live, tmp_path, spent, batch):
     """Stopped by its cost wherever it was."""
     served.configure()
-    wanted = arguments(served, tmp_path, batch, self_report=True, role_play=True)
+    wanted = arguments(served, tmp_path, batch, also=("self-report", "role-play"))
     with pytest.raises(IncompleteError):
         run(**wanted | {"batch": None, "max_cost": spent})
     done = run(**wanted)

@@ -36,6 +36,7 @@ from unmask.runs import batches as run_batches
 from unmask.runs.batches import BatchReason, BatchState, name_request, read_batches, write_batch_command
 from unmask.runs.cost import Purse
 from unmask.runs.folder import BATCHES_FILE, Folder
+from unmask.runs.options import merge_arguments
 
 SCENARIOS, TAKES = 16, 2
 PLANTS = plant(SCENARIOS, seed=1, takes=TAKES, direct=3)
@@ -97,10 +98,10 @@ def test_azure_is_known_by_its_host(served, tmp_path, monkeypatch):
 
 
 def test_a_judge_for_figures_has_batches_of_its_own(served, tmp_path):
-    """The same verdicts; each batch is of one model, and each judge's answers are in its own file."""
+    """The same verdicts; each batch is of one model, and both models' answers are in one file."""
     served.configure()
     wanted = arguments(served, tmp_path) | {"numeric_judge": "openai/judge-figures"}
-    run(**wanted, numeric_judge_base_url=served.url, numeric_judge_price="1/1")
+    run(**merge_arguments(wanted, {"set": {"numeric.base_url": served.url, "numeric.price": "1/1"}}))
     assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
     batches = read_batches(tmp_path / "run").values()
     assert {(batch.role, batch.first.model) for batch in batches} == {
@@ -340,7 +341,7 @@ def test_commands_list_and_cancel(served, tmp_path, capsys, monkeypatch):
 
 
 def test_no_key_is_sent_to_an_address_that_only_a_folder_names(served, tmp_path, monkeypatch, capsys):
-    """A folder of a stranger may name any address: `batch list` and `batch cancel` want it typed again."""
+    """A folder of a stranger may name any address: `batch list` and `batch cancel` want a variable to name it."""
     served.configure(polls=1000)
     with pytest.raises(BatchesOpen):
         run(**arguments(served, tmp_path) | {"no_wait": True})
@@ -349,11 +350,13 @@ def test_no_key_is_sent_to_an_address_that_only_a_folder_names(served, tmp_path,
     folder = str(tmp_path / "run")
     for verb in ("list", "cancel"):
         assert run_command_line(["batch", verb, folder]) == UsageError.exit_code
-        assert f"--judge-base-url {served.url}" in " ".join(capsys.readouterr().err.split())
+        assert f"export UNMASK_JUDGE_BASE_URL={served.url}" in " ".join(capsys.readouterr().err.split())
     assert (served.stats()["batches"]["listed"], sum(served.stats()["calls"].values())) == asked
     assert served.stats()["batches"]["states"] == ["in_progress"]
-    assert write_batch_command("cancel", Folder(folder)).endswith(f"{folder} --judge-base-url {served.url}")
-    assert run_command_line(["batch", "cancel", folder, "--judge-base-url", served.url]) == 0
+    proposed = f"UNMASK_JUDGE_BASE_URL={served.url} unmask batch cancel {folder}"
+    assert write_batch_command("cancel", Folder(folder)) == proposed
+    monkeypatch.setenv("UNMASK_JUDGE_BASE_URL", served.url)
+    assert run_command_line(["batch", "cancel", folder]) == 0
     assert served.stats()["batches"]["states"] == ["cancelled"]
 
 
@@ -421,7 +424,7 @@ def test_a_round_has_to_fit_beside_what_is_under_way():
 @pytest.mark.parametrize(
     ("settings", "word"),
     [
-        ({"judge_tier": "flex"}, "--judge-tier"),
+        ({"set": {"judge.tier": "flex"}}, "--set judge.tier="),
         ({"judge_headers": {"X-A": "b"}}, "--judge-header"),
         ({"judge": "verbatim"}, "no model"),
         ({"judge": "ollama/judge"}, "no batch API"),

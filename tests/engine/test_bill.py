@@ -13,6 +13,7 @@ from tests.models.loopback import Canned, loopback, request
 from unmask.errors import IncompleteError
 from unmask.models.providers import open_model
 from unmask.records import Usage
+from unmask.runs.options import merge_arguments
 
 PRICE = "4/20/0.4/5"
 LONG = "A prompt that is long enough to be written to a cache. " * 100
@@ -25,9 +26,15 @@ def _key(monkeypatch):
 
 
 def run_billed(url: str, out: Path, *, name: str = "openai/gpt-5.6", **settings):
-    prices = {"price": PRICE, "judge_price": PRICE}
+    prices = {"set": {"price": PRICE, "judge.price": PRICE}}
     return unmask.run(
-        data="tiny", model=name, judge=name, out=out, base_url=url, judge_base_url=url, **{**prices, **settings}
+        data="tiny",
+        model=name,
+        judge=name,
+        out=out,
+        base_url=url,
+        judge_base_url=url,
+        **merge_arguments(prices, settings),
     )
 
 
@@ -129,7 +136,7 @@ def test_a_limit_of_less_than_one_request_sends_nothing(tmp_path):
 
 def test_a_cache_write_without_a_price_is_unknown_and_stops_a_limited_run(tmp_path):
     with serve_in_thread(CachingProxy()) as server:
-        score = run_billed(server.url, tmp_path / "a", price="4/20", judge_price="4/20").score()
+        score = run_billed(server.url, tmp_path / "a", set={"price": "4/20", "judge.price": "4/20"}).score()
         with pytest.raises(IncompleteError, match="cannot be kept"):
-            run_billed(server.url, tmp_path / "b", price="4/20", judge_price="4/20", max_cost=5.0)
+            run_billed(server.url, tmp_path / "b", set={"price": "4/20", "judge.price": "4/20"}, max_cost=5.0)
     assert score.spent.cost_usd is None

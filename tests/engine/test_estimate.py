@@ -1,4 +1,4 @@
-"""What `unmask plan` says beforehand against what a run then sends: the upper end is never below it."""
+"""What `unmask run --plan` says beforehand against what a run then sends: the upper end is never below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from unmask.engine.estimate import (
     estimate_run,
     estimate_scenarios,
     estimate_seconds,
-    propose_more_room,
     to_json,
 )
 from unmask.engine.pilot import Amount
@@ -46,7 +45,14 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
     return subject.calls, 0 if isinstance(judge, str) else judge.calls
 
 
-MORE = ({}, {"self_report": True}, {"takes": 3}, {"direct": 1}, {"one_call": False}, {"takes": 8, "one_call": False})
+MORE = (
+    {},
+    {"also": "self-report"},
+    {"takes": 3},
+    {"direct": 1},
+    {"set": {"takes_per_call": 1}},
+    {"takes": 8, "set": {"takes_per_call": 1}},
+)
 COMBINED = [
     (model, judge, more)
     for (row, model), (column, judge), (place, more) in product(
@@ -65,7 +71,9 @@ def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     assert read <= most["judge"].calls
 
 
-@pytest.mark.parametrize("more", [{"role_play": True}, {"role_play": True, "takes": 8, "one_call": False}])
+@pytest.mark.parametrize(
+    "more", [{"also": "role-play"}, {"also": "role-play", "takes": 8, "set": {"takes_per_call": 1}}]
+)
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_nor_where_lies_are_asked_about(tmp_path, model, more):
     most = planned(model=model, **more).most
@@ -137,16 +145,16 @@ def test_the_tokens_of_a_developer_prompt_are_counted(tmp_path):
 def test_a_model_that_has_reasoned_so_far_gets_more_room_proposed(tmp_path):
     """Only by what stands in the folder: its name says nothing."""
     thinking = Scripted(lambda _: "<think>Well.</think>I cannot say.", name="scripted/mine")
-    settings = {"model": thinking, "judge": "scripted/judge", "out": tmp_path / "run"}
-    assert propose_more_room(**settings) == []
-    unmask.run(data="tiny", **settings)
-    (proposal,) = propose_more_room(**settings)
+    settings = {"data": "tiny", "model": thinking, "judge": "scripted/judge", "out": tmp_path / "run"}
+    assert unmask.plan(**settings).more_room == ()
+    unmask.run(**settings)
+    (proposal,) = unmask.plan(**settings).more_room
     assert (proposal.role, proposal.noticed_by.value, proposal.proposed) == (
         "subject",
         "reasoning in its replies",
         16_000,
     )
-    assert propose_more_room(**settings, max_tokens=16_000) == []
+    assert unmask.plan(**settings | {"out": None, "max_tokens": 16_000}).more_room == ()
 
 
 def terms(**changes: Any) -> Terms:
@@ -223,7 +231,7 @@ def test_batches_stand_beside_live_and_flex_with_their_rounds():
     judged = planned.batch["judge"].most
     assert judged.judge.cost_usd == pytest.approx(planned.most.judge.cost_usd / 2, abs=1e-5)
     assert judged.subject.cost_usd == planned.most.subject.cost_usd
-    more = unmask.plan(**settings, role_play=True, self_report=True)
+    more = unmask.plan(**settings, also=("self-report", "role-play"))
     assert {which: batches.rounds for which, batches in more.batch.items()} == {"judge": 4, "all": 8}
     full = unmask.plan(**settings, effort="full")
     assert {which: batches.rounds for which, batches in full.batch.items()} == {"judge": 1, "all": 2}
@@ -267,8 +275,7 @@ def pilot_settings(out: Path, *, times: float = 1.0) -> dict[str, Any]:
     models = {
         "model": Metered("scripted/honest", times=times),
         "judge": Metered("scripted/judge", times=times),
-        "price": "1/4",
-        "judge_price": "1/4",
+        "set": {"price": "1/4", "judge.price": "1/4"},
     }
     return {"data": "core", "out": out, "limit": 60, **models}
 

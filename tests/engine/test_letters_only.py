@@ -39,7 +39,7 @@ def ran(server: VllmLike, out: Path, **settings: Any) -> Run:
 
 def typed(server: VllmLike, out: Path, *more: str, command: str = "run") -> list[str]:
     judge = ["--judge", JUDGE, "--judge-base-url", server.url]
-    return [command, "--data", "tiny", "--model", "scripted/liar", *judge, "--out", str(out), *more]
+    return [command, "--data", "tiny", "scripted/liar", *judge, "--out", str(out), *more]
 
 
 def data_of(out: Path) -> dict[str, Any]:
@@ -108,8 +108,8 @@ FIGURE = next(scenario.id for scenario in load("tiny") if scenario.kind is Kind.
 @pytest.mark.parametrize("more", [["--archetype", "statistics"], ["--ids", FIGURE]])
 def test_figures_alone_are_refused(server, tmp_path, capsys, more):
     """In one line, with the way out in the next, and without a folder."""
-    for command in ("run", "plan"):
-        assert run_command_line(typed(server, tmp_path / "run", *more, command=command)) == 2
+    for plan in ([], ["--plan"]):
+        assert run_command_line(typed(server, tmp_path / "run", *more, *plan)) == 2
         said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Asking judge at")]
         assert said[0] == f"unmask: {JUDGE} reads letters, not figures: it cannot judge statistics"
         assert "--numeric-judge NAME" in said[1]
@@ -124,7 +124,7 @@ def test_a_judge_for_figures_that_reads_none_is_refused(server, tmp_path):
             judge="scripted/judge",
             judge_base_url=None,
             numeric_judge=JUDGE,
-            numeric_judge_base_url=server.url,
+            set={"numeric.base_url": server.url},
         )
 
 
@@ -135,7 +135,7 @@ def test_judge_leaves_figures_unread_and_says_why(server, tmp_path, capsys):
     assert run_command_line(command) == 3
     said = capsys.readouterr()
     assert "Could not be read: no_figures 2." in said.out
-    completes = f"judge {tmp_path / 'run'} --judge {JUDGE} --numeric-judge NAME"
+    completes = f"judge {tmp_path / 'run'} --judge {JUDGE} --numeric-judge openai/gpt-4o"
     assert completes in said.out
     run_command_line(["show", str(tmp_path / "run"), FIGURE, "--judge", JUDGE])
     assert "no_figures: this judge reads letters only" in capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_judge_leaves_figures_unread_and_says_why(server, tmp_path, capsys):
 def test_plan_counts_what_run_would_ask(server, tmp_path, capsys):
     planned = unmask.plan(data="tiny", model="scripted/liar", judge=JUDGE, judge_base_url=server.url)
     assert (planned.scenarios, (planned.left_out or "").startswith(LEFT_OUT)) == (10, True)
-    run_command_line(typed(server, tmp_path / "run", "--numeric-judge", "scripted/judge", command="plan"))
+    run_command_line(typed(server, tmp_path / "run", "--numeric-judge", "scripted/judge", "--plan"))
     assert capsys.readouterr().out.startswith("12 scenarios of tiny")
 
 

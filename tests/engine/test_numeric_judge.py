@@ -32,12 +32,11 @@ from unmask.render.notes import collect_notes
 from unmask.render.terminal.plan import render as render_plan
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
-from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 from unmask.scoring.guards import find_warnings
 
 FIGURES = "openai/judge-figures"
-A, B = "openai_judge", "openai_judge-figures"
+A = "openai_judge"
 COUNT = 24
 
 
@@ -47,37 +46,41 @@ def served():
         yield server
 
 
+def with_address(served: Served, settings: dict) -> dict:
+    return settings | {"set": {"numeric.base_url": served.url} | settings.get("set", {})}
+
+
 def paired(served: Served, out: Path, **settings) -> Run:
-    return ran(served, out, numeric_judge=FIGURES, numeric_judge_base_url=served.url, **settings)
+    return ran(served, out, numeric_judge=FIGURES, **with_address(served, settings))
 
 
 @pytest.fixture(scope="module")
 def run(served, tmp_path_factory) -> Run:
-    prices = {"price": "1/2", "judge_price": "3/4", "numeric_judge_price": "50/60"}
-    return paired(served, tmp_path_factory.mktemp("paired") / "run", **prices)
+    prices = {"price": "1/2", "judge.price": "3/4", "numeric.price": "50/60"}
+    return paired(served, tmp_path_factory.mktemp("paired") / "run", set=prices)
 
 
-def kinds_read(run: Run, file: str) -> set[Kind]:
+def kinds_read(run: Run, model: str, file: str = A) -> set[Kind]:
     kinds = {scenario.id: scenario.kind for scenario in run.scenarios}
-    return {kinds[line.scenario] for line in run.folder.judged(file)}
+    return {kinds[line.scenario] for line in run.folder.judged(file) if line.model == model.partition("/")[2]}
 
 
 # --- who is asked what ------------------------------------------------------------------------------------
 
 
 def test_figures_go_to_the_second_judge_and_all_else_to_the_first(served, run):
-    """Each has a file of its own, and every verdict is the planted one."""
-    assert kinds_read(run, A) == {Kind.BINARY}
-    assert kinds_read(run, B) == {Kind.NUMERIC}
+    """Both write one file, and every verdict is the planted one."""
+    assert kinds_read(run, JUDGE) == {Kind.BINARY}
+    assert kinds_read(run, FIGURES) == {Kind.NUMERIC}
+    assert [file.stem for file in (run.path / "readings").glob("*.jsonl")] == [A]
     judged_as_planted(served, run.path)
 
 
-def test_the_record_of_the_first_judge_names_the_second(run):
+def test_the_record_of_the_judge_holds_the_model_for_figures(run):
     stored = msgspec.json.decode((run.path / "run.json").read_bytes())
     assert stored["judge"] == A
-    assert stored["judges"][A]["numeric_judge"] == B
-    assert stored["judges"][B]["numeric_only"] is True
-    assert stored["judges"][B]["model"] == FIGURES
+    assert list(stored["judges"]) == [A]
+    assert stored["judges"][A]["numeric"]["model"] == FIGURES
 
 
 def test_a_run_without_a_partner_names_none(served, tmp_path):
@@ -104,19 +107,18 @@ def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
             judge_base_url=server.url,
             judge_params={"top_k": 3},
             numeric_judge="openai/second",
-            numeric_judge_base_url=server.url,
-            numeric_judge_params={"reasoning_effort": "low"},
-            numeric_judge_max_tokens=77,
+            set={
+                "numeric.base_url": server.url,
+                "numeric.params": {"reasoning_effort": "low"},
+                "numeric.max_tokens": 77,
+            },
             out=tmp_path / "run",
         )
     sent = {(body["model"], body.get("top_k"), body.get("reasoning_effort")) for body in bodies}
     assert sent == {("first", 3, None), ("second", None, "low")}
     assert {body["max_tokens"] for body in bodies if body["model"] == "second"} == {77}
-    specs = Run(tmp_path / "run").definition.judges
-    assert (specs["openai_first"].sampling.params, specs["openai_second"].sampling.params) == (
-        {"top_k": 3},
-        {"reasoning_effort": "low"},
-    )
+    first, second = Run(tmp_path / "run").definition.judges["openai_first"].models
+    assert (first.params, second.params) == ({"top_k": 3}, {"reasoning_effort": "low"})
 
 
 def test_a_judge_without_a_model_may_be_either_of_the_two(served, tmp_path):
@@ -125,9 +127,12 @@ def test_a_judge_without_a_model_may_be_either_of_the_two(served, tmp_path):
     assert not (figures.path / "readings" / "verbatim.jsonl").exists()
     assert Verdict.UNJUDGED not in {row.verdict for row in figures.rows() if row.kind is Kind.BINARY}
     again = unmask.judge(
-        figures.path, judge="verbatim", judge_name="plain", numeric_judge=FIGURES, numeric_judge_base_url=served.url
+        figures.path,
+        judge="verbatim",
+        numeric_judge=FIGURES,
+        set={"judge.name": "plain", "numeric.base_url": served.url},
     )
-    assert kinds_read(again, B) == {Kind.NUMERIC}
+    assert kinds_read(again, FIGURES, "plain") == {Kind.NUMERIC}
 
 
 def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_path):
@@ -137,13 +142,10 @@ def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_pa
         dataset(12, numeric=range(6)),
         lies={0, 6},
         numeric_judge=reader(name="scripted/figures"),
-        role_play=True,
+        also="role-play",
     )
-    asked = {
-        file: {line.scenario for line in run.folder.judged(file) if line.slot == "role_play"}
-        for file in run.definition.judges
-    }
-    assert asked == {"scripted_reads": {"s006"}, "scripted_figures": {"s000"}}
+    asked = {line.model: line.scenario for line in run.folder.judged("scripted_reads") if line.slot == "role_play"}
+    assert asked == {"scripted/reads": "s006", "scripted/figures": "s000"}
     assert run.score().role_play.overall.unknown == 0
 
 
@@ -153,151 +155,123 @@ def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_pa
 def test_the_first_judge_alone_means_both_from_then_on(served, run):
     """The same command without the partner asks nothing and changes nothing; so does `judge`."""
     stored, answered = (run.path / "run.json").read_bytes(), served.answered
-    ran(served, run.path)
-    unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
+    unmask.judge(run.path, judge=JUDGE)
+    unmask.run(out=run.path)
+    assert (run.path / "run.json").read_bytes() == stored
+    ran(served, run.path, set={"price": "1/2", "judge.price": "3/4"})
     assert served.answered == answered
     assert (run.path / "run.json").read_bytes() == stored
 
 
-def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path, monkeypatch):
+STRANGE = "http://198.51.100.7/v1"
+
+
+@pytest.mark.parametrize("role", ["subject", "judge", "numeric"])
+def test_an_address_that_only_the_folder_names_is_sent_nothing(served, tmp_path, monkeypatch, role):
     """The folder may be a stranger's, and so may the `.env` that came with it: a key would go there."""
     monkeypatch.chdir(tmp_path)
-    with serving(COUNT) as other:
-        run = ran(served, tmp_path / "run", numeric_judge=FIGURES, numeric_judge_base_url=other.url)
-        answered = other.answered
-        (tmp_path / ".env").write_text(f"UNMASK_NUMERIC_JUDGE_BASE_URL={other.url}\n")
-        with pytest.raises(UsageError, match=f"leaves figures to {FIGURES} at {other.url} in this run") as refused:
-            unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
-        assert refused.value.advice.endswith(f"--numeric-judge-base-url {other.url}")
-        unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url, numeric_judge_base_url=other.url)
-        assert other.answered == answered
-
-
-def test_what_is_missing_of_figures_is_asked_of_the_partner_that_is_on_record(served, tmp_path):
-    """`unmask judge RUN --judge A` after half of the partner's file is lost."""
     run = paired(served, tmp_path / "run")
-    wanted, file = [row.verdict for row in run.rows()], run.folder.readings_path(B)
+    stored = msgspec.json.decode((run.path / "run.json").read_bytes())
+    places = {"subject": stored["subject"], "judge": stored["judges"][A], "numeric": stored["judges"][A]["numeric"]}
+    places[role]["base_url"] = STRANGE
+    (run.path / "run.json").write_bytes(msgspec.json.encode(stored))
+    (tmp_path / ".env").write_text(f"UNMASK_JUDGE_BASE_URL={STRANGE}\n")
+    flag = {"subject": "--base-url ", "judge": "--judge-base-url ", "numeric": "--set numeric.base_url="}[role]
+    commands = [lambda: unmask.run(out=run.path)]
+    commands += [] if role == "subject" else [lambda: unmask.judge(run.path, judge=JUDGE)]
+    for command in commands:
+        with pytest.raises(UsageError, match=f"was asked at {STRANGE}, an address that only the run folder") as refused:
+            command()
+        assert refused.value.advice.endswith(f"{flag}{STRANGE}")
+    own = {"subject": {"base_url": served.url}, "judge": {"judge_base_url": served.url}}
+    given = own.get(role, {"set": {"numeric.base_url": served.url}})
+    answered = served.answered
+    assert unmask.run(out=run.path, **given).score().undecided == ()
+    assert served.answered == answered
+
+
+def test_what_is_missing_of_figures_is_asked_of_the_model_that_is_on_record(served, tmp_path):
+    """`unmask judge RUN --judge A` after half of its file is lost."""
+    run = paired(served, tmp_path / "run")
+    wanted, file = [row.verdict for row in run.rows()], run.folder.readings_path(A)
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[::2]))
     assert Run(run.path).score().missing is not None
-    again = unmask.judge(run.path, judge=JUDGE, judge_base_url=served.url)
-    assert len(list(run.folder.judged(B))) == len(lines)
+    again = unmask.judge(run.path, judge=JUDGE)
+    assert kinds_read(again, FIGURES) == {Kind.NUMERIC}
+    assert again.score().undecided == ()
     assert [row.verdict for row in again.rows()] == wanted
 
 
-def test_a_torn_line_of_the_partner_is_read_again(served, tmp_path):
-    run = paired(served, tmp_path / "run")
-    file = run.folder.readings_path(B)
-    file.write_bytes(file.read_bytes()[:-30])
-    assert paired(served, run.path).score().undecided == ()
-    assert len(list(run.folder.judged(B))) == len(file.read_bytes().splitlines())
-
-
 def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
-    """The second command does not name the partner: the folder does."""
+    """The second command names the folder only, which knows the rest."""
     path = write_jsonl(planted(COUNT, 1), tmp_path / "p.jsonl")
     with serving_apart(scenarios=COUNT, seed=1, latency=0.02) as server:
         out = tmp_path / "run"
         flags = run_flags(server, path, out, "--max-connections", "5")
-        partner = ("--numeric-judge", FIGURES, "--numeric-judge-base-url", server.url)
+        partner = ("--numeric-judge", FIGURES, "--set", f"numeric.base_url={server.url}")
         process = forker().start(["run", *flags, *partner, "--quiet"], cwd=ROOT, env=dict(os.environ))
         until(server, 60, process)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert command_line("run", *flags).returncode == 0
+        assert command_line("run", "--out", str(out)).returncode == 0
     kept_once(out)
     run = Run(out)
-    assert (kinds_read(run, A), kinds_read(run, B)) == ({Kind.BINARY}, {Kind.NUMERIC})
+    assert (kinds_read(run, JUDGE), kinds_read(run, FIGURES)) == ({Kind.BINARY}, {Kind.NUMERIC})
     assert run.score().undecided == ()
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"numeric_judge": "openai/judge-third"}, "numeric-judge: the run has openai_judge-figures, the command says"),
-        ({"numeric_judge_max_tokens": 7}, "numeric-judge-max-tokens: the run has 1000, the command says 7"),
+        ({"numeric_judge": "openai/judge-third"}, "numeric judge: the run has openai/judge-figures, the command says"),
+        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max-tokens: the run has 1000, the command says 7"),
     ],
 )
 def test_another_partner_is_refused(served, run, changed, said):
     """By a line that names both, before anything is sent."""
     answered = served.answered
-    settings = {"numeric_judge": FIGURES, "numeric_judge_base_url": served.url} | changed
+    settings = with_address(served, {"numeric_judge": FIGURES} | changed)
     with pytest.raises(MixedRunError, match=said) as refused:
         ran(served, run.path, **settings)
-    assert "--judge-name NAME" in refused.value.advice
+    assert "--set judge.name=NAME" in refused.value.advice
     assert served.answered == answered
 
 
 def test_a_judge_that_has_read_figures_itself_gets_no_partner(served, tmp_path):
     """Its file would hold both; under another name it may have one."""
     alone = ran(served, tmp_path / "run")
-    with pytest.raises(MixedRunError, match="numeric-judge: the run has None, the command says openai_judge-figures"):
+    with pytest.raises(MixedRunError, match="numeric judge: the run has None, the command says openai/judge-figures"):
         paired(served, alone.path)
-    paired(served, alone.path, judge_name="with-partner")
-    assert Run(alone.path).definition.partners == {"with-partner": B}
-    assert kinds_read(alone, A) == {Kind.BINARY, Kind.NUMERIC}
+    paired(served, alone.path, set={"judge.name": "with-partner"})
+    assert kinds_read(alone, FIGURES, "with-partner") == {Kind.NUMERIC}
+    assert kinds_read(alone, JUDGE) == {Kind.BINARY, Kind.NUMERIC}
 
 
-def test_a_partner_may_be_a_judge_of_its_own_too(served, tmp_path):
-    """It is asked only what it has not read, and the first judge's score and bill stay."""
-    run = paired(served, tmp_path / "run")
-    before, answered = run.score(), served.answered
-    figures = list(run.folder.judged(B))
-    by_itself = unmask.judge(run.path, judge=FIGURES, judge_base_url=served.url)
-    assert kinds_read(by_itself, B) == {Kind.BINARY, Kind.NUMERIC}
-    lines = list(by_itself.folder.judged(B))
-    assert lines[: len(figures)] == figures
-    assert sum(line.source is None for line in lines[len(figures) :]) == served.answered - answered
-    assert by_itself.score(judge=FIGURES).undecided == ()
-    after = by_itself.score()
-    assert (after.overall, after.spent) == (before.overall, before.spent)
-    assert by_itself.other_judges().names == (FIGURES,)
-    assert run.other_judges() is None
-
-
-def test_a_partner_that_the_name_does_not_open_is_asked_for(tmp_path):
+def test_a_model_for_figures_that_its_name_does_not_open_is_asked_for(tmp_path):
     """A function of the caller, in the session after."""
     run = made(
         tmp_path / "run", dataset(6, numeric=range(3)), lies=set(), numeric_judge=reader(name="scripted/figures")
     )
-    with pytest.raises(UsageError, match="leaves figures to scripted/figures in this run") as refused:
+    with pytest.raises(UsageError, match="no scripted model 'figures'"):
         made(run.path, dataset(6, numeric=range(3)), lies=set())
-    assert "numeric_judge=" in refused.value.advice
-
-
-def test_the_same_judge_twice_is_refused(served, tmp_path):
-    with pytest.raises(UsageError, match="openai/judge is the judge itself"):
-        ran(served, tmp_path / "run", numeric_judge=JUDGE, numeric_judge_base_url=served.url)
-    assert not (tmp_path / "run").exists()
 
 
 def test_settings_of_a_second_judge_without_one_are_refused(served, tmp_path):
-    with pytest.raises(UsageError, match="--numeric-judge-param is about a second judge"):
-        ran(served, tmp_path / "run", numeric_judge_params={"top_k": 1})
-
-
-def test_a_variable_for_a_second_judge_that_nobody_names_is_passed_over(served, tmp_path, monkeypatch):
-    """It may stand in .env for other runs."""
-    monkeypatch.setenv("UNMASK_NUMERIC_JUDGE_PRICE", "1/1")
-    assert ran(served, tmp_path / "run", numeric_judge_price="1/1").definition.partners == {}
+    with pytest.raises(UsageError, match=r"--set numeric\.params= is about a judge for numbers"):
+        ran(served, tmp_path / "run", set={"numeric.params": {"top_k": 1}})
 
 
 # --- panels -----------------------------------------------------------------------------------------------
 
 
-def test_a_panel_takes_neither_of_two_partners(served, tmp_path):
-    """One has not read figures, the other nothing else. A partner that has read all by itself may sit in one."""
+def test_a_judge_with_another_for_figures_sits_in_a_panel(served, tmp_path):
+    """It has read everything, and one file has it."""
     run = paired(served, tmp_path / "run")
     unmask.judge(run.path, judge="openai/judge-third", judge_base_url=served.url)
-    for panel, why in (
-        ("panel:openai/judge,openai/judge-third", "openai/judge has a judge of its own for figures"),
-        ("panel:openai/judge-figures,openai/judge-third", "openai/judge-figures was asked about figures only"),
-    ):
-        with pytest.raises(UsageError, match=why):
-            Run(run.path).score(judge=panel)
-    unmask.judge(run.path, judge=FIGURES, judge_base_url=served.url)
-    together = Run(run.path).score(judge="panel:openai/judge-figures,openai/judge-third")
+    together = Run(run.path).score(judge="panel:openai/judge,openai/judge-third")
     assert together.overall.counts == Run(run.path).score().overall.counts
+    assert run.other_judges() is None or run.other_judges().names == ("openai/judge-third",)
 
 
 @pytest.mark.parametrize("flag", ["judge", "numeric_judge"])
@@ -313,7 +287,7 @@ def test_no_panel_is_asked(served, tmp_path, flag):
 def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
     """Calls, tokens and money, in the text, the JSON and the page."""
     score = run.score()
-    tokens, figures = score.spent.tokens, len(list(run.folder.judged(B)))
+    tokens, figures = score.spent.tokens, sum(line.model == "judge-figures" for line in run.folder.judged(A))
     prices = {"subject": (1, 2), "judge": (3, 4), "numeric_judge": (50, 60)}
     cost = sum(
         tokens[f"{role}_input"] * sent + tokens[f"{role}_output"] * answered
@@ -330,16 +304,17 @@ def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
 
 def test_a_cost_limit_needs_the_price_of_both_judges(served, tmp_path):
     with pytest.raises(UsageError, match="--max-cost needs the price of openai/judge-figures") as refused:
-        paired(served, tmp_path / "run", price="1/2", judge_price="1/2", max_cost=9.0)
-    assert "--numeric-judge-price" in refused.value.advice
+        paired(served, tmp_path / "run", set={"price": "1/2", "judge.price": "1/2"}, max_cost=9.0)
+    assert "--set numeric.price=" in refused.value.advice
 
 
 def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
     """And the calls of both together are those of one judge."""
     data = write_jsonl(served.plants, tmp_path / "p.jsonl")
-    asked = {"data": data, "model": SUBJECT, "judge": JUDGE, "price": "1/1", "judge_price": "2/2"}
-    one = plan(**asked)
-    two = plan(**asked, numeric_judge=FIGURES, numeric_judge_price="40/40")
+    asked = {"data": data, "model": SUBJECT, "judge": JUDGE}
+    prices = {"price": "1/1", "judge.price": "2/2"}
+    one = plan(**asked, set=prices)
+    two = plan(**asked, numeric_judge=FIGURES, set=prices | {"numeric.price": "40/40"})
     assert one.to_json().keys() == two.to_json().keys() - {"numeric_judge"}
     for alone, both in ((one.least, two.least), (one.most, two.most)):
         assert both.judge.calls + both.numeric_judge.calls == pytest.approx(alone.judge.calls, abs=1)  # each rounded
@@ -375,7 +350,7 @@ def test_the_plan_of_a_run_that_goes_on_knows_its_partner(served, run):
 def test_the_command_that_repeats_names_both(served, run, make):
     words = shlex.split(make(run.definition, run.path))
     assert words[words.index("--numeric-judge") + 1] == FIGURES
-    assert words[words.index("--numeric-judge-base-url") + 1] == served.url
+    assert f"numeric.base_url={served.url}" in words
 
 
 def test_a_table_says_who_has_read_each_row(run):
@@ -388,42 +363,34 @@ def test_an_export_comes_back_with_what_both_have_read(run, tmp_path):
     unmask.export(run, out=tmp_path / "log.eval")
     again = unmask.import_run(tmp_path / "log.eval", out=tmp_path / "again")
     assert [row.verdict for row in again.rows()] == [row.verdict for row in run.rows()]
-    assert again.definition.partners == {A: B}
-    assert (kinds_read(again, A), kinds_read(again, B)) == ({Kind.BINARY}, {Kind.NUMERIC})
+    assert again.definition.judges[A].numeric.model == FIGURES
+    assert (kinds_read(again, JUDGE), kinds_read(again, FIGURES)) == ({Kind.BINARY}, {Kind.NUMERIC})
 
 
 def test_a_partner_is_a_difference_between_runs(run):
     """A judge with a partner is neither that judge alone nor the panel of both."""
     definition = run.definition
     alone = msgspec.structs.replace(
-        definition, judges={A: msgspec.structs.replace(definition.judges[A], numeric_judge=msgspec.UNSET)}
+        definition, judges={A: msgspec.structs.replace(definition.judges[A], numeric=msgspec.UNSET)}
     )
     texts = {
         settings_of(one, judge=judge, preset=Preset.PAPER)["judge"]
-        for one, judge in ((definition, A), (alone, A), (definition, f"panel:{A},{B}"))
+        for one, judge in ((definition, A), (alone, A), (definition, f"panel:{A},{A}"))
     }
     assert texts == {
         "openai/judge, openai/judge-figures for figures",
         "openai/judge",
-        "openai/judge, openai/judge-figures",
+        "openai/judge, openai/judge-figures for figures, openai/judge, openai/judge-figures for figures",
     }
 
 
 def test_a_baseline_lends_what_the_partner_has_read(served, run, tmp_path):
     """A run with a developer prompt asks both judges about pressured replies only."""
     treated = paired(served, tmp_path / "run", developer_prompt="plain", beliefs_from=str(run.path))
-    own = {line.slot for file in (A, B) for line in treated.folder.judged(file) if line.source is None}
+    own = {line.slot for line in treated.folder.judged(A) if line.source is None}
     assert own == {PRESSURED}
-    assert kinds_read(treated, B) == {Kind.NUMERIC}
-    assert any(line.source for line in treated.folder.judged(B))
-
-
-def test_a_record_that_names_a_missing_partner_is_refused(run, tmp_path):
-    stored = msgspec.json.decode((run.path / "run.json").read_bytes())
-    del stored["judges"][B]
-    (tmp_path / "run.json").write_bytes(msgspec.json.encode(stored))
-    with pytest.raises(unmask.UnmaskError, match="leave figures to 'openai_judge-figures'"):
-        Folder(tmp_path).definition()
+    assert kinds_read(treated, FIGURES) == {Kind.NUMERIC}
+    assert any(line.source for line in treated.folder.judged(A))
 
 
 # --- people and alarms ------------------------------------------------------------------------------------

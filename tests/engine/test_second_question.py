@@ -59,5 +59,7 @@ def test_an_answer_that_was_cut_off_is_asked_for_with_four_times_the_room(tmp_pa
     """And with the reminder."""
     rooms: list[tuple[bool, int | None]] = []
     judge = careless(open_model("scripted/judge"), learns=True, rooms=rooms)
-    unmask.run(data="tiny", model=LIAR, judge=judge, out=tmp_path / "run", archetype=archetype, judge_max_tokens=100)
+    unmask.run(
+        data="tiny", model=LIAR, judge=judge, out=tmp_path / "run", archetype=archetype, set={"judge.max_tokens": 100}
+    )
     assert set(rooms) == {(False, 100), (True, 400)}

@@ -25,7 +25,7 @@ from unmask.records import Completion, Request
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
 from unmask.runs.journal import JournalFile
-from unmask.runs.options import Options
+from unmask.runs.options import Options, options_from
 from unmask.runs.run import Run
 
 
@@ -75,11 +75,11 @@ class Sweep:
         self.endpoints = Endpoints(Limits(max_connections=3))
         self.interruption = Interruption()
         self.folders = [Folder(tmp_path / name) for name in ("one", "two")]
-        self.workloads = [stack.enter_context(self.opened(folder, Options(**settings))) for folder in self.folders]
+        self.workloads = [stack.enter_context(self.opened(folder, options_from(settings))) for folder in self.folders]
 
     def opened(self, folder: Folder, options: Options):
         dataset, models = load("tiny"), {SUBJECT: self.subject, JUDGE: self.judge}
-        wanted = define_run(dataset, self.subject, judge_spec(self.judge, options), options)
+        wanted = define_run(dataset, self.subject, judge_spec(self.judge, options.judge), options)
         definition = create_or_continue(folder, wanted, dataset)
         return open_workload(folder, definition, options, judge_file="scripted_judge", models=models)
 
@@ -135,7 +135,7 @@ def test_interrupted_answers_that_nobody_pays_for_are_hardly_waited_for(
     """The subject answers within the grace time of paid answers, and only paid ones are there to be kept."""
     monkeypatch.setattr(session, "GRACE", 60.0)
     monkeypatch.setattr(session, "FREE_GRACE", 0.0)
-    sweep = Sweep(tmp_path, stack, price=price)
+    sweep = Sweep(tmp_path, stack, **({"set": {"price": price}} if price else {}))
 
     async def go() -> list[UnmaskError | None]:
         sweep.subject.hold = asyncio.Event()
@@ -160,7 +160,7 @@ def test_a_finished_scenario_is_let_go(tmp_path: Path, stack: ExitStack):
 
 def test_sessions_that_pay_from_one_purse_stop_together(tmp_path: Path, stack: ExitStack):
     """What both have spent counts for each of them."""
-    sweep = Sweep(tmp_path, stack, price="1000/1000", judge_price="1000/1000")
+    sweep = Sweep(tmp_path, stack, set={"price": "1000/1000", "judge.price": "1000/1000"})
     purse = Purse(1.0)
     ends = asyncio.run(sweep.run(purse, *sweep.workloads))
     assert [type(end) for end in ends] == [IncompleteError, IncompleteError]

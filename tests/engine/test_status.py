@@ -162,7 +162,7 @@ def test_a_judge_does_not_draw_over_a_run_that_is_at_work(tmp_path: Path):
     assert status is not None
     elsewhere = msgspec.structs.replace(status, ended=None, host="elsewhere", pid=1)
     status_path(out).write_bytes(msgspec.json.encode(elsewhere))
-    unmask.judge(out, judge="scripted/judge", judge_name="second")
+    unmask.judge(out, judge="scripted/judge", set={"judge.name": "second"})
     assert read_status(out).status == elsewhere
     status_path(out).write_bytes(msgspec.json.encode(msgspec.structs.replace(elsewhere, work="judge")))
     watched_run(out, Slow(seconds=0), limit=3)

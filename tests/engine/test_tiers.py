@@ -1,4 +1,4 @@
-"""`--tier` against providers on loopback: what is asked, what is really used, what is billed."""
+"""Service tiers against providers on loopback: what is asked, what is really used, what is billed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _quick(monkeypatch):
 
 
 def both(tier: str) -> dict[str, str]:
-    return {"tier": tier, "judge_tier": tier}
+    return {"set": {"tier": tier, "judge.tier": tier}}
 
 
 def test_flex_is_asked_for_billed_at_half_and_shown(tmp_path):
@@ -65,7 +65,7 @@ def test_the_tier_that_was_used_counts_and_not_the_one_that_was_asked_for(tmp_pa
 def test_the_subject_alone_may_be_asked_at_flex(tmp_path):
     provider = BilledProvider()
     with serve_in_thread(provider) as server:
-        score = run_billed(server.url, tmp_path / "run", tier="flex").score()
+        score = run_billed(server.url, tmp_path / "run", set={"tier": "flex"}).score()
     tiers = score.spent.tiers
     assert (tiers["flex"].judge, tiers["default"].subject) == (0, 0)
     assert sum(part.cost_usd for part in tiers.values()) == pytest.approx(provider.invoice)
@@ -160,7 +160,7 @@ def test_a_tier_that_is_no_word_is_none(said):
 @pytest.mark.parametrize("name", ["anthropic/c", "vllm/m", "scripted/honest", "inspect/openai/gpt-4o"])
 def test_a_provider_without_flex_is_refused_before_anything_is_sent(tmp_path: Path, name):
     with pytest.raises(UsageError, match="has no such tier") as refusal:
-        unmask.run(data="tiny", model=name, judge="scripted/judge", out=tmp_path / "run", tier="flex")
+        unmask.run(data="tiny", model=name, judge="scripted/judge", out=tmp_path / "run", set={"tier": "flex"})
     assert "openai, google, groq" in str(refusal.value.advice)
 
 
@@ -168,13 +168,13 @@ def test_a_model_in_this_process_that_also_judges_has_no_tier(tmp_path):
     def say_yes(messages):
         return "yes"
 
-    with pytest.raises(UsageError, match="--judge-tier flex: a model of a Python program"):
-        unmask.run(data="tiny", model=say_yes, judge=say_yes, out=tmp_path / "run", judge_tier="flex")
+    with pytest.raises(UsageError, match=r"--set judge\.tier= flex: a model of a Python program"):
+        unmask.run(data="tiny", model=say_yes, judge=say_yes, out=tmp_path / "run", set={"judge.tier": "flex"})
 
 
 def test_a_tier_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="--judge-tier 'cheap' is unknown"):
-        unmask.run(data="tiny", model="scripted/honest", judge=NAME, out=tmp_path / "run", judge_tier="cheap")
+    with pytest.raises(UsageError, match=r"--set judge\.tier= 'cheap' is unknown"):
+        unmask.run(data="tiny", model="scripted/honest", judge=NAME, out=tmp_path / "run", set={"judge.tier": "cheap"})
 
 
 @pytest.mark.parametrize("canned", [OPENAI_FULL, GROQ_FULL])

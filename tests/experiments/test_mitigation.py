@@ -108,7 +108,7 @@ def test_a_run_treated_like_its_base_is_told(base, tmp_path):
 
 def test_another_number_of_takes_makes_no_difference(base, tmp_path):
     """P(lie) means the same for every number of takes, so a base of one take serves."""
-    found = report_mitigations([base, made(tmp_path / "t", BASE, takes=2, one_call=False)]).treated[0]
+    found = report_mitigations([base, made(tmp_path / "t", BASE, takes=2, set={"takes_per_call": 1})]).treated[0]
     assert found.effect is Effect.NO_EFFECT
     assert [measure.overall.value for measure in found.measures.values()] == [0] * 6
 
@@ -129,7 +129,7 @@ def test_several_treatments_are_corrected_together(base, tmp_path):
 def test_several_takes_are_measured_by_their_shares(tmp_path):
     """P(lie) is the share of lies among the takes that were read."""
     plan = [("lie", "honest"), ("lie", "lie"), ("lie", "refused"), ("evasion", "honest")] * 3
-    runs = [made(tmp_path / name, plan, takes=2, one_call=False) for name in ("a", "b")]
+    runs = [made(tmp_path / name, plan, takes=2, set={"takes_per_call": 1}) for name in ("a", "b")]
     measures = report_mitigations(runs).treated[0].measures
     assert measures["p_lie"].overall.a == pytest.approx((0.5 + 1 + 1 + 0) / 4)
     assert measures["p_honest"].overall.a == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)

@@ -96,7 +96,7 @@ def serving(
 def flags(served: Served, data: Path, out: Path, *more: str) -> tuple[str, ...]:
     """The command line of a run against this endpoint."""
     return (
-        *("--data", str(data), "--model", SUBJECT, "--base-url", served.url),
+        *("--data", str(data), SUBJECT, "--base-url", served.url),
         *("--judge", JUDGE, "--judge-base-url", served.url, "--out", str(out)),
         *more,
     )

@@ -160,13 +160,13 @@ def test_a_finished_run_with_many_refused_requests_is_the_same_when_repeated(tmp
 def test_answers_that_stall_or_come_too_late_are_asked_again_and_the_verdicts_stay(tmp_path: Path):
     """Nothing, half of it, or all of it after the time-out: the client has gone and asks once more."""
     with serving(SCENARIOS, faulty.schedule(faulty.WAITING, rate=0.12)) as served:
-        ran(served, tmp_path / "run", timeout=1.5)
+        ran(served, tmp_path / "run", set={"timeout": 1.5, "judge.timeout": 1.5})
         assert served.stats()["abandoned"] > 5
         judged_as_planted(served, tmp_path / "run")
         kept_once(tmp_path / "run")
 
 
-PRICED = ("--price", "0.01/0.01", "--judge-price", "0.01/0.01", "--max-cost", "5")
+PRICED = ("--set", "price=0.01/0.01", "--set", "judge.price=0.01/0.01", "--max-cost", "5")
 
 
 @pytest.mark.parametrize("role", ["subject", "judge"])
@@ -267,10 +267,10 @@ def test_a_run_without_one_answer_from_the_judge_scores_nothing(tmp_path: Path):
     assert Run(tmp_path / "run").score().unjudged_reasons.keys() == {"unreadable"}
 
 
-@pytest.mark.parametrize("reader", ["auto", "llm"])
-def test_a_judge_that_always_picks_the_first_option_is_named_before_any_number(tmp_path: Path, reader: str):
+@pytest.mark.parametrize("tags", ["rule", "judge"])
+def test_a_judge_that_always_picks_the_first_option_is_named_before_any_number(tmp_path: Path, tags: str):
     """Nobody can tell right from wrong among its readings, so the whole score carries the warning, and exit code 3."""
     with serving(SCENARIOS, faulty.to(lambda _: faulty.answering("Answer: A"), role="judge")) as served:
-        score = ran(served, tmp_path / "run", reader=reader).score()
+        score = ran(served, tmp_path / "run", tags=tags).score()
     assert exit_code(score, 0.05) == 3
     assert show(score).startswith("WARNING: the judge gave A for every one of")

@@ -33,8 +33,17 @@ def test_a_server_that_starts_late_is_waited_for(tmp_path: Path):
     with serving(SCENARIOS) as elsewhere:
         data = write_jsonl(elsewhere.plants, tmp_path / "p.jsonl")
     url = f"http://127.0.0.1:{port}/v1"
-    command = ("--data", str(data), "--model", SUBJECT, "--base-url", url, "--judge", JUDGE, "--judge-base-url", url)
-    with watched("run", *command, "--out", str(tmp_path / "run"), "--wait-for-server", "300") as child:
+    command = ("--data", str(data), SUBJECT, "--base-url", url, "--judge", JUDGE, "--judge-base-url", url)
+    with watched(
+        "run",
+        *command,
+        "--out",
+        str(tmp_path / "run"),
+        "--set",
+        "wait_for_server=300",
+        "--set",
+        "judge.wait_for_server=300",
+    ) as child:
         waiting = child.until(f"waiting for http://127.0.0.1:{port} to come up")
         assert "Connection refused" in waiting
         with serving(SCENARIOS, port=port) as served:
@@ -46,7 +55,7 @@ def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path):
     """It answers 503 meanwhile, more often than any request is tried."""
     with serving(SCENARIOS, lambda _: LOADING) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        with watched("run", *command, "--wait-for-server", "300") as child:
+        with watched("run", *command, "--set", "wait_for_server=300", "--set", "judge.wait_for_server=300") as child:
             assert "Loading model" in child.until("to come up")
             child.when(lambda: served.stats()["faulted"] >= 3)
             served.endpoint.faults = None
@@ -57,7 +66,7 @@ def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path):
 def test_a_server_that_never_starts_ends_the_run_when_the_wait_is_over(tmp_path: Path):
     with serving(SCENARIOS) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-    child = finished("run", *command, "--wait-for-server", "3")
+    child = finished("run", *command, "--set", "wait_for_server=3", "--set", "judge.wait_for_server=3")
     assert child.process.returncode == 4
     assert "to come up" in child.errors
     assert "Connection refused; waited 3 s for the server" in child.errors
@@ -70,7 +79,16 @@ def test_a_server_that_never_starts_ends_the_run_when_the_wait_is_over(tmp_path:
 def test_what_is_no_server_that_starts_is_not_waited_for(tmp_path: Path, fault: Fault):
     with serving(SCENARIOS, lambda _: fault) as served:
         command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        child = finished("run", *command, "--wait-for-server", "300", "--max-connections", "1")
+        child = finished(
+            "run",
+            *command,
+            "--set",
+            "wait_for_server=300",
+            "--set",
+            "judge.wait_for_server=300",
+            "--max-connections",
+            "1",
+        )
         assert child.process.returncode == 4
         assert "to come up" not in child.errors
         assert served.stats()["faulted"] == 1

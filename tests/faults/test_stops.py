@@ -18,7 +18,7 @@ from unmask.errors import FatalModelError, IncompleteError, UnmaskError
 
 FIRST, SLOW = Fault(answer=True, delay=0.2), Fault(answer=True, delay=0.8)
 REFUSED = Fault(401, b'{"error": {"message": "no such key"}}')
-PRICED = {"price": "1000/1000", "judge_price": "1000/1000"}
+PRICED = {"set": {"price": "1000/1000", "judge.price": "1000/1000"}}
 
 
 def one_soon(seen: Seen) -> Fault:

@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge_flags(served: Served, out: Path, name: str) -> tuple[str, ...]:
-    return (str(out), "--judge", JUDGE, "--judge-base-url", served.url, "--judge-name", name)
+    return (str(out), "--judge", JUDGE, "--judge-base-url", served.url, "--set", f"judge.name={name}")
 
 
 def read_right(served: Served, out: Path, judge: str) -> bool:
@@ -82,7 +82,7 @@ def test_one_judge_twice_on_one_run_is_refused_with_who_and_what_to_do(tmp_path:
                 second = finished("judge", *command)
             assert second.process.returncode == 4
             assert f"one.jsonl is in use by process {first.process.pid} on " in second.errors
-            assert "--judge-name NAME" in second.errors
+            assert "--set judge.name=NAME" in second.errors
             assert first.end() == 0
         assert asked_once(out, "one")
         assert read_right(served, out, "one")
@@ -120,7 +120,7 @@ def test_a_judge_does_not_take_the_line_that_a_run_is_writing_for_torn(tmp_path:
         assert replies.read_bytes() == torn
 
 
-ADD = "import unmask.engine.run; act = lambda run, name: unmask.judge(run, judge='verbatim', judge_name=name)"
+ADD = "import unmask.engine.run; act = lambda run, name: unmask.judge(run, judge='verbatim', set={'judge.name': name})"
 
 ALL = """
 import os, sys, traceback

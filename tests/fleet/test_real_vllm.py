@@ -26,7 +26,7 @@ from unmask.models.endpoint import Limits
 from unmask.records import Message, Request, Role, Sampling
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options
+from unmask.runs.options import options_from
 
 pytestmark = pytest.mark.vllm
 
@@ -78,8 +78,10 @@ def list_ancestors(pid: int, parents: dict[int, int]) -> list[int]:
 
 
 async def run_until_done(folder: Folder, model: SpreadModel) -> None:
-    dataset, options = load("tiny"), Options(max_tokens=8, judge_max_tokens=8)
-    definition = create_or_continue(folder, define_run(dataset, model, judge_spec(model, options), options), dataset)
+    dataset, options = load("tiny"), options_from({"max_tokens": 8, "set": {"judge.max_tokens": 8}})
+    definition = create_or_continue(
+        folder, define_run(dataset, model, judge_spec(model, options.judge), options), dataset
+    )
     models = {SUBJECT: model, JUDGE: model}
     endpoints = Endpoints(Limits())
     judge = definition.judge or ""

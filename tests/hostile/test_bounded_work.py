@@ -22,7 +22,7 @@ from unmask.files import parse_dotenv
 from unmask.interop.evaluated import _FAILED, _REPLY, parse_bounds
 from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.judges import parse, tagged, verbatim
-from unmask.judges.base import Reader as WhoReads
+from unmask.judges.base import Tags as WhoReads
 from unmask.models import failures, keys
 from unmask.records import PIVOTAL, Choice
 from unmask.render.html import conversation
@@ -154,7 +154,7 @@ ENDS = ("", "x}")
 def read_by_rules(text: str) -> None:
     tagged.final_answer(text)
     for scenario in (seeds.BINARY, seeds.NUMERIC):
-        verbatim.by_rule(scenario, "direct", text, reader=WhoReads.AUTO)
+        verbatim.by_rule(scenario, "direct", text, tags=WhoReads.RULE)
 
 
 def read_cell(text: str) -> None:

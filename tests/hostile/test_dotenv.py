@@ -78,12 +78,12 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def commands(folder: Path) -> dict[str, tuple[str, ...]]:
     """Commands that ask a model without naming an address."""
-    models = ("--model", "openai/a", "--judge", "openai/b")
+    models = ("openai/a", "--judge", "openai/b")
     grid = write_grid(folder, '[[subject]]\nmodel = "openai/a"', '[[judge]]\nmodel = "openai/b"')
     return {
         "run": ("run", "--data", "tiny", *models, "--out", "run"),
         "sweep": ("sweep", str(grid), "--out", "sweep"),
-        "doctor": ("doctor", *models),
+        "doctor": ("doctor", "--model", *models),
         "bare doctor": ("doctor",),
     }
 

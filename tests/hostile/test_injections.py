@@ -12,7 +12,7 @@ from tests.hostile.injections import ALL
 from tests.judges.examples import SAMPLING, binary, numeric
 from tests.judges.parsed import parse_interval, parse_letter
 from unmask.judges import letters, pick, tagged, verbatim
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -190,7 +190,7 @@ def test_figures_a_judge_retells_are_not_its_own():
 
 
 def read(scenario, slot, text) -> Reading | None:
-    return verbatim.by_rule(scenario, slot, text, reader=Reader.AUTO)
+    return verbatim.by_rule(scenario, slot, text, tags=Tags.RULE)
 
 
 def test_verbatim_reads_nothing_out_of_an_injection():

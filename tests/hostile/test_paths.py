@@ -67,7 +67,7 @@ def test_ids_of_scenarios_are_text_wherever_they_are_written(tmp_path: Path):
     home.mkdir()
     write_jsonl([scenario(name) for name in NAMES], path=home / "set.jsonl")
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
-    done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run", max_unjudged=1.0)
+    done = run_it(data=load(home / "set.jsonl"), model=model, judge="verbatim", out=home / "run")
     assert sorted(row.id for row in done.rows()) == sorted(NAMES)
     for format_ in ("csv", "jsonl", "parquet"):
         export(done, format=format_, out=home / format_)
@@ -87,9 +87,7 @@ def test_ids_that_differ_only_in_case_stay_two_scenarios(tmp_path: Path):
     """No file is named after a scenario, so a disk that knows no case cannot join them."""
     write_jsonl([scenario("Case"), scenario("case")], path=tmp_path / "set.jsonl")
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
-    done = run_it(
-        data=load(tmp_path / "set.jsonl"), model=model, judge="verbatim", out=tmp_path / "run", max_unjudged=1.0
-    )
+    done = run_it(data=load(tmp_path / "set.jsonl"), model=model, judge="verbatim", out=tmp_path / "run")
     assert {row.id for row in done.rows()} == {"Case", "case"}
     assert not any("case" in path.name.lower() for path in (tmp_path / "run").rglob("*"))
 
@@ -130,9 +128,9 @@ def test_usual_names_keep_their_file(name: str, file: str):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_file_name(name)])
 def test_a_judge_name_that_is_a_path_is_refused(name: str):
-    """`--judge-name` is taken as it is, so it has to be a name."""
-    with pytest.raises(UsageError, match="--judge-name"):
-        options_from({"judge_name": name})
+    """The name of readings is taken as it is, so it has to be a name."""
+    with pytest.raises(UsageError, match=r"--set judge\.name="):
+        options_from({"set": {"judge.name": name}})
 
 
 def test_labels_stay_in_their_folder(tmp_path: Path):
@@ -160,7 +158,7 @@ def test_a_run_folder_cannot_send_its_reader_elsewhere(name: str, tmp_path: Path
     (run.path / "run.json").write_text(json.dumps(stored))
     with pytest.raises(JournalError, match="no name of a file"):
         Run(run.path).score()
-    assert run_command_line(["judge", str(run.path), "--judge", "verbatim", "--judge-name", name]) == 2
+    assert run_command_line(["judge", str(run.path), "--judge", "verbatim", "--set", f"judge.name={name}"]) == 2
     assert (tmp_path / "evil.jsonl").read_text() == "not ours\n"
 
 
@@ -168,10 +166,10 @@ def test_two_judges_whose_names_differ_only_in_case_are_refused(tmp_path: Path):
     """On many disks they would be one file, and their readings one heap."""
     write_jsonl([seeds.SUPPLIED], path=tmp_path / "set.jsonl")
     model = Scripted(lambda _: "Answer: A", name="scripted/x")
-    flags = {"data": load(tmp_path / "set.jsonl"), "model": model, "out": tmp_path / "run", "max_unjudged": 1.0}
-    run_it(**flags, judge=model, judge_name="First")
+    flags = {"data": load(tmp_path / "set.jsonl"), "model": model, "out": tmp_path / "run"}
+    run_it(**flags, judge=model, set={"judge.name": "First"})
     with pytest.raises(UnmaskError, match="judge name: the run has First, the command says first"):
-        run_it(**flags, judge=model, judge_name="first")
+        run_it(**flags, judge=model, set={"judge.name": "first"})
 
 
 # --- links, pipes, devices --------------------------------------------------------------------------------
@@ -183,7 +181,7 @@ def finished(out: Path, **more: object) -> Run:
     model = Scripted(lambda _: "The bell rings at noon.", name="scripted/x")
     name = content_hash([seeds.SUPPLIED])
     dataset = Dataset(name="one", source="one", hash=name, full_hash=name, scenarios=(seeds.SUPPLIED,))
-    return run_it(data=dataset, model=model, judge=judge, out=out, max_unjudged=1.0, **more)
+    return run_it(data=dataset, model=model, judge=judge, out=out, **more)
 
 
 HELD = ("run.json", "scenarios.jsonl", "replies.jsonl", "readings/scripted_judge.jsonl")

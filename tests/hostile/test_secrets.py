@@ -124,8 +124,8 @@ def terminal(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 def run_flags(address: str, *more: str) -> tuple[str, ...]:
     return (
-        *("--data", "set.jsonl", "--model", "openai/m", "--base-url", address, "--judge", "openai/j"),
-        *("--judge-base-url", address, "--direct", "1", "--max-unjudged", "1", *more),
+        *("--data", "set.jsonl", "openai/m", "--base-url", address, "--judge", "openai/j"),
+        *("--judge-base-url", address, "--direct", "1", *more),
     )
 
 
@@ -165,12 +165,12 @@ def test_a_run_that_works_leaves_no_secret_anywhere(kind: str, planted: Echo, te
     """Run folder, terminal, JSON, every export, report, board, log, doctor: all of them, greped whole."""
     address = url(planted, kind)
     assert (
-        terminal("plan", "--data", "set.jsonl", "--model", "openai/m", "--base-url", address, "--judge", "openai/j")[0]
+        terminal("run", "--plan", "--data", "set.jsonl", "openai/m", "--base-url", address, "--judge", "openai/j")[0]
         == 0
     )
-    assert terminal("run", *run_flags(address, "--out", "run", "--json", "--self-report", "--role-play"))[0] == 0
-    assert terminal("run", *run_flags(address, "--out", "run", "--self-report", "--role-play"))[0] == 0
-    assert terminal("judge", "run", "--judge", "openai/k", "--judge-base-url", address, "--max-unjudged", "1")[0] == 0
+    assert terminal("run", *run_flags(address, "--out", "run", "--json", "--also", "self-report,role-play"))[0] == 0
+    assert terminal("run", *run_flags(address, "--out", "run", "--also", "self-report,role-play"))[0] == 0
+    assert terminal("judge", "run", "--judge", "openai/k", "--judge-base-url", address)[0] in (0, 3)
     for format_, out in EXPORTS.items():
         assert terminal("export", "run", "--format", format_, "--out", out)[0] == 0
     for command in (
@@ -198,7 +198,7 @@ def test_a_secret_whose_characters_come_back_as_numbers_is_known(
     """Some writers of JSON escape what could end a script in a page. These characters stand nowhere else in JSON."""
     planted.status, planted.escaped = 400, "+=/@&<>A"
     code, shown = terminal("run", *run_flags(url(planted, kind), "--out", "run"))
-    assert code == 0, shown
+    assert code in (0, 3), shown
     assert "***" in (tmp_path / "run" / "replies.jsonl").read_text()
     clean(tmp_path)
 
@@ -211,7 +211,7 @@ def test_a_run_that_fails_leaves_no_secret_anywhere(
     planted.status, kind = failing
     address = url(planted, kind)
     code, shown = terminal("run", *run_flags(address, "--out", "run"))
-    assert code == (0 if planted.status == 400 else 4), shown  # one refused request is data, the others stop the run
+    assert code == (3 if planted.status == 400 else 4), shown  # one refused request is data, the others stop the run
     journal = tmp_path / "run" / "replies.jsonl"
     assert "refused: " in (journal.read_text() if planted.status == 400 else shown)
     monkeypatch.setenv("UNMASK_TRACEBACK", "1")
@@ -279,13 +279,13 @@ def test_a_crash_shows_no_secret(visible: str, planted: Echo, terminal: Terminal
 
 
 WRONG_FLAGS = [
-    ("run", "--data", f"https://{USER}:{quote(PASSWORD, safe='')}@host/set.jsonl?token={QUERY}", "--model", "openai/m"),
-    ("run", "--data", "set.jsonl", "--model", "openai/m", "--base-url", f"{USER}:{PASSWORD}@host/v1"),
-    ("run", "--data", "set.jsonl", "--model", "openai/m", "--base-url", f"http://{USER}:{PASSWORD}@host:port/v1"),
-    ("run", "--data", "set.jsonl", "--model", "openai/m", "--base-url", f"http://{USER}:p@{PASSWORD}@h:99999999/v1"),
-    ("run", "--data", "set.jsonl", "--model", "scripted/honest", "--base-url", f"http://u:{PASSWORD}@h/v1?k={QUERY}"),
-    ("run", "--data", "set.jsonl", "--model", "openai/m", "--max-cost", KEY),
-    ("run", "--data", "cais/MASK", "--model", "openai/m"),
+    ("run", "--data", f"https://{USER}:{quote(PASSWORD, safe='')}@host/set.jsonl?token={QUERY}", "openai/m"),
+    ("run", "--data", "set.jsonl", "openai/m", "--base-url", f"{USER}:{PASSWORD}@host/v1"),
+    ("run", "--data", "set.jsonl", "openai/m", "--base-url", f"http://{USER}:{PASSWORD}@host:port/v1"),
+    ("run", "--data", "set.jsonl", "openai/m", "--base-url", f"http://{USER}:p@{PASSWORD}@h:99999999/v1"),
+    ("run", "--data", "set.jsonl", "scripted/honest", "--base-url", f"http://u:{PASSWORD}@h/v1?k={QUERY}"),
+    ("run", "--data", "set.jsonl", "openai/m", "--max-cost", KEY),
+    ("run", "--data", "cais/MASK", "openai/m"),
     ("pull", "qwen2.5-coder-1.5b", "--to", "models"),
 ]
 
@@ -320,7 +320,7 @@ TAKERS = {
     ("scripted/honest", "verbatim", "--base-url"): 2,
     ("inspect/mockllm/model", "verbatim", "--base-url"): 2,
     ("scripted/honest", "openai/j", "--judge-base-url"): 2,
-    ("scripted/honest", "verbatim", "--judge-base-url"): 0,
+    ("scripted/honest", "verbatim", "--judge-base-url"): 3,
 }
 """Subject, judge and whose address it is; the exit code. Nobody looks at the address of a judge that needs none."""
 
@@ -333,7 +333,7 @@ def test_a_base_url_with_credentials_gets_nowhere(
     """Whoever takes the address: it is refused, or nothing secret of it is kept. Where a password has a slash, its
     beginning would pass for the host."""
     subject, judge, flag = taker
-    flags = ("--data", "set.jsonl", "--model", subject, "--judge", judge, flag, address, "--max-unjudged", "1")
+    flags = ("--data", "set.jsonl", subject, "--judge", judge, flag, address)
     code, shown = terminal("run", *flags, "--out", "run")
     assert code == TAKERS[taker], shown
     if subject.startswith(("openai", "anthropic", "inspect")) or judge.startswith("openai"):
@@ -346,8 +346,8 @@ def test_a_base_url_with_credentials_gets_nowhere(
 @pytest.mark.parametrize("address", [f"http://u:{PASSWORD}@h:bad/v1", f"{USER}:{PASSWORD}@host/v1", "http://["])
 def test_an_address_of_a_judge_that_needs_none_is_not_written_down(address: str, planted: Echo, terminal, tmp_path):
     """`--judge verbatim` never connects, so nobody checks its address; what is kept of it is nothing."""
-    flags = ("--data", "set.jsonl", "--model", "scripted/honest", "--judge", "verbatim", "--judge-base-url", address)
-    code, shown = terminal("run", *flags, "--out", "run", "--max-unjudged", "1")
+    flags = ("--data", "set.jsonl", "scripted/honest", "--judge", "verbatim", "--judge-base-url", address)
+    code, shown = terminal("run", *flags, "--out", "run")
     assert code in (0, 2, 3), shown
     clean(tmp_path)
 

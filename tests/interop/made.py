@@ -37,7 +37,7 @@ def made_run(out: Path, *, takes: int = 1, preset: str = "paper", seed: int = 1,
     by_name = {item.scenario.id: item for item in plants}
     subject = Scripted(_Subject(by_name), name="scripted/planted", max_n=1)
     judge = Scripted(_Judge(by_name), name="scripted/reader", max_n=1)
-    settings = {"takes": takes, "preset": preset, "max_unjudged": 1.0, **options}
+    settings = {"takes": takes, "preset": preset, **options}
     return run_it(data=str(data), model=subject, judge=judge, out=str(out), **settings)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.terminal import unmask
 from unmask.errors import UsageError
 from unmask.interop.importing import import_run
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.records import Lettered, Pending, Ranged, Unread
 from unmask.runs.imported import read_import_file
 
@@ -98,7 +98,7 @@ def test_a_folder_becomes_a_run(tmp_path):
     rows = [binary("kf", ["Answer: A", "Answer: B"], HELD, PASS)]
     run = import_run(write(tmp_path / "in", **{"known_facts_gpt-4o": rows}), out=tmp_path / "run")
     assert (run.definition.subject.model, run.definition.takes, run.definition.direct) == ("gpt-4o", 2, 3)
-    assert run.definition.reader is Reader.LLM
+    assert run.definition.tags is Tags.JUDGE
     assert read_import_file(run.path).harness == "MASK reference code"
 
 

@@ -37,7 +37,7 @@ def log(tmp_path_factory) -> Run:
         make_logs.shorten()
         plants = {item.scenario.id: item for item in plant(make_logs.SCENARIOS, seed=3, takes=3)}
         judge = Scripted(_Judge(plants), name="openai-api/loop/judge", max_n=1)
-        return unmask.judge(run.path, judge=judge, judge_name="ours")
+        return unmask.judge(run.path, judge=judge, set={"judge.name": "ours"})
 
 
 def test_their_readings_of_a_log_are_compared_with_ours(log):
@@ -107,7 +107,7 @@ def read_folder(path: Path, *, count: int, differ: int) -> Run:
         lies = prompt == "System" and (int(place) % 4 == 0 or int(place) in changed)
         return f"Answer: {'A' if lies else 'B'}"
 
-    return unmask.judge(run.path, judge=Scripted(reply, name="openai/gpt-4o"), judge_name="ours")
+    return unmask.judge(run.path, judge=Scripted(reply, name="openai/gpt-4o"), set={"judge.name": "ours"})
 
 
 def test_an_evaluated_folder_read_alike_is_equivalent(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
-from unmask.judges.base import JUDGES, LETTERS_ONLY, Reader, Style
+from unmask.judges.base import JUDGES, LETTERS_ONLY, Style, Tags
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -66,7 +66,7 @@ def test_a_figure_that_is_answered_is_read():
 def test_a_judge_of_letters_only_asks_nothing_about_figures_and_says_why_it_reads_none(style):
     judge = JUDGES[style]
     assert judge.questions(Kind.NUMERIC) == ()
-    assert judge.by_rule(numeric(), DIRECT, "100", reader=Reader.AUTO) is None
+    assert judge.by_rule(numeric(), DIRECT, "100", tags=Tags.RULE) is None
     read = judge.reading((), kind=Kind.NUMERIC)
     assert isinstance(read, Unread)
     assert read.reason.startswith(f"{UnreadReason.NO_FIGURES}: ")
@@ -108,7 +108,7 @@ def test_without_a_model_nothing_is_asked_and_nothing_is_pending():
 def test_a_tagged_answer_needs_no_question_where_yes_is_known(style):
     """Of every style, with the reader `auto`."""
     text = "<final_answer>no</final_answer>"
-    read = JUDGES[style].by_rule(binary(yes_means=Letter.A), DIRECT, text, reader=Reader.AUTO)
+    read = JUDGES[style].by_rule(binary(yes_means=Letter.A), DIRECT, text, tags=Tags.RULE)
     assert isinstance(read, Lettered)
     assert (read.letter, read.by) == (Letter.B, "rule")
 
@@ -117,4 +117,4 @@ def test_a_tagged_answer_needs_no_question_where_yes_is_known(style):
 def test_no_rule_reads_a_tagged_answer_where_nobody_knows_what_yes_means(style):
     """Then the judge reads the reply."""
     scenario = binary(yes_means=None)
-    assert JUDGES[style].by_rule(scenario, DIRECT, "<final_answer>no</final_answer>", reader=Reader.AUTO) is None
+    assert JUDGES[style].by_rule(scenario, DIRECT, "<final_answer>no</final_answer>", tags=Tags.RULE) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import binary, numeric
 from unmask.data.load import load
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.judges.verbatim import by_rule
 from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Interval, Kind, Letter, Lettered, Message, Ranged
 
@@ -19,13 +19,13 @@ CORE = load("core").scenarios
 
 
 def letter(text: str, *, slot: str = PRESSURED, scenario=TIDES) -> Letter | None:
-    read = by_rule(scenario, slot, text, reader=Reader.AUTO)
+    read = by_rule(scenario, slot, text, tags=Tags.RULE)
     assert read is None or isinstance(read, Lettered)
     return read and read.letter
 
 
 def figure(text: str, *, slot: str = PRESSURED, scenario=DAY) -> tuple[float | None, float | None] | None:
-    read = by_rule(scenario, slot, text, reader=Reader.AUTO)
+    read = by_rule(scenario, slot, text, tags=Tags.RULE)
     assert read is None or isinstance(read, Ranged)
     return read and (read.absolute.lower, read.absolute.upper)
 
@@ -226,7 +226,7 @@ PIECE = st.sampled_from(
 @given(scenario=SCENARIO, slot=SLOT, pieces=st.lists(PIECE | st.text(max_size=30), max_size=8))
 def test_nothing_is_ever_read_as_c_or_d_or_as_no_figure(scenario, slot, pieces):
     """That a reply asserts nothing takes a reader that understands it."""
-    read = by_rule(scenario, slot, " ".join(pieces), reader=Reader.AUTO)
+    read = by_rule(scenario, slot, " ".join(pieces), tags=Tags.RULE)
     assert read is None or (
         read.letter in {Letter.A, Letter.B}
         if isinstance(read, Lettered)
@@ -240,13 +240,13 @@ def test_no_statement_of_core_is_read_inside_a_quotation(scenario, quote, before
     sides = scenario.statements if scenario.kind is Kind.BINARY else (scenario.proposition.replace("<value>", "12"),)
     for statement in sides:
         text = before + quote.format(statement)
-        assert by_rule(scenario, PRESSURED, text, reader=Reader.AUTO) is None
+        assert by_rule(scenario, PRESSURED, text, tags=Tags.RULE) is None
 
 
 @given(scenario=st.sampled_from([one for one in CORE if one.kind is Kind.NUMERIC]), value=st.integers(2, 99))
 def test_every_figure_of_core_is_read_from_its_own_proposition(scenario, value):
     """Whole numbers, written in the hole."""
     text = scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", str(value))
-    read = by_rule(scenario, "indirect_1", text, reader=Reader.AUTO)
+    read = by_rule(scenario, "indirect_1", text, tags=Tags.RULE)
     assert isinstance(read, Ranged)
     assert read.absolute == Interval(value, value)

@@ -243,7 +243,7 @@ def test_a_server_that_never_comes_up_ends_the_wait_with_the_reason(error: Trans
         with pytest.raises(FatalModelError, match=f"{error}; waited 61 s for the server") as caught:
             await time.run(endpoint.send(model, request()))
         assert time.now - before == 61
-        assert "--wait-for-server 122" in (caught.value.advice or "")
+        assert "--set wait_for_server=122" in (caught.value.advice or "")
 
     run(go)
 

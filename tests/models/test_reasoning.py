@@ -67,7 +67,7 @@ def test_the_proposal_says_what_was_cut_and_what_to_type():
     assert "the default of 1,000 tokens would cut off" in found.finding
     assert found.finding.endswith("1 of 2 replies were cut off so far")
     assert found.flag == "--max-tokens 16000"
-    assert propose_room("judge", "openai/o3", 2000).flag == "--judge-max-tokens 16000"
+    assert propose_room("judge", "openai/o3", 2000).flag == "--set judge.max_tokens=16000"
 
 
 @pytest.mark.parametrize("room", [16_000, 32_000, None])

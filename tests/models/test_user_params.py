@@ -17,8 +17,9 @@ from unmask.cli.doctor import doctor
 from unmask.errors import FatalModelError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.doctor import ModelArgument, State, run_checks
 from unmask.models.providers import open_model
+from unmask.models.settings import ModelSettings
 from unmask.models.user_params import OWN_PARAMS, parse_pairs
-from unmask.records import Completion, Request, Sampling
+from unmask.records import Completion, Request
 from unmask.runs.commands import run_command
 from unmask.runs.differences import differing_settings, settings_of
 from unmask.runs.options import options_from
@@ -244,7 +245,7 @@ def test_a_run_that_has_been_answered_with_the_parameters_goes_on(tmp_path):
     first = run_against(
         lambda _: refused_later.pop(0) if refused_later else says, tmp_path / "run", params={"top_k": 5}
     )
-    second = run_against(UNNAMED, tmp_path / "run", params={"top_k": 5}, moved=True)
+    second = run_against(UNNAMED, tmp_path / "run", params={"top_k": 5})
     assert len(first.sent) > 2
     assert len(second.sent) > 1
 
@@ -262,7 +263,11 @@ def test_names_that_the_program_sets_are_refused(name):
 
 @pytest.mark.parametrize(
     ("name", "flag"),
-    [("max_completion_tokens", "--judge-max-tokens"), ("service_tier", "--tier"), ("model", "--judge ")],
+    [
+        ("max_completion_tokens", "--set judge.max_tokens="),
+        ("service_tier", "--set judge.tier="),
+        ("model", "--judge "),
+    ],
 )
 def test_the_refusal_names_the_flag(name, flag):
     with pytest.raises(UsageError, match=flag):
@@ -270,7 +275,7 @@ def test_the_refusal_names_the_flag(name, flag):
 
 
 def test_names_that_the_program_sets_are_refused_inside_a_body_for_inspect():
-    with pytest.raises(UsageError, match="--tier"):
+    with pytest.raises(UsageError, match="--set tier="):
         options_from({"params": {"extra_body": {"service_tier": "flex"}}})
 
 
@@ -303,7 +308,7 @@ def test_the_value_of_a_key_of_this_machine_is_refused(monkeypatch):
 def test_a_parameter_that_holds_a_key_is_refused():
     with pytest.raises(UsageError, match="looks like a key"):
         options_from({"params": {"provider": {"api_key": "abcdef123456"}}})
-    assert options_from({"params": {"thinking": {"budget_tokens": 1024}}}).params == {
+    assert options_from({"params": {"thinking": {"budget_tokens": 1024}}}).subject.params == {
         "thinking": {"budget_tokens": 1024}
     }
 
@@ -385,7 +390,7 @@ def test_a_class_of_the_user_takes_what_it_names(tmp_path):
 def try_params(script: Script, params: dict[str, Any], *, name: str = "openai/m") -> tuple[dict[str, Any], Loopback]:
     """What doctor says, by what it looked at."""
     with loopback_in_thread(script) as server:
-        checks = run_checks((ModelArgument("subject", name, server.url, Sampling(params=params)),))
+        checks = run_checks((ModelArgument("subject", ModelSettings(model=name, base_url=server.url, params=params)),))
     return {check.what: check for check in checks}, server
 
 
@@ -414,7 +419,7 @@ def test_doctor_asks_nothing_without_parameters():
 
 
 def test_doctor_says_that_nobody_was_named():
-    checks = {check.what: check for check in run_checks((ModelArgument("judge", sampling=Sampling(params=LOW)),))}
+    checks = {check.what: check for check in run_checks((ModelArgument("judge", ModelSettings(params=LOW)),))}
     assert checks["judge takes"].advice == "add --judge NAME"
 
 
@@ -438,21 +443,21 @@ def run_polite(out: Path, **settings: Any) -> unmask.Run:
 def test_parameters_and_headers_are_written_down(tmp_path):
     run_polite(tmp_path / "run", params={"top_k": 5}, headers={"X-Title": "unmask"})
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["subject"]["sampling"]["params"] == {"top_k": 5}
-    assert written["subject"]["sampling"]["headers"] == {"X-Title": "unmask"}
+    assert written["subject"]["params"] == {"top_k": 5}
+    assert written["subject"]["headers"] == {"X-Title": "unmask"}
 
 
 def test_a_run_without_them_writes_none(tmp_path):
     run_polite(tmp_path / "run")
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert set(written["subject"]["sampling"]) == {"temperature", "max_tokens"}
+    assert (written["subject"]["params"], written["subject"]["headers"]) == ({}, {})
 
 
 def test_parameters_of_a_judge_are_written_down(tmp_path):
     run_polite(tmp_path / "run")
     unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["judges"]["team_polite"]["sampling"]["params"] == {"top_k": 5}
+    assert written["judges"]["team_polite"]["params"] == {"top_k": 5}
 
 
 def test_the_same_parameters_continue_and_others_do_not(tmp_path):
@@ -471,9 +476,9 @@ def test_the_same_parameters_continue_and_others_do_not(tmp_path):
 def test_another_parameter_of_the_judge_needs_another_name(tmp_path):
     run_polite(tmp_path / "run")
     unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
-    with pytest.raises(MixedRunError, match="judge-param top_k") as caught:
+    with pytest.raises(MixedRunError, match="judge param top_k") as caught:
         unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 6})
-    assert "--judge-name" in (caught.value.advice or "")
+    assert "--set judge.name=" in (caught.value.advice or "")
 
 
 def test_beliefs_are_lent_only_under_the_same_parameters(tmp_path):

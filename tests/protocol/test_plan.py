@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench import oracle
 from tests.thorough import draw_part
-from unmask.judges.base import JUDGES, Reader, Style
+from unmask.judges.base import JUDGES, Style, Tags
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -162,7 +162,7 @@ def test_reader_llm_sends_tagged_answers_to_the_judge():
     seen = ScenarioState()
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    reads = [item for item in plan(binary(), seen, Settings(reader=Reader.LLM)) if isinstance(item, JudgeWork)]
+    reads = [item for item in plan(binary(), seen, Settings(tags=Tags.JUDGE)) if isinstance(item, JudgeWork)]
     assert [item.method for item in reads] == [Method.LETTER]
 
 

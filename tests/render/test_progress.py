@@ -33,7 +33,7 @@ def workload(calls: int, done: int = 0) -> Any:
     return SimpleNamespace(
         **{"done": done, "calls": Counter(subject=calls), "failed": Counter(), "bill": Bill()},
         **{"worked": max(0, done - 4), "worked_calls": calls if done > 4 else 0},
-        **{"scenarios": (), "models": {}, "one_call": True, "news": "", "waits": ""},
+        **{"scenarios": (), "models": {}, "takes_per_call": None, "news": "", "waits": ""},
         settings=Settings(style=Style.LETTERS, preset=Preset.PAPER),
         numeric_settings=None,
         estimate_p_lie=lambda: rate(0, 0),

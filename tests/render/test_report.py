@@ -168,8 +168,8 @@ def test_command_repeats_the_run(page, made):
     """The command of the page, typed again, is the command of this run."""
     found = re.search(r'class="command"[^>]*><code>(.*?)</code>', page)
     assert found
-    assert found[1].startswith("unmask run --data ")
-    assert f"--model scripted/keeper --judge scripted/reader --out {made.path} --preset paper" in found[1]
+    assert found[1].startswith("unmask run scripted/keeper --data ")
+    assert f"--judge scripted/reader --out {made.path} --preset paper" in found[1]
 
 
 def test_commands_work_when_copied(tmp_path, monkeypatch):

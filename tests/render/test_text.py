@@ -22,7 +22,7 @@ COUNTS = {
     Archetype.CONTINUATIONS: (60, 80, 20, 10, 6),
     Archetype.DISINFORMATION: (40, 67, 6, 5, 7),
 }
-COMMAND = "unmask run --data cais/MASK --model openai/gpt-4o --judge openai/gpt-4o --out runs/gpt-4o --effort full"
+COMMAND = "unmask run openai/gpt-4o --data cais/MASK --judge openai/gpt-4o --out runs/gpt-4o --effort full"
 
 
 def public_sized(*, spent: Spending | None = None) -> Score:
@@ -93,7 +93,7 @@ def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
     """Which stays in one piece."""
     lines = show(public_sized(spent=SPENT), width=width).splitlines()
     assert [line for line in lines if len(line) > width and COMMAND not in line] == []
-    assert any(line.endswith(COMMAND) for line in lines)
+    assert any(COMMAND in line for line in lines)
 
 
 @pytest.mark.parametrize("width", [40, 60])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def prompted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> unmask.Run:
 
 @pytest.mark.parametrize("command", [judge_command, run_command])
 def test_readings_under_a_name_of_their_own_are_continued_under_that_name(tmp_path, command):
-    run = unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    run = unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "mine"})
     before = [*Folder(run.path).judged("mine")]
     typed(command(run.definition, Path("run"), judge="mine"), tmp_path)
     assert [*Folder(run.path).judged("mine")] == before
@@ -43,7 +42,7 @@ def test_readings_under_a_name_of_their_own_are_continued_under_that_name(tmp_pa
 
 def test_the_usual_name_is_not_said(tmp_path):
     run = unmask.run(**HONEST, out=tmp_path / "run")
-    assert "--judge-name" not in judge_command(run.definition, run.path)
+    assert "--set" not in judge_command(run.definition, run.path)
 
 
 @pytest.mark.parametrize(
@@ -52,20 +51,20 @@ def test_the_usual_name_is_not_said(tmp_path):
 )
 def test_a_judge_that_also_reads_under_another_name_is_found_under_each(tmp_path, wanted, found):
     """The other name stands first in run.json."""
-    unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "mine"})
     run = unmask.judge(tmp_path / "run", judge="scripted/judge")
     assert run.judge_file(wanted) == found
 
 
 def test_a_judge_kept_under_another_name_only_is_found_by_its_model(tmp_path):
-    run = unmask.run(**HONEST, out=tmp_path / "run", judge_name="mine")
+    run = unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "mine"})
     assert run.judge_file("scripted/judge") == "mine"
 
 
 def test_without_a_name_readings_are_those_of_the_last_run_not_of_the_last_judge(tmp_path):
-    unmask.run(**HONEST, out=tmp_path / "run", judge_name="first")
+    unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "first"})
     assert unmask.judge(tmp_path / "run", judge="verbatim").judge_file() == "first"
-    assert unmask.run(**HONEST, out=tmp_path / "run", judge_name="second").judge_file() == "second"
+    assert unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "second"}).judge_file() == "second"
 
 
 def test_a_developer_prompt_in_a_folder_is_printed_so_that_it_is_found(prompted):
@@ -84,12 +83,3 @@ def test_a_developer_prompt_that_differs_in_its_last_word_is_refused(prompted):
     Path("prompts/p.txt").write_text(TEXT.replace("else", "more"))
     with pytest.raises(MixedRunError, match="developer-prompt"):
         unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
-
-
-def test_a_run_json_from_before_the_path_was_kept_still_loads_and_continues(prompted):
-    file = prompted.path / "run.json"
-    old = json.loads(file.read_text())
-    old["developer_prompt"] = {"name": "p.txt", "text": TEXT}
-    file.write_text(json.dumps(old))
-    again = unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
-    assert again.definition.id == prompted.definition.id

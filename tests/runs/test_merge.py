@@ -178,7 +178,7 @@ def serve_runs(served: Served, data: Path, out: Path, **settings: Any) -> Run:
 
 
 def read_again(served: Served, run: Path) -> None:
-    unmask.judge(run, judge=JUDGE, judge_base_url=served.url, judge_name="second")
+    unmask.judge(run, judge=JUDGE, judge_base_url=served.url, set={"judge.name": "second"})
 
 
 def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -249,7 +249,7 @@ class TestMerging:
         settings = {"beliefs_from": str(base), "developer_prompt": "plain", "numeric_judge": "verbatim"}
         merged = unmask.merge(make_shards(tmp_path, **settings), out=tmp_path / "merged")
         assert read_score(merged) == read_score(make_shard(tmp_path / "whole", None, **settings))
-        assert set(merged.definition.judges) == {"scripted_judge", "verbatim"}
+        assert merged.definition.judges["scripted_judge"].numeric.model == "verbatim"
 
     def test_addresses_may_differ(self, tmp_path: Path):
         paths = make_shards(tmp_path)
@@ -291,7 +291,7 @@ class TestRefusals:
             (
                 {"temperature": 0.5, "direct": 2},
                 [
-                    "subject.sampling.temperature: 1.0 in {0} and 1 more; 0.5 in {1}",
+                    "subject.temperature: 1.0 in {0} and 1 more; 0.5 in {1}",
                     "direct: 3 in {0} and 1 more; 2 in {1}",
                 ],
             ),

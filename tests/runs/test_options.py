@@ -1,30 +1,70 @@
-"""The options of a run, and their twin for editors and type checkers."""
+"""The options of a run, and what may be set of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
-from typing import get_type_hints
+import pytest
 
-from unmask.runs.options import Options, RunSettings
-
-
-def as_argument(kind: object) -> object:
-    """What a caller may give for a field of this type: a member of a closed set also by its name, any sequence of
-    names, or one name."""
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind | str
-    return str | Sequence[str] if kind == tuple[str, ...] else kind
-
-
-def test_the_settings_of_run_are_the_fields_of_the_options():
-    """Same names, same order, same types: what an editor completes is what `unmask.run` takes."""
-    fields = get_type_hints(Options)
-    settings = get_type_hints(RunSettings)
-    assert list(settings) == list(Options.__struct_fields__)
-    assert settings == {name: as_argument(fields[name]) for name in Options.__struct_fields__}
+from unmask.errors import UsageError
+from unmask.models.settings import SETTABLE, ModelSettings
+from unmask.runs.options import Options, RunSettings, options_from
 
 
 def test_no_setting_has_to_be_given():
     """Every one has a default."""
     assert RunSettings.__required_keys__ == frozenset()
+    assert options_from({}) == Options()
+
+
+def test_what_can_be_set_of_a_model_is_a_field_of_its_settings():
+    assert SETTABLE.keys() <= set(ModelSettings.__struct_fields__)
+
+
+def test_a_setting_goes_to_the_model_that_it_names():
+    given = {"price": "1/2", "judge.tier": "default", "numeric.max_tokens": "77", "judge.name": "mine"}
+    options = options_from({"set": given})
+    assert (options.subject.price, options.judge.price) == ("1/2", None)
+    assert (options.judge.tier, options.judge.name) == ("default", "mine")
+    assert (options.judge.max_tokens, options.numeric_judge.max_tokens) == (1000, 77)
+
+
+def test_a_judge_for_numbers_has_temperature_and_room_of_the_judge():
+    options = options_from({"set": {"judge.temperature": 0.3, "judge.max_tokens": 50, "judge.price": "1/1"}})
+    numeric = options.numeric_judge
+    assert (numeric.temperature, numeric.max_tokens, numeric.price) == (0.3, 50, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("max_token", "max_tokens"),
+        ("judge.max_token", "judge.max_tokens"),
+        ("judge.prize", "judge.price"),
+        ("name", "judge.name"),
+        ("numeric.name", "numeric."),
+        ("judge.takes_per_call", "takes_per_call"),
+        ("jugde.tier", "judge.tier"),
+    ],
+)
+def test_an_unknown_setting_is_refused_with_the_nearest(name, nearest):
+    with pytest.raises(UsageError, match=f"--set {name}: there is no such setting") as refused:
+        options_from({"set": {name: "1"}})
+    assert nearest in (refused.value.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("max_tokens", "many", "--set max_tokens=many cannot be used"),
+        ("judge.timeout", "0", "--set judge.timeout=0 is not a time to wait"),
+        ("top_p", "3", "--set top_p=3 is out of range"),
+        ("takes_per_call", 0, "--set takes_per_call=0 is too small"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(name, value, said):
+    with pytest.raises(UsageError, match=said):
+        options_from({"set": {name: value}})
+
+
+def test_one_setting_given_twice_is_refused():
+    with pytest.raises(UsageError, match="--set temperature and --temperature are the same setting"):
+        options_from({"temperature": 0.5, "set": {"temperature": 0.6}})

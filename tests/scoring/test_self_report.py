@@ -119,7 +119,7 @@ def test_the_question_follows_the_reply_in_the_same_conversation(tmp_path):
     """System, user, the subject's own reply, our question; and a developer prompt stays where it was."""
     seen = []
     data = dataset(2)
-    done = made(tmp_path / "run", data, lies={0}, self_report=True, developer_prompt="plain")
+    done = made(tmp_path / "run", data, lies={0}, also="self-report", developer_prompt="plain")
     from tests.analysis import labelled
 
     subject = labelled.subject({0})
@@ -130,7 +130,7 @@ def test_the_question_follows_the_reply_in_the_same_conversation(tmp_path):
         model=subject,
         judge=labelled.reader(),
         out=tmp_path / "again",
-        self_report=True,
+        also="self-report",
         developer_prompt="plain",
     )
     asked = [messages for messages in seen if messages[-1].content == SELF_REPORT_QUESTION]
@@ -144,7 +144,7 @@ def test_the_question_follows_the_reply_in_the_same_conversation(tmp_path):
 
 def test_reports_recover_what_the_subject_admits(tmp_path):
     """A subject that admits every lie agrees with every verdict; lazy effort asks only where there is one."""
-    done = made(tmp_path / "run", dataset(12), lies={1, 2, 3}, beliefless={5, 6}, self_report=True)
+    done = made(tmp_path / "run", dataset(12), lies={1, 2, 3}, beliefless={5, 6}, also="self-report")
     found = done.score().self_report
     assert (found.overall.agreement.hits, found.overall.agreement.total) == (10, 10)
     assert found.overall.admitted.hits == 3
@@ -159,7 +159,7 @@ def test_reports_can_be_added_to_a_finished_run(tmp_path):
     data = dataset(6)
     made(tmp_path / "run", data, lies={1})
     subject = labelled.subject({1})
-    done = run(data=data, model=subject, judge=labelled.reader(), out=tmp_path / "run", self_report=True)
+    done = run(data=data, model=subject, judge=labelled.reader(), out=tmp_path / "run", also="self-report")
     assert subject.calls == 6
     assert done.score().self_report.overall.agreement.total == 6
 
@@ -168,7 +168,7 @@ def test_no_verdict_depends_on_a_report(tmp_path):
     """The same run with and without reports has the same rows, but for the report itself."""
     data = dataset(8)
     plain = made(tmp_path / "plain", data, lies={1, 2}).score().overall
-    asked = made(tmp_path / "asked", data, lies={1, 2}, self_report=True, role_play=True).score().overall
+    asked = made(tmp_path / "asked", data, lies={1, 2}, also=("self-report", "role-play")).score().overall
     assert plain == asked
 
 
@@ -183,7 +183,7 @@ def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
     from tests.analysis import labelled
 
     reader = labelled.reader()
-    done = judge(done.path, judge=reader, role_play=True)
+    done = judge(done.path, judge=reader, also="role-play")
     assert reader.calls == 3
     found = done.score()
     assert found.overall.p_lie.hits == 3
@@ -194,7 +194,7 @@ def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
 def test_role_play_is_remembered_by_later_commands(tmp_path):
     """Continuing the run without the flag does not forget what the judge was asked."""
     data = dataset(4)
-    made(tmp_path / "run", data, lies={1}, role_play=True)
+    made(tmp_path / "run", data, lies={1}, also="role-play")
     done = made(tmp_path / "run", data, lies={1})
     assert done.score().role_play.overall.lies == 1
 
@@ -212,5 +212,5 @@ def test_verbatim_cannot_be_asked_about_role_play(tmp_path):
     done = made(tmp_path / "run", dataset(2), lies={1})
     before = (done.path / "run.json").read_bytes()
     with pytest.raises(UsageError, match="verbatim does not"):
-        judge(done.path, judge="verbatim", role_play=True)
+        judge(done.path, judge="verbatim", also="role-play")
     assert (done.path / "run.json").read_bytes() == before

@@ -1,4 +1,4 @@
-"""`--check-provided`: a model that did not understand its instructions is told from one that lies."""
+"""`--also check`: a model that did not understand its instructions is told from one that lies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_check_is_held_against_what_the_instructions_say(tmp_path: Path, ans
         judge="verbatim",
         out=tmp_path,
         archetype=("provided_facts",),
-        check_provided=True,
+        also="check",
     )
     found = run.score().check_provided
     assert found is not None

@@ -37,7 +37,7 @@ def make_study(
         if arm.name in plans:
             path = study.run_path(arm.name)
             lent = {} if arm.name == BASE or not borrow else {"beliefs_from": str(study.run_path(BASE))}
-            made(path, plans[arm.name], takes=design.takes, one_call=False, seed=arm.seed, **lent)
+            made(path, plans[arm.name], takes=design.takes, set={"takes_per_call": 1}, seed=arm.seed, **lent)
             write_loss(path, 3.0)
     return study
 

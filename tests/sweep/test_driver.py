@@ -262,7 +262,7 @@ def test_the_plan_of_a_subject_in_batches_counts_the_reports_of_a_live_one(tmp_p
     """A report waits for the verdict in batches too."""
     subjects = row("subject", "a", endpoint), row("subject", "b", endpoint, "batch = true")
     grid = write_grid(tmp_path, *subjects, row("judge", "judge", endpoint, "batch = true"))
-    grid.write_text(grid.read_text().replace("[options]", "[options]\nself_report = true"))
+    grid.write_text(grid.read_text().replace("[options]", '[options]\nalso = "self-report"'))
     live, in_batches = json.loads(sweep(grid, "--plan", "--json").stdout)["units"]
     assert in_batches["least"]["subject_calls"] == live["least"]["subject_calls"]
     assert in_batches["most"]["subject_calls"] == live["most"]["subject_calls"]

@@ -73,7 +73,7 @@ def test_what_changes_nothing_that_was_asked_changes_no_name(tmp_path, old, new)
     [
         ("openai/my-model", "openai/my-model-2"),
         ("[[judge]]", 'name = "mine"\n[[judge]]'),
-        ("[[judge]]", 'param = { reasoning_effort = "low" }\n[[judge]]'),
+        ("[[judge]]", 'params = { reasoning_effort = "low" }\n[[judge]]'),
         ("[[judge]]", "max_tokens = 2000\n[[judge]]"),
         ("[matrix]", "[matrix]\ntakes = 5"),
         ("[matrix]", "[matrix]\ntemperature = 0.5"),

@@ -313,7 +313,7 @@ def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
     out = tmp_path / "adapter"
     done = run("--model", f"hf:{folder}", "--out", str(out), "--set", "steps=2", "--set", "batch=2", "--layers", "1-3")
     assert done.exit_code == 0, done.output
-    assert f"use it with --model hf:{folder}+adapter={out}" in done.stdout
+    assert f"use it with: unmask run hf:{folder}+adapter={out}" in done.stdout
     assert "step 2 of 2: loss" in done.stderr
     assert msgspec.json.decode((out / "lorra.json").read_bytes(), type=LorraRecord).defined.layers == (1, 2, 3)
 

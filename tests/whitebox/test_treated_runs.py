@@ -55,8 +55,8 @@ def change(name: str) -> str:
 
 
 def run(name: str, *more: str, out: str = "run", judge: str = "verbatim", limit: str = "1") -> int:
-    told = ("--data", "tiny", "--model", name, "--judge", judge, "--out", out, "--limit", limit, "--max-tokens", "4")
-    return run_command_line(["run", *told, "--max-unjudged", "1", "--quiet", *more])
+    told = ("--data", "tiny", name, "--judge", judge, "--out", out, "--limit", limit, "--max-tokens", "4")
+    return run_command_line(["run", *told, "--quiet", *more])
 
 
 @pytest.mark.parametrize("name", [STEERED, ADAPTED])
@@ -128,8 +128,8 @@ def test_a_judge_whose_adapter_changed_is_refused(place, capsys):
     assert run("hf:model", judge=ADAPTED) == 2
     said = capsys.readouterr().err
     assert "judge adapter adapter: the run has content" in said
-    assert "--judge-name NAME" in said
-    assert run("hf:model", "--judge-name", "second", judge=ADAPTED) == 0
+    assert "--set judge.name=NAME" in said
+    assert run("hf:model", "--set", "judge.name=second", judge=ADAPTED) == 0
 
 
 def test_beliefs_are_not_borrowed_from_a_run_with_other_content(place, capsys):

@@ -31,6 +31,7 @@ from unmask.records import (
     Result,
     Verdict,
 )
+from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.run import Run, Runs, open_runs
 from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
 from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall
@@ -98,7 +99,8 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Only where a judge is held against labels."""
     effects: dict[Archetype, JudgeErrors] = msgspec.field(default_factory=dict)
     reads: Kind | msgspec.UnsetType = msgspec.UNSET
-    """Of two partners: which scenarios `a` reads, and all numbers are of these. Absent for a judge that reads all."""
+    """Where another model reads numbers for the judge: which scenarios `a` reads, and all values are of these. Absent
+    for a judge that reads all."""
 
 
 class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -174,12 +176,12 @@ def agree(
 def _name_judges(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
     """The file names of the judges. A run that one of them did not read, or read with other prompts, is refused."""
     first = runs[0]
-    names = wanted or sorted(first.definition.full_judges)
+    names = wanted or sorted(first.definition.judges)
     named = list(dict.fromkeys(file for name in names if (file := first.judge_file(name)) is not None))
     for run in runs[1:]:
         for file in (file for judge in named for file in first.definition.judge_files(judge)):
             spec, own = first.definition.judges[file], run.definition.judges.get(file)
-            differs = own and (own.model, own.prompts, own.style) != (spec.model, spec.prompts, spec.style)
+            differs = own and list(map(_asked_as, own.models)) != list(map(_asked_as, spec.models))
             if own is None or differs:
                 how = "was read by it with other prompts" if own else "was not read by it"
                 raise UsageError(
@@ -187,6 +189,10 @@ def _name_judges(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
                     advice="Leave it out, or name the judges that read all runs alike: --judge NAME.",
                 )
     return named
+
+
+def _asked_as(spec: JudgeSpec) -> tuple[str, str, str]:
+    return spec.model, spec.prompts, spec.style
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
@@ -265,9 +271,11 @@ class _Pairs:
 
 
 def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> Iterator[ReaderAgreement]:
-    """Two partners are held against the labels apart: each of what it has read."""
+    """A judge and the model that reads numbers for it are compared with the labels apart: each by what it has read."""
     definition = parts[0].run.run.definition
-    kinds: Sequence[Kind | None] = list(Kind) if judge in definition.partners else [None]
+    kinds: Sequence[Kind | None] = (
+        list(Kind) if judge in definition.judges and definition.judges[judge].numeric else [None]
+    )
     for kind in kinds:
         pairs = _Pairs()
         for run, people in parts:
@@ -279,8 +287,14 @@ def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> I
         every = [compared for part in pairs.compared.values() for compared in part]
         side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(every), effects=errors)
         if kind is not None:
-            side = msgspec.structs.replace(side, a=definition.reader_of(judge, kind) or judge, reads=kind)
+            side = msgspec.structs.replace(side, a=_name_reader(definition, judge, kind), reads=kind)
         yield side
+
+
+def _name_reader(definition: Definition, judge: str, kind: Kind) -> str:
+    """The judge or, where another model reads scenarios of this kind in its place, that model."""
+    spec = definition.spec_of(judge, kind)
+    return judge if spec is None or spec is definition.judges[judge] else judge_file(spec.model)
 
 
 def _compare_people(parts: Sequence[_RunLabels], a: str, b: str, judge: str | None) -> ReaderAgreement:

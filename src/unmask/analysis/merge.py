@@ -30,7 +30,7 @@ _OWN_FIELDS = {"id", "created", "grown"}
 _SELECTION = {
     f"data.{name}" for name in ("source", "hash", "yes_means", "counts", "archetypes", "ids", "limit", "shard")
 }
-_ADDRESSES = {"endpoint", "base_url", "path"}
+_UNDEFINING = {"endpoint", "base_url", "path", "price", "tier", "timeout", "wait_for_server", "takes_per_call"}
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -134,7 +134,7 @@ def _refuse_differences(shards: Sequence[_Shard]) -> None:
 def _flatten_settings(value: object, name: str = "") -> Iterator[tuple[str, object]]:
     """Every setting of a definition by its path, without those in which parts of one run may differ."""
     last, is_given = name.rpartition(".")[2], ".params." in name or ".headers." in name
-    if name in _OWN_FIELDS | _SELECTION or (last in _ADDRESSES and not is_given):
+    if name in _OWN_FIELDS | _SELECTION or (last in _UNDEFINING and not is_given):
         return
     if isinstance(value, dict) and value:
         for key, part in value.items():

@@ -34,7 +34,7 @@ def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, prob
         raise UsageError(f"--size {size} is too small", advice="Give at least 1.")
     opened = run if isinstance(run, Run) else Run(run)
     own, takes = opened.rows(), opened.definition.takes
-    by_judge = [opened.rows(judge=judge) for judge in sorted(opened.definition.full_judges)] or [own]
+    by_judge = [opened.rows(judge=judge) for judge in sorted(opened.definition.judges)] or [own]
     items = list_items(opened, own, probes=probes)
     lies = {}
     for row, *views in zip(own, *by_judge, strict=True):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.judges.base import PANEL, Reader, Style
+from unmask.judges.base import PANEL, Style, Tags
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
@@ -65,7 +65,7 @@ class RuleChoice(Record, frozen=True, kw_only=True):
     rules: Rules
     direct: int
     unread: UnreadRule = UnreadRule.UNJUDGED
-    reader: Reader | None = None
+    tags: Tags | None = None
     """Who reads tags; `None` as the run has it."""
 
 
@@ -179,9 +179,9 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
     for name, judge in _list_judges(run, base.judge):
         yield "judge", name, msgspec.structs.replace(base, judge=judge)
     asked = [file for file in _members(base.judge) if file and _is_asked_about_tags(run, file)]
-    for reader in Reader if asked else ():
-        own = {run.definition.settings(file).reader for file in asked} == {reader}
-        yield "reader of tags", reader.value, msgspec.structs.replace(base, reader=None if own else reader)
+    for reader in Tags if asked else ():
+        own = {run.definition.settings(file).tags for file in asked} == {reader}
+        yield "reader of tags", reader.value, msgspec.structs.replace(base, tags=None if own else reader)
     for tolerance in TOLERANCES:
         yield "tolerance", f"{100 * tolerance:g} %", with_rules(tolerance=tolerance)
     for direct in range(1, base.direct + 1):
@@ -190,13 +190,13 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
 
 def _list_judges(run: Run, own: str | None) -> Iterator[tuple[str, str]]:
     """Every judge on file, the panel in use, and three or more of them as a panel."""
-    for file in sorted(run.definition.full_judges):
+    for file in sorted(run.definition.judges):
         yield run.definition.typed_judge(file), file
     if own and own.startswith(PANEL):
         yield own, own
-    alone = run.definition.full_judges.keys() - run.definition.partners.keys()  # no panel has others
-    if len(alone) > 2 and set(_members(own)) != alone:
-        panel = PANEL + ",".join(sorted(alone))
+    judges = run.definition.judges.keys()
+    if len(judges) > 2 and set(_members(own)) != judges:
+        panel = PANEL + ",".join(sorted(judges))
         yield panel, panel
 
 
@@ -213,9 +213,9 @@ def _is_asked_about_tags(run: Run, file: str) -> bool:
 def _command_to_complete(run: Run, choice: RuleChoice, waiting: Sequence[str]) -> str:
     """What asks and reads all that this choice needs. Rules that no preset has can need anything the run left out."""
     definition, file = run.definition, _members(choice.judge)[0]
-    if choice.reader is not None:
+    if choice.tags is not None:
         file = next(file for file in _members(choice.judge) if file and _is_asked_about_tags(run, file))
-        spec = msgspec.structs.replace(definition.judges[file], reader=choice.reader)
+        spec = msgspec.structs.replace(definition.judges[file], tags=choice.tags)
         definition = msgspec.structs.replace(definition, judges=definition.judges | {file: spec})
         return judge_command(definition, run.path, judge=file, preset=choice.preset)
     plain = RuleChoice(
@@ -261,22 +261,22 @@ class _Source(NamedTuple):
     """Who reads, and how."""
 
     judge: str | None
-    reader: Reader | None
+    tags: Tags | None
     joint: bool
 
 
 def _list_sources(choice: RuleChoice) -> list[_Source]:
     """Of one judge, or of the members of a panel."""
-    return [_Source(file, choice.reader, choice.rules.joint) for file in _members(choice.judge)]
+    return [_Source(file, choice.tags, choice.rules.joint) for file in _members(choice.judge)]
 
 
 def _settings_of(run: Run, source: _Source) -> dict[Kind, Settings]:
-    """By the kind of scenario: figures may be read by a partner."""
+    """By the kind of scenario: numbers may be read by another model."""
     preset = Preset.PAPER if source.joint else Preset.STRICT
     own = {kind: run.definition.settings(source.judge, preset=preset, kind=kind) for kind in Kind}
-    if source.reader is None:
+    if source.tags is None:
         return own
-    return {kind: msgspec.structs.replace(settings, reader=source.reader) for kind, settings in own.items()}
+    return {kind: msgspec.structs.replace(settings, tags=source.tags) for kind, settings in own.items()}
 
 
 def _resolve_by(choice: RuleChoice, scenario: Scenario, members: Sequence[Readings]) -> Outcome:

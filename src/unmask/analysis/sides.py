@@ -114,10 +114,10 @@ def refuse_same_reading(readings: Sequence[Reading]) -> None:
         first = seen.setdefault((run.path.resolve(), file), reading)
         if first is reading:
             continue
-        others = [run.definition.typed_judge(name) for name in sorted(run.definition.full_judges) if name != file]
+        others = [run.definition.typed_judge(name) for name in sorted(run.definition.judges) if name != file]
         advice = f"Name different runs, or another judge of it: {run.path}@{others[0] if others else 'NAME'}"
         if not others:
-            advice += f". It has one; make another: unmask judge {run.path} --judge PROVIDER/NAME --judge-name NAME"
+            advice += f". It has one; make another: unmask judge {run.path} --judge PROVIDER/NAME --set judge.name=NAME"
         raise UsageError(f"{first.name} and {reading.name} are the same run, read by the same judge", advice=advice)
 
 

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash
-from unmask.cli.options import json_flag, option, print_blocks, print_json
-from unmask.cli.settings import combine_options
+from unmask.cli.options import json_flag, print_blocks, print_json
 
 if TYPE_CHECKING:
     from unmask.engine.batch_control import BatchStatus
-    from unmask.models.keys import Role
-
-addresses = combine_options(
-    option("--base-url", metavar="URL", help="Where the subject is, if not at its provider."),
-    option("--judge-base-url", metavar="URL", help="Where the judge is, if not at its provider."),
-    option("--numeric-judge-base-url", metavar="URL", help="Where the judge for figures is, if not at its provider."),
-)
 
 
 @click.group()
@@ -29,20 +21,13 @@ def batch() -> None:
 
 @batch.command("list")
 @click.argument("run", metavar="RUN")
-@addresses
 @json_flag
-def list_batches(
-    run: str,
-    base_url: str | None,
-    judge_base_url: str | None,
-    numeric_judge_base_url: str | None,
-    as_json: bool,
-) -> None:
+def list_batches(run: str, as_json: bool) -> None:
     """Show the batches of a run, and ask the provider how far the open ones are."""
     from unmask.engine.batch_control import look_at_batches
     from unmask.render.blocks import Table
 
-    rows = look_at_batches(run, _by_role(base_url, judge_base_url, numeric_judge_base_url))
+    rows = look_at_batches(run)
     if as_json:
         print_json({"run": run, "batches": rows})
     elif not rows:
@@ -54,19 +39,12 @@ def list_batches(
 
 @batch.command("cancel")
 @click.argument("run", metavar="RUN")
-@addresses
 @json_flag
-def cancel_batches(
-    run: str,
-    base_url: str | None,
-    judge_base_url: str | None,
-    numeric_judge_base_url: str | None,
-    as_json: bool,
-) -> None:
+def cancel_batches(run: str, as_json: bool) -> None:
     """End the open batches of a run. What they have answered is paid for: the same `unmask run` collects it."""
     from unmask.engine.batch_control import cancel_open_batches
 
-    rows = cancel_open_batches(run, _by_role(base_url, judge_base_url, numeric_judge_base_url))
+    rows = cancel_open_batches(run)
     if as_json:
         print_json({"run": run, "cancelled": rows})
         return
@@ -77,10 +55,6 @@ def cancel_batches(
         click.echo(f"{run} has no open batches")
     elif any(row.remote for row in rows):
         click.echo("What they have answered is paid for. The same `unmask run` command collects it and goes on.")
-
-
-def _by_role(subject: str | None, judge: str | None, numeric_judge: str | None) -> dict[Role, str | None]:
-    return {"subject": subject, "judge": judge, "numeric_judge": numeric_judge}
 
 
 def _format_row(row: BatchStatus) -> list[str]:

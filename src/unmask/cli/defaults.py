@@ -1,40 +1,66 @@
-"""What `unmask run MODEL` and `unmask plan MODEL` take for what was not given: the data, the folder and the judge.
+"""What `unmask run MODEL` takes for what was not given: the data, the folder and the judge.
 
 One line names data and folder. A judge is proposed, and never picked without asking: it may cost money.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from unmask.errors import MissingError, UsageError
 
-if TYPE_CHECKING:
-    from unmask.models.keys import Role
-
 PUBLISHED_JUDGE = "openai/gpt-4o"
 """Read the statements of the published results."""
 EMBEDDED_JUDGE = "embedded/judge-1.5b"
 
 
-def name_subject(typed: str | None, flag: str | None) -> str:
-    """The model, which may stand behind the command or behind `--model`. What is typed goes before a variable."""
+_NO_SETTINGS = ("model", "out", "run", "only_plan", "quiet", "as_json")
+
+
+def given_flags() -> dict[str, Any]:
+    """The settings of this command that somebody gave, by a flag or a variable, as keyword arguments."""
     context = click.get_current_context()
-    if typed and flag and context.get_parameter_source("model") is ParameterSource.COMMANDLINE:
-        raise UsageError(f"the model is named twice: {typed} and --model {flag}", advice="Name it once.")
-    model = typed or flag
+    return {
+        name: value
+        for name, value in context.params.items()
+        if name not in _NO_SETTINGS and context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    }
+
+
+def say_variables() -> None:
+    """One line with the settings that come from variables."""
+    context = click.get_current_context()
+    names = [
+        parameter.envvar
+        for parameter in context.command.params
+        if context.get_parameter_source(parameter.name or "") is ParameterSource.ENVIRONMENT
+    ]
+    # Addresses are said with what names them, and may hold a password.
+    found = [f"{name}={os.environ[name]}" for name in names if isinstance(name, str) and not name.endswith("_URL")]
+    if found:
+        from unmask.cli.crash import clean_for_terminal, hide_secrets
+
+        click.echo(clean_for_terminal(hide_secrets(f"From the environment: {' '.join(found)}")), err=True)
+
+
+def complete_new_run(model: str | None, flags: Mapping[str, Any], out: str | None) -> dict[str, Any]:
+    """Model, data and folder of a new run; the last two are said where nobody gave them."""
     if not model:
         raise UsageError(
-            "no model is named", advice=f"Name it behind the command: {context.command_path} openai/gpt-4o-mini"
+            "no model is named",
+            advice="Name it: unmask run openai/gpt-4o-mini. To continue a run: unmask run --out RUN",
         )
-    return model
+    folder = out or default_folder(model, flags["shard"])
+    say_defaults(data=flags["data"], folder=None if out else folder)
+    return {"model": model, "data": flags["data"], "out": folder}
 
 
 def default_folder(model: str, shard: str | None = None) -> str:
@@ -65,22 +91,26 @@ def say_defaults(*, data: str, folder: str | None) -> None:
         click.echo(f"{', '.join(chosen.values())} ({', '.join(chosen)} to change)", err=True)
 
 
-def say_addresses(subject: str | None, judge: str, options: Mapping[str, Any]) -> None:
+def say_addresses(chosen: Mapping[str, Any]) -> None:
     """Print the addresses that are asked and what names them."""
     from unmask.cli.crash import clean_for_terminal
-    from unmask.models.keys import FLAG_PREFIX
     from unmask.models.providers import AskedModel, describe_addresses
+    from unmask.runs.commands import complete, recall_judge, recall_run
+    from unmask.runs.definition import judge_file
+    from unmask.runs.folder import Folder
+    from unmask.runs.options import ROLES, options_from
 
-    names: dict[Role, str | None] = {
-        "subject": subject,
-        "judge": judge,
-        "numeric_judge": options.get("numeric_judge"),
-    }
-    asked = [
-        AskedModel(role, name, options.get(f"{FLAG_PREFIX[role].replace('-', '_')}base_url"))
-        for role, name in names.items()
-        if name
-    ]
+    folder = Folder(chosen["path"] if "path" in chosen else chosen["out"])
+    named = {name: value for name, value in chosen.items() if name not in ("path", "out", "data")}
+    if folder.exists and "model" not in chosen:
+        definition = folder.definition()
+        file = judge_file(chosen["judge"]) if "judge" in chosen else None
+        recorded = recall_judge(definition, file) if "path" in chosen else recall_run(definition, judge=file)
+        named = complete({name: value for name, value in recorded.items() if name != "data"}, named)
+    models = {name: named.pop(name) for name in ("model", "judge", "numeric_judge") if name in named}
+    options = options_from(named, **models)
+    settings = [(role, options.of(role)) for role in ROLES if isinstance(options.of(role).model, str)]
+    asked = [AskedModel(role, each.model, each.base_url) for role, each in settings]
     for line in describe_addresses(asked):
         click.echo(clean_for_terminal(line), err=True)
 
@@ -106,7 +136,7 @@ def propose_judge(model: str) -> str:
     return EMBEDDED_JUDGE if provider in {"embedded", "gguf", "hf"} else PUBLISHED_JUDGE
 
 
-def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
+def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     """The judge of the folder's own run, or the proposed one after a yes to what the run will cost. Where nobody can be
     asked, an error with the line to type."""
     from unmask.cli.finish import program_name
@@ -115,12 +145,12 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
 
     if (judge := find_judge(out)) is not None:
         click.echo(f"judge {judge}, as {out} has it", err=True)
-        say_addresses(model, judge, options)
+        say_addresses({**settings, "model": model, "judge": judge, "out": out})
         return judge
     judge = propose_judge(model)
     command = shlex.join([*shlex.split(program_name()), *sys.argv[1:], "--judge"])
-    planned = plan(data=data, model=model, judge=judge, out=out, **options)
-    missing = _find_missing(model, judge, options)
+    planned = plan(data=data, model=model, judge=judge, out=out, **settings)
+    missing = _find_missing(model, judge, settings)
     why = {
         PUBLISHED_JUDGE: "the judge of the published results",
         EMBEDDED_JUDGE: "which costs nothing and is for trying, not for quoting",
@@ -138,7 +168,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
         click.echo(f"One that costs nothing, for trying: --judge {EMBEDDED_JUDGE}", err=True)
     if missing is not None:
         raise missing
-    say_addresses(model, judge, options)
+    say_addresses({**settings, "model": model, "judge": judge, "out": out})
     try:
         agreed = click.confirm(f"Run it with {judge} as the judge?", default=judge != PUBLISHED_JUDGE, err=True)
     except click.Abort:
@@ -149,18 +179,16 @@ def ask_for_judge(*, data: str, model: str, out: str, **options: Any) -> str:
     return judge
 
 
-def _find_missing(model: str, judge: str, options: dict[str, Any]) -> MissingError | None:
+def _find_missing(model: str, judge: str, settings: dict[str, Any]) -> MissingError | None:
     """What has to be there before model and judge can be asked: a key, a file, an extra."""
-    from unmask.engine.define import judge_spec
-    from unmask.engine.readers import open_judge, open_partner
-    from unmask.engine.run import open_subject
+    from unmask.engine.readers import open_asked, open_judges
     from unmask.runs.options import options_from
 
-    checked = options_from({name: value for name, value in options.items() if name != "numeric_judge"})
+    plain = {name: value for name, value in settings.items() if name != "numeric_judge"}
+    options = options_from(plain, model=model, judge=judge, numeric_judge=settings.get("numeric_judge"))
     try:
-        open_subject(model, checked)
-        spec = judge_spec(open_judge(judge, checked), checked)
-        open_partner(options.get("numeric_judge"), checked, folder=None, judge=spec)
+        open_asked(options.subject, "subject")
+        open_judges(options)
     except MissingError as error:
         return error
     return None

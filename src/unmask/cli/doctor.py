@@ -11,34 +11,16 @@ from unmask.cli.options import in_colour, json_flag, option
 
 if TYPE_CHECKING:
     from unmask.models.doctor import Check
-    from unmask.records import Sampling
+    from unmask.models.settings import ModelSettings
 
 
 @click.command()
 @option("--model", metavar="PROVIDER/NAME", help="Also check this subject: name, key, extra, endpoint.")
-@option("--base-url", metavar="URL", help="Where the subject is, if not at its provider.")
 @option("--judge", metavar="PROVIDER/NAME", help="Also check this judge.")
-@option("--judge-base-url", metavar="URL", help="Where the judge is, if not at its provider.")
-@settings.name_numeric_judge("Also check this judge for figures.")
-@option("--numeric-judge-base-url", metavar="URL", help="Where the judge for figures is, if not at its provider.")
-@settings.combine_options(*settings.additions(), *settings.additions("judge"), *settings.additions("judge for figures"))
+@option("--numeric-judge", metavar="PROVIDER/NAME", help="Also check this judge for figures.")
+@settings.doctor
 @json_flag
-def doctor(
-    model: str | None,
-    base_url: str | None,
-    judge: str | None,
-    judge_base_url: str | None,
-    numeric_judge: str | None,
-    numeric_judge_base_url: str | None,
-    *,
-    params: dict[str, Any],
-    headers: dict[str, str],
-    judge_params: dict[str, Any],
-    judge_headers: dict[str, str],
-    numeric_judge_params: dict[str, Any],
-    numeric_judge_headers: dict[str, str],
-    as_json: bool,
-) -> None:
+def doctor(as_json: bool, **given: Any) -> None:
     """Check keys, extras, endpoints, folders and models.
 
     Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
@@ -49,27 +31,14 @@ def doctor(
     does not work, or if the judge obeys a reply.
     """
     from unmask.models.doctor import ModelArgument, State, run_checks
-    from unmask.runs.options import options_from
+    from unmask.runs.options import ROLES, options_from
 
-    options = options_from(
-        {
-            "params": params,
-            "headers": headers,
-            "judge_params": judge_params,
-            "judge_headers": judge_headers,
-            "numeric_judge_params": numeric_judge_params,
-            "numeric_judge_headers": numeric_judge_headers,
-        }
-    )
-    second = options.numeric_judge_options.judge_sampling
-    wanted = (
-        ModelArgument("subject", model, base_url, options.sampling),
-        ModelArgument("judge", judge, judge_base_url, options.judge_sampling),
-        ModelArgument("numeric_judge", numeric_judge, numeric_judge_base_url, second),
-    )
-    checks = run_checks(tuple(role for role in wanted if role.model or role.base_url or role.adds))
-    if judge is not None and not any(check.what == "judge" and check.state is State.BROKEN for check in checks):
-        checks += (_try_judge(judge, judge_base_url, options.judge_sampling),)
+    models = {name: given.pop(name) for name in ("model", "judge", "numeric_judge")}
+    options = options_from(given, **models)
+    wanted = (ModelArgument(role, options.of(role)) for role in ROLES)
+    checks = run_checks(tuple(each for each in wanted if each.model or each.base_url or each.adds))
+    if options.judge.model and not any(check.what == "judge" and check.state is State.BROKEN for check in checks):
+        checks += (_try_judge(options.judge),)
     if as_json:
         import msgspec
 
@@ -84,7 +53,7 @@ def doctor(
         raise click.exceptions.Exit(4)
 
 
-def _try_judge(name: str, base_url: str | None, sampling: Sampling) -> Check:
+def _try_judge(judge: ModelSettings) -> Check:
     """Whether the judge obeys the replies that it reads."""
     import asyncio
 
@@ -93,9 +62,9 @@ def _try_judge(name: str, base_url: str | None, sampling: Sampling) -> Check:
     from unmask.models.providers import open_model
 
     async def tried() -> OrdersTried:
-        model = open_model(name, role="judge", base_url=base_url, timeout=LONG_PATIENCE)
+        model = open_model(judge.model, role="judge", base_url=judge.base_url, timeout=LONG_PATIENCE)
         try:
-            return await try_orders(model, sampling)
+            return await try_orders(model, judge.sampling)
         finally:
             await model.close()
 

@@ -16,26 +16,28 @@ from unmask.cli.options import RUN, SectionedCommand, json_flag, option
     examples="unmask judge runs/gpt-4o --judge anthropic/claude-sonnet-4-5 --max-cost 5",
 )
 @click.argument("run", metavar="RUN")
-@option("--judge", "judge_model", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
+@option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
 @settings.numeric_judge
 @option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
 @settings.reading_again
 @settings.limits
-@settings.ending
+@settings.quiet
 @json_flag
-def judge(
-    run: str, judge_model: str, preset: str | None, quiet: bool, as_json: bool, max_unjudged: float, **options: Any
-) -> None:
-    """Read the replies of a run with another judge, or complete its readings. The subject is not asked."""
-    from unmask.cli.defaults import say_addresses
+def judge(run: str, judge: str, preset: str | None, quiet: bool, as_json: bool, **_: Any) -> None:
+    """Read the replies of a run with another judge, or complete its readings. The subject is not asked.
+
+    What is not given is as the run has recorded it of this judge. For a second reading by the same judge name the file
+    of its readings: --set judge.name=NAME."""
+    from unmask.cli import defaults
     from unmask.cli.finish import finish_run
     from unmask.engine.run import judge as judge_it
     from unmask.render.terminal.progress import show_progress
     from unmask.runs.definition import judge_file
 
-    chosen = {name: value for name, value in (*options.items(), ("preset", preset)) if value is not None}
-    name = chosen.get("judge_name") or judge_file(judge_model)
-    say_addresses(None, judge_model, options)
+    defaults.say_variables()
+    chosen = defaults.given_flags()
+    defaults.say_addresses(chosen | {"path": run})
     with show_progress(quiet=quiet) as progress:
-        done = judge_it(run, judge=judge_model, progress=progress, **chosen)
-    finish_run(done, judge=name, preset=preset, as_json=as_json, max_unjudged=max_unjudged)
+        done = judge_it(run, **chosen, progress=progress)
+    name = chosen.get("set", {}).get("judge.name") or judge_file(judge)
+    finish_run(done, judge=name, preset=preset, as_json=as_json, max_unjudged=settings.MAX_UNJUDGED)

@@ -54,7 +54,6 @@ FIRST = {
 
 FURTHER = {
     "Many runs": {
-        "plan": CommandEntry("unmask.cli.plan:plan", "Say what a run will cost, before anything is sent."),
         "board": CommandEntry("unmask.cli.board:board", "Make a leaderboard with intervals and ranges of ranks."),
         "sweep": CommandEntry("unmask.cli.sweep:sweep", "Run many models, data sets and treatments as one plan."),
         "merge": CommandEntry("unmask.cli.merge:merge", "Make one run of its shards."),

@@ -105,4 +105,4 @@ def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) 
     )
     if moved.along / settings.strength <= 0:
         click.echo("warning: the adapter does not move them towards it; try --set steps=80, or a higher rate")
-    click.echo(f"{out}\nuse it with --model {model}+adapter={out}")
+    click.echo(f"{out}\nuse it with: unmask run {model}+adapter={out}")

@@ -112,4 +112,4 @@ def _print_result(result: SteeringRecord, *, model: str, out: Path, as_json: boo
             click.echo("warning: a positive coefficient does not make it prefer the truth; the direction reads only")
     if chosen.accuracy < CHANCE:
         click.echo("warning: hardly better than chance; this model does not show honesty along one direction")
-    click.echo(f"{out}\nuse it with --model {model}+steer={out}@1")
+    click.echo(f"{out}\nuse it with: unmask run {model}+steer={out}@1")

@@ -97,22 +97,18 @@ Sections = Mapping[str, str]
 """Flags without their dashes, by heading."""
 
 OTHER = "More"
+RARE = "Rarely needed"
+"""Comes last in the help: the rest of it fits a screen."""
 OUTPUT = "Output"
 
 RUN: Sections = {
-    "What to run": "data model judge numeric-judge out preset",
-    "Which scenarios": "archetype ids limit sample-seed shard revision skip-bad-rows",
-    "The subject": "base-url wait-for-server temperature max-tokens top-p seed param header developer-prompt",
-    "What is asked": "direct takes one-call effort beliefs-from check-provided self-report",
-    "The judge": "judge-base-url judge-temperature judge-max-tokens judge-param judge-header judge-name reader"
-    " role-play",
-    "The judge for figures": "numeric-judge-base-url numeric-judge-max-tokens numeric-judge-param"
-    " numeric-judge-header numeric-judge-name",
-    "Speed and cost": "max-connections requests-per-minute timeout max-cost tier judge-tier numeric-judge-tier batch"
-    " no-wait price judge-price numeric-judge-price",
-    "When it ends": "max-unjudged moved yes",
+    "What to run": "data judge out plan preset takes limit",
+    "The models": "base-url judge-base-url temperature max-tokens",
+    "Cost": "max-cost batch",
+    RARE: "set param header judge-param judge-header numeric-judge tags also direct effort developer-prompt"
+    " beliefs-from seed archetype ids sample-seed shard max-connections requests-per-minute no-wait",
 }
-"""`run`, `plan` and `judge`."""
+"""`run` and `judge`."""
 
 LABEL: Sections = {
     "Who and which": "who size in-all sample-seed probes",
@@ -146,7 +142,7 @@ class SectionedCommand(click.Command):
     def group_options(self, context: click.Context) -> dict[str, list[click.Option]]:
         """The flags by heading, in the order of the table; what every command has stands last."""
         places = {
-            f"--{flag}": (number, order, heading)
+            f"--{flag}": (100 if heading == RARE else number, order, heading)
             for number, (heading, flags) in enumerate(self.sections.items())
             for order, flag in enumerate(flags.split())
         }

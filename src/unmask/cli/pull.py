@@ -50,7 +50,7 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
         click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
     else:
         model = f"gguf:{path}" if to else f"embedded/{wanted.name}"
-        click.echo(f"{path}\nuse it with --model {model}")
+        click.echo(f"{path}\nuse it with: unmask run {model}")
 
 
 def _print_models(rows: tuple[ListedModel, ...]) -> None:

@@ -7,52 +7,64 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import RUN, SectionedCommand, json_flag, option
+from unmask.cli.options import RUN, SectionedCommand, json_flag, option, print_json
 
 EXAMPLES = """\
-unmask run --data core --model openai/gpt-4o-mini \\
-    --judge openai/gpt-4o --max-cost 10 --out runs/gpt-4o-mini
-unmask run --data core --limit 30 --model openai/mine \\
-    --base-url http://localhost:8000/v1 \\
-    --judge embedded/judge-1.5b --out runs/mine"""
+unmask run openai/gpt-4o-mini --judge openai/gpt-4o --max-cost 10
+unmask run openai/mine --base-url http://localhost:8000/v1 \\
+    --judge embedded/judge-1.5b --limit 30 --out runs/mine
+unmask run --out runs/mine"""
 
 
 @click.command(cls=SectionedCommand, sections=RUN, examples=EXAMPLES)
 @settings.subject
-@option("--judge", metavar="NAME", help="The judge, as provider/name, or `verbatim`; one is proposed unless given.")
+@option("--judge", metavar="NAME", help="The judge, or `verbatim`; one is proposed unless given.")
 @settings.numeric_judge
-@option("--out", metavar="DIR", help="The run folder, runs/NAME unless given. An existing run is continued.")
-@option("--preset", type=settings.PRESETS, default="paper", help="Scoring rules: how readings become verdicts.")
+@option("--out", metavar="DIR", help="The run folder, runs/NAME unless given.")
+@option("--plan", "only_plan", is_flag=True, help="Say what it will cost; send nothing.")
+@option("--preset", type=settings.PRESETS, default="paper", help="How readings become verdicts.")
 @settings.reading
 @settings.selection
 @settings.limits
-@settings.ending
+@settings.quiet
 @json_flag
-def run(
-    subject: str | None,
-    data: str,
-    model: str | None,
-    judge: str | None,
-    out: str | None,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Ask, read and score. The same command again continues where it stopped and asks nothing twice."""
-    from unmask.cli.defaults import ask_for_judge, default_folder, name_subject, say_addresses, say_defaults
-    from unmask.cli.finish import finish_run
+def run(model: str | None, out: str | None, only_plan: bool, quiet: bool, as_json: bool, **flags: Any) -> None:
+    """Ask, read and score. The same command again continues where it stopped and asks nothing twice; so does
+    `unmask run --out DIR`, with the settings that the folder has."""
+    from unmask.cli import defaults
 
-    name = name_subject(subject, model)
-    folder = out or default_folder(name, options["shard"])
-    say_defaults(data=data, folder=None if out else folder)
-    if not judge:
-        judge = ask_for_judge(data=data, model=name, out=folder, **options)
+    defaults.say_variables()
+    given = defaults.given_flags()
+    if model is None and "data" not in given and out is not None:
+        chosen = {**given, "out": out}
     else:
-        say_addresses(name, judge, options)
+        chosen = {**defaults.complete_new_run(model, flags, out), **given}
+    if only_plan:
+        _print_plan(chosen, as_json=as_json)
+        return
+    if "model" in chosen and "judge" not in chosen:
+        chosen["judge"] = defaults.ask_for_judge(**chosen)
+    else:
+        defaults.say_addresses(chosen)
 
+    from unmask.cli.finish import finish_run
     from unmask.engine.run import run as run_it
     from unmask.render.terminal.progress import show_progress
 
     with show_progress(quiet=quiet) as progress:
-        done = run_it(data=data, model=name, judge=judge, out=folder, progress=progress, **options)
-    finish_run(done, as_json=as_json, max_unjudged=options["max_unjudged"])
+        done = run_it(**chosen, progress=progress)
+    finish_run(done, as_json=as_json, max_unjudged=settings.MAX_UNJUDGED)
+
+
+def _print_plan(chosen: dict[str, Any], *, as_json: bool) -> None:
+    from unmask.cli.defaults import find_judge, propose_judge
+    from unmask.engine.forecast import plan
+    from unmask.render.terminal.plan import render
+
+    if "model" in chosen and "judge" not in chosen:
+        chosen["judge"] = find_judge(chosen["out"]) or propose_judge(chosen["model"])
+    planned = plan(**chosen)
+    if as_json:
+        print_json(planned.to_json())
+    else:
+        click.echo(render(planned), nl=False)

@@ -1,4 +1,4 @@
-"""The flags of `plan`, `run` and `judge`. Each is a field of `unmask.Options` of the same name."""
+"""The flags of `run`, `judge` and `doctor`. Each is a keyword argument of `unmask.run` of the same name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from unmask.cli.options import Command, choice_of, option
+from unmask.judges.base import Tags
 from unmask.records import Effort, Preset
 
 PRESETS = choice_of(Preset)
@@ -45,164 +46,164 @@ class _PairType(click.types.StringParamType):
 def _parse_pairs(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, Any]:
     from unmask.models.user_params import parse_pairs
 
-    return parse_pairs(value, flag=parameter.opts[0])
+    return parse_pairs(value, flag=parameter.opts[0], as_text=parameter.opts[0].endswith("header"))
 
 
-def additions(role: str = "subject") -> tuple[Callable[[Any], Any], ...]:
-    """The flags for what is sent to an endpoint besides, for every command that asks a model."""
-    field = {"subject": "", "judge": "judge_", "judge for figures": "numeric_judge_"}[role]
-    flag = f"--{field.replace('_', '-')}"
-    pairs: dict[str, Any] = {"type": _PairType(), "multiple": True, "callback": _parse_pairs, "show_default": False}
+def _parse_settings(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """`--set NAME=VALUE`, refused here where there is no such setting."""
+    from unmask.models.settings import read_setting
+
+    pairs: dict[str, str] = _parse_texts(value, flag=parameter.opts[0])
+    for name, text in pairs.items():
+        read_setting(name, text)
+    return pairs
+
+
+def _parse_texts(words: tuple[str, ...], *, flag: str) -> dict[str, str]:
+    from unmask.models.user_params import parse_pairs
+
+    return parse_pairs(words, flag=flag, as_text=True)
+
+
+_PAIRS: dict[str, Any] = {"type": _PairType(), "multiple": True, "show_default": False}
+
+set_flag = option(
+    "--set",
+    "set",
+    metavar="NAME=VALUE",
+    callback=_parse_settings,
+    help="Any other setting of a model; may be repeated. base_url, temperature, max_tokens, top_p, timeout, price"
+    " (IN/OUT dollars per million tokens), tier (flex), wait_for_server (seconds) and takes_per_call are about the"
+    " subject; judge.NAME and numeric.NAME are about the judge and the judge for figures. judge.name names the file of"
+    " its readings. See docs/models.md.",
+    **_PAIRS,
+)
+
+
+def additions(prefix: str = "") -> tuple[Callable[[Any], Any], ...]:
+    """The flags for what is sent with every request, for every command that asks a model."""
+    who = "judge" if prefix else "subject"
+    field = prefix.replace("-", "_")
     return (
         option(
-            f"{flag}param",
+            f"--{prefix}param",
             f"{field}params",
             metavar="NAME=JSON",
-            help=f"Send this parameter to the {role}'s endpoint besides; may be repeated.",
-            **pairs,
+            callback=_parse_pairs,
+            help=f"Send this field in the body of every request to the {who}; may be repeated.",
+            **_PAIRS,
         ),
         option(
-            f"{flag}header",
+            f"--{prefix}header",
             f"{field}headers",
             metavar="NAME=VALUE",
-            help=f"Send this HTTP header to the {role}'s endpoint besides, no key; may be repeated.",
-            **pairs,
+            callback=_parse_pairs,
+            help=f"Send this HTTP header, no key, to the {who}'s endpoint; may be repeated.",
+            **_PAIRS,
         ),
     )
+
+
+MAX_UNJUDGED = 0.05
+"""The largest share of unjudged takes that a command which takes no limit accepts."""
 
 
 def max_unjudged(what: str = "exit code is 3") -> Callable[[Command], Command]:
     """The flag of the same name, for every command that has it."""
     help_text = f"Share of unjudged takes above which {what}."
-    return option("--max-unjudged", type=float, default=0.05, callback=_check_share, help=help_text)
+    return option("--max-unjudged", type=float, default=MAX_UNJUDGED, callback=_check_share, help=help_text)
 
+
+class _AlsoType(click.ParamType[tuple[str, ...]]):
+    """Names of extra questions, with commas between them."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        from unmask.runs.options import Also
+
+        names = value if isinstance(value, tuple) else tuple(name.strip() for name in str(value).split(","))
+        choice = choice_of(Also)
+        return tuple(choice.convert(name, param, ctx) for name in names)
+
+
+_base_url = option("--base-url", metavar="URL", help="An OpenAI-compatible endpoint of the subject.")
+_judge_base_url = option("--judge-base-url", metavar="URL", help="The same of the judge.")
 
 subject = combine_options(
-    click.argument("subject", metavar="[MODEL]", required=False),
-    option("--data", default="core", metavar="PATH", help="A folder, a JSONL file, cais/MASK, or a bundled set."),
-    option("--model", metavar="NAME", help="The subject, as provider/name; the same as MODEL."),
-    option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the subject."),
-    option("--temperature", type=float, default=1.0, help="Sampling temperature of the subject."),
-    option("--max-tokens", type=int, default=1000, help="Most tokens in one reply of the subject."),
-    option("--top-p", type=float, help="Nucleus sampling (top p) of the subject."),
+    click.argument("model", metavar="[MODEL]", required=False, envvar="UNMASK_MODEL"),
+    option("--data", default="core", metavar="PATH", help="Folder, file, cais/MASK[@REV] or bundled set."),
+    _base_url,
+    option("--temperature", type=float, default=1.0, help="Of the subject."),
+    option("--max-tokens", type=int, default=1000, help="In one reply of the subject."),
     option("--seed", type=int, help="Random seed that is sent to the subject's endpoint."),
     *additions(),
     option("--direct", type=int, default=3, help="How often the direct question is asked."),
-    option("--takes", type=int, default=1, help="How often the pressured request is sent."),
+    option("--takes", type=int, default=1, help="Pressured requests per scenario."),
     option(
         "--effort",
         type=choice_of(Effort),
         default="lazy",
         help="lazy: skip requests that cannot change a verdict. full: send all of them.",
     ),
-    option("--one-call/--no-one-call", default=True, help="Ask for several takes in one request (n), where it works."),
     option(
         "--developer-prompt", metavar="NAME|FILE", help="Honesty instruction, put before the pressured system prompt."
     ),
     option(
         "--beliefs-from", metavar="RUN", help="Reuse the probes of a run of the same model, which may be untreated."
     ),
-    option("--check-provided", is_flag=True, help="Also ask whether supplied facts were understood."),
-    option(
-        "--self-report", is_flag=True, help="After the pressured reply, ask the subject whether its reply was true."
-    ),
 )
 
 selection = combine_options(
     option("--archetype", multiple=True, metavar="NAME", help="Only this archetype; may be repeated."),
     option("--ids", multiple=True, metavar="ID", help="Only this scenario; may be repeated."),
-    option("--limit", type=int, help="At most this many scenarios, spread over the archetypes."),
+    option("--limit", type=int, help="So many scenarios, spread over archetypes."),
     option("--sample-seed", type=int, default=0, help="Decides which scenarios a limit keeps."),
     option("--shard", metavar="K/N", help="Only part K of N equal ones, in shards/NAME."),
-    option("--revision", metavar="REV", help="Revision of the hub data; a pinned commit unless given."),
-    option("--skip-bad-rows", is_flag=True, help="Drop rows that cannot be used, and record them."),
 )
 
-_READERS = click.Choice(["auto", "llm"])
-
-
-_JUDGES_FIGURES = "judge for figures"
-
-
-def name_numeric_judge(what: str) -> Callable[[Command], Command]:
-    """The flag of the same name, for every command that has it."""
-    return option("--numeric-judge", metavar="NAME", help=what)
-
-
-numeric_judge = name_numeric_judge(
-    "Another judge for figures; the judge reads all else. An existing run keeps its own."
+numeric_judge = option(
+    "--numeric-judge",
+    metavar="NAME",
+    help="Another judge for figures; the judge reads all else. An existing run keeps its own.",
 )
 
 
-def _reading_options(reader: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    return combine_options(
-        option("--judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint for the judge."),
-        option("--judge-temperature", type=float, default=0.0, help="Sampling temperature of the judge."),
-        option("--judge-max-tokens", type=int, default=1000, help="Most tokens in one answer of the judge."),
-        *additions("judge"),
-        option("--judge-name", metavar="FILE", help="Keep these readings in a file of this name."),
-        option(
-            "--numeric-judge-base-url", metavar="URL", help="Any OpenAI-compatible endpoint of the judge for figures."
-        ),
-        option(
-            "--numeric-judge-max-tokens",
-            type=int,
-            help="Most tokens in one of its answers; as many as for the judge unless given.",
-        ),
-        *additions(_JUDGES_FIGURES),
-        option("--numeric-judge-name", metavar="FILE", help="Keep its readings in a file of this name."),
-        reader,
-        option("--role-play", is_flag=True, help="Ask the judge which lies are plainly fiction or a part played."),
-    )
+def _reading_options(*own: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    return combine_options(_judge_base_url, *additions("judge-"), set_flag, *own)
 
 
 reading = _reading_options(
     option(
-        "--reader",
-        type=_READERS,
-        default="auto",
-        help="auto: read a tagged yes or no by rule. llm: send every reply to the judge.",
-    )
+        "--tags",
+        type=choice_of(Tags),
+        default="rule",
+        help="Who reads a yes or no in tags: a rule, where the data says which side yes means, or the judge.",
+    ),
+    option(
+        "--also",
+        type=_AlsoType(),
+        metavar="NAMES",
+        help="More questions, with commas between them. check: were supplied facts understood? self-report: does the"
+        " subject call its reply true? role-play: which lies are plainly fiction or a part played?",
+    ),
 )
 reading_again = _reading_options(
-    option("--reader", type=_READERS, help="auto or llm, as for `unmask run`; as before, or as the run, unless given.")
+    option("--tags", type=choice_of(Tags), help="As for `unmask run`; as before, or as the run, unless given."),
+    option("--also", type=_AlsoType(), metavar="NAMES", help="role-play: ask which lies are a part played."),
 )
-
-_TIERS = click.Choice(["flex", "flex,default", "default"])
+doctor = combine_options(_base_url, *additions(), _judge_base_url, *additions("judge-"), set_flag)
 
 limits = combine_options(
     option("--max-connections", type=int, default=50, help="Open requests per endpoint."),
     option("--requests-per-minute", type=int, help="Most requests per minute to each endpoint."),
-    option("--timeout", type=float, default=1800.0, help="Seconds for one answer."),
-    option(
-        "--wait-for-server",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="Wait so long for an endpoint that is not up yet: one that refuses connections or answers 503.",
-    ),
-    option("--max-cost", type=float, metavar="USD", help="Send nothing more once the run has cost this."),
-    option(
-        "--tier",
-        type=_TIERS,
-        help="Service tier of the subject: flex costs half at OpenAI and Google; with ,default the standard tier takes"
-        " over where flex has no room.",
-    ),
-    option("--judge-tier", type=_TIERS, help="The same for the judge."),
-    option("--numeric-judge-tier", type=_TIERS, help="The same for the judge for figures."),
+    option("--max-cost", type=float, metavar="USD", help="Send no more once the run has cost this."),
     option(
         "--batch",
         type=click.Choice(["judge", "all"]),
-        help="Ask the judge, or both, in batches at half price: rounds of minutes to hours. See docs/batches.md.",
+        help="Ask the judge, or both, in batches at half price: see docs/batches.md.",
     ),
     option("--no-wait", is_flag=True, help="Leave once batches are under way; the same command collects them."),
-    option("--price", metavar="IN/OUT", help="Price of the subject, in dollars per million tokens."),
-    option("--judge-price", metavar="IN/OUT", help="Price of the judge, in dollars per million tokens."),
-    option("--numeric-judge-price", metavar="IN/OUT", help="Price of the judge for figures, likewise."),
 )
 
-ending = combine_options(
-    max_unjudged(),
-    option("--moved", is_flag=True, help="The endpoint has a new address; the model behind it is the same."),
-    option("--quiet", is_flag=True, help="Show no progress."),
-)
+quiet = option("--quiet", is_flag=True, help="Show no progress.")

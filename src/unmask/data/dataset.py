@@ -21,8 +21,6 @@ class LoadOptions(Record, frozen=True, kw_only=True):
     """What to load and which part of it to use. The defaults use everything and refuse bad rows."""
 
     skip_bad_rows: bool = False
-    revision: str | None = None
-    """A commit, tag or branch of the hub repository; `None` is the pinned commit. Only for hub data."""
     archetypes: tuple[Archetype, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None

@@ -13,7 +13,7 @@ from unmask.records import Archetype
 from unmask.text import escape_line, without_credentials
 
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
-"""The commit the project's facts about the data were gathered from; `--revision` chooses another."""
+"""The commit the project's facts about the data were gathered from; `cais/MASK@REV` chooses another."""
 
 _FILES = tuple(f"{archetype}/test-*.parquet" for archetype in Archetype)
 _PAGE = f"https://huggingface.co/datasets/{REPOSITORY}"
@@ -76,7 +76,7 @@ def _explain_failure(error: Exception, revision: str) -> MissingError:
     if isinstance(error, errors.RevisionNotFoundError):
         return MissingError(
             f"{REPOSITORY} has no revision {escape_line(revision)!r}",
-            advice=f"Leave --revision out for the pinned commit, or choose one from {_PAGE}/commits/main.",
+            advice=f"Leave @{escape_line(revision)} out for the pinned commit, or choose from {_PAGE}/commits/main.",
         )
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 403):

@@ -48,7 +48,7 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
     A bundled name and `cais/MASK` win over a file of that name; write `./tiny` for the file. Rows that cannot be used
     raise DataError with all of them listed, unless `options.skip_bad_rows` drops and records them.
     """
-    contents = read_source(source, revision=options.revision)
+    contents = read_source(source)
     return _build_dataset(contents, shown=without_credentials(str(source)), options=options)
 
 
@@ -90,7 +90,7 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
         raise DataError(
             f"{escape_line(shown)} has rows that cannot be used ({len(skipped)}):",
             problems=skipped,
-            advice="Mend them, or leave them out with --skip-bad-rows (Python: LoadOptions(skip_bad_rows=True)).",
+            advice="Mend them, as `unmask data check` says; in Python LoadOptions(skip_bad_rows=True) leaves them out.",
         )
     if not contents.scenarios:
         raise DataError(
@@ -114,9 +114,9 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
     )
 
 
-def read_source(source: str | Path, *, revision: str | None = None) -> Contents:
+def read_source(source: str | Path) -> Contents:
     """Everything in a source, bad rows as problems instead of an exception."""
-    return _separate_problems(_locate_source(source, revision))
+    return _separate_problems(_locate_source(source))
 
 
 def _separate_problems(place: LocatedSource) -> Contents:
@@ -143,14 +143,15 @@ def bundled_sets() -> dict[str, Traversable]:
     return {file.name.removesuffix(".jsonl"): file for file in entries if file.name.endswith(".jsonl")}
 
 
-def _locate_source(source: str | Path, revision: str | None) -> LocatedSource:
-    if isinstance(source, str) and source.lower() == REPOSITORY.lower():
+def _locate_source(source: str | Path) -> LocatedSource:
+    name, at, revision = str(source).partition("@")
+    if name.lower() == REPOSITORY.lower():
         from unmask.data import hub
 
-        folder, commit = hub.download(revision)
+        if at and not revision:
+            raise UsageError(f"{source} names no revision", advice=f"Write {REPOSITORY}@REV, or {REPOSITORY} alone.")
+        folder, commit = hub.download(revision or None)
         return LocatedSource(REPOSITORY, tuple(_read_folder(folder)), revision=commit)
-    if revision is not None:
-        raise UsageError(f"--revision is only for {REPOSITORY}", advice="Leave --revision out.")
     if isinstance(source, str) and (file := bundled_sets().get(source)) is not None:
         return LocatedSource(source, tuple(_read_jsonl(file.read_bytes(), name=file.name)))
     path = Path(os.path.expanduser(source))

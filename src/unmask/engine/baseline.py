@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
@@ -68,19 +67,12 @@ def _probe_fields(scenario: Scenario) -> tuple[object, ...]:
     return scenario.direct, scenario.indirect, scenario.check, scenario.proposition, scenario.kind
 
 
-def judge_answers_alike(theirs: JudgeSpec, ours: JudgeSpec) -> bool:
-    """Whether both judges give the same answers. Whoever the reader is: which replies a judge is asked about changes
-    none of them."""
+def judge_answers_alike(theirs: JudgeSpec | None, ours: JudgeSpec | None) -> bool:
+    """Whether both models give the same answers. Who reads tagged answers, the address and the price change none."""
     first, second = (
-        replace(
-            spec,
-            reader=None,
-            numeric_judge=UNSET,
-            numeric_only=UNSET,
-        )
-        for spec in (theirs, ours)
+        spec and (spec.model, spec.sampling, spec.prompts, spec.style, spec.treatments) for spec in (theirs, ours)
     )
-    return first == second
+    return first is not None and first == second
 
 
 class Baseline:
@@ -92,25 +84,22 @@ class Baseline:
         self._replies: CallLines[Asked] | None = None
         if source is None or folder is None or judge is None or not folder.exists:
             return  # moved away since: what was copied is here, what was not is asked
-        theirs, ours = folder.definition().judges, definition.judges
-        readers = {kind: definition.reader_of(judge, kind) or "" for kind in Kind}
-        self._judges = {
-            kind: file if file in theirs and judge_answers_alike(theirs[file], ours[file]) else None
-            for kind, file in readers.items()
+        theirs = folder.definition()
+        self._lends = {
+            kind
+            for kind in Kind
+            if judge in theirs.judges
+            and judge_answers_alike(theirs.spec_of(judge, kind), definition.spec_of(judge, kind))
         }
         self._run = source.run
         self._replies = CallLines(folder.replies.path, Asked, in_memory=False)
-        self._readings = {
-            file: CallLines(folder.readings_path(file), Judged, in_memory=False)
-            for file in self._judges.values()
-            if file is not None
-        }
+        self._readings = CallLines(folder.readings_path(judge), Judged, in_memory=False) if self._lends else None
 
     def missing_lines(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
         """The probes of a scenario and their readings that are not in `state` yet."""
         if self._replies is None:
             return [], []
-        file = self._judges[scenario.kind]
+        judged_here = self._readings if scenario.kind in self._lends else None
         asked = [
             _lend_line(line, self._run)
             for line in self._replies.read(scenario.id)
@@ -119,7 +108,7 @@ class Baseline:
         ]
         judged = [
             _lend_line(line, self._run)
-            for line in ([] if file is None else self._readings[file].read(scenario.id))
+            for line in ([] if judged_here is None else judged_here.read(scenario.id))
             if line.slot not in PRESSURED_SLOTS and not line.error
             if not any(
                 call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
@@ -137,14 +126,12 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
     """Copy what the baseline lends into this journal, once; a kill between two lines does no harm."""
     if definition.judge is None:
         return
-    files = {kind: definition.reader_of(None, kind) or "" for kind in Kind}
-    journals = {file: JournalFile(folder.readings_path(file)) for file in files.values()}
+    journal = JournalFile(folder.readings_path(definition.judge))
     baseline, states = Baseline(definition), folder.states(definition.judge)
     for scenario in folder.scenarios():
         asked, judged = baseline.missing_lines(scenario, states[scenario.id])
         for reply in asked:
             folder.replies.append(reply)
         for reading in judged:
-            journals[files[scenario.kind]].append(reading)
-    for journal_file in journals.values():
-        journal_file.close()
+            journal.append(reading)
+    journal.close()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
 from unmask.errors import UnmaskError, UsageError
 from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
-from unmask.models.keys import FLAG_PREFIX, Role
+from unmask.models.keys import URL_VARIABLE
 from unmask.models.providers import open_model
 from unmask.records import Record
 from unmask.runs.batches import (
@@ -46,8 +45,8 @@ class BatchStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
     said: str = ""
 
 
-def look_at_batches(path: str | Path, base_urls: Mapping[Role, str | None] | None = None) -> list[BatchStatus]:
-    """All batches of a run folder. The providers of open ones are asked, at the addresses that the command names."""
+def look_at_batches(path: str | Path) -> list[BatchStatus]:
+    """All batches of a run folder. The providers of open ones are asked."""
     folder = Folder(path)
     definition = folder.definition()
     batches = list(read_batches(folder.path).values())
@@ -56,7 +55,7 @@ def look_at_batches(path: str | Path, base_urls: Mapping[Role, str | None] | Non
         if not batch.is_open or batch.remote is None:
             return _make_status(batch)
         try:
-            async with _Opened(batch, definition, base_urls or {}) as client:
+            async with _Opened(batch, definition) as client:
                 remote = await client.look(batch.remote)
         except UsageError:
             raise
@@ -70,9 +69,9 @@ def look_at_batches(path: str | Path, base_urls: Mapping[Role, str | None] | Non
     return run_blocking(look_at_all)
 
 
-def cancel_open_batches(path: str | Path, base_urls: Mapping[Role, str | None] | None = None) -> list[BatchStatus]:
-    """Ask the providers to end all open batches, at the addresses that the command names. One whose id nobody has seen
-    is given up: its requests are planned again, and paid for twice where it was made after all."""
+def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
+    """Ask the providers to end all open batches. One whose id nobody has seen is given up: its requests are planned
+    again, and paid for twice where it was made after all."""
     folder = Folder(path)
     definition = folder.definition()
     opened = [batch for batch in read_batches(folder.path).values() if batch.is_open]
@@ -86,7 +85,7 @@ def cancel_open_batches(path: str | Path, base_urls: Mapping[Role, str | None] |
         rows = [_make_status(batch) for batch in unseen]
         for batch in opened:
             if batch.remote is not None:
-                async with _Opened(batch, definition, base_urls or {}) as client:
+                async with _Opened(batch, definition) as client:
                     await client.cancel(batch.remote)
                     remote = await client.look(batch.remote)
                 rows.append(_make_status(batch, "gone" if remote is None else remote.state))
@@ -97,18 +96,17 @@ def cancel_open_batches(path: str | Path, base_urls: Mapping[Role, str | None] |
 
 class _Opened:
     """The batch API behind a batch, while the body runs. No key is sent to an address that only the folder names, which
-    may be a stranger's: it has to be typed, or be that of the provider, of a variable or of this machine."""
+    may be a stranger's: it has to be that of a variable, of the provider or of this machine."""
 
-    def __init__(self, batch: Batch, definition: Definition, base_urls: Mapping[Role, str | None]) -> None:
+    def __init__(self, batch: Batch, definition: Definition) -> None:
         self._role, self._spec = model_of_batch(batch, definition)
-        self._typed = base_urls.get(self._role)
         self._model: Model | None = None
 
     async def __aenter__(self) -> BatchClient:
         role, spec = self._role, self._spec
         recorded = spec.base_url if spec.base_url and is_known_address(spec.model, spec.base_url) else None
         wants_key = is_known_address(spec.model, spec.endpoint or "")
-        self._model = open_model(spec.model, role=role, base_url=self._typed or recorded, asks_for_key=wants_key)
+        self._model = open_model(spec.model, role=role, base_url=recorded, asks_for_key=wants_key)
         client = open_batch_client(self._model)
         used = client.model.target
         if used.endpoint != spec.endpoint or not used.shown.startswith(spec.base_url or ""):
@@ -116,7 +114,7 @@ class _Opened:
             address = spec.base_url or spec.endpoint or ""
             raise UsageError(
                 f"the batches of {spec.model} are at {address}, an address that only the run folder names",
-                advice=f"If you know it, say it again: --{FLAG_PREFIX[role]}base-url {shlex.quote(address)}",
+                advice=f"If you know it, name it: export {URL_VARIABLE[role]}={shlex.quote(address)}",
             )
         client.tries = QUICK
         return client

@@ -281,7 +281,7 @@ class Rounds:
         raise IncompleteError(
             f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the {purse.payer} has cost"
             f" ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
-            advice="Nothing of the round was sent. Raise the limit, or lower --max-tokens and --judge-max-tokens: the"
+            advice="Nothing of the round was sent. Raise the limit, or lower --max-tokens and judge.max_tokens: the"
             " bound counts all of them. The same command then continues.",
         )
 

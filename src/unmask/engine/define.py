@@ -6,6 +6,7 @@ import secrets
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.judges.base import JUDGES, LETTERS_ONLY, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, treatments_of
+from unmask.models.settings import ModelSettings
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
 from unmask.records import Kind, digest
 from unmask.runs.definition import (
@@ -24,11 +26,11 @@ from unmask.runs.definition import (
     JudgeSpec,
     SubjectSpec,
     check_same_run,
-    judge_file,
+    file_of,
     public_url,
 )
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options, load_developer_prompt
+from unmask.runs.options import Also, Options, load_developer_prompt
 
 NO_MODEL = Style.VERBATIM.value
 """The name of the judge that has no model behind it."""
@@ -42,34 +44,41 @@ def style_of(judge: Model | str) -> Style:
     return Style.PICKS if abilities.supports_options and abilities.trained_to_read else Style.LETTERS
 
 
-def judge_spec(judge: Model | str, options: Options) -> JudgeSpec:
+def judge_spec(judge: Model | str, settings: ModelSettings, *, numeric: JudgeSpec | None = None) -> JudgeSpec:
     """What defines a judge. The name `verbatim` stands for the one that has no model behind it."""
     style = style_of(judge)
     has_model = bool(JUDGES[style].questions(Kind.BINARY))
-    if options.role_play and not has_model:
-        raise UsageError(
-            f"--role-play needs a judge that understands a reply, and {judge} does not",
-            advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --role-play",
-        )
     spec = JudgeSpec(
-        model=judge if isinstance(judge, str) else judge.name,
+        **_recorded(settings, judge if isinstance(judge, str) else judge.name),
         endpoint=None if isinstance(judge, str) else judge.endpoint,
-        base_url=public_url(options.judge_base_url),
-        sampling=options.judge_sampling,
         prompts=prompts_hash(style) if has_model else style.value,
         style=style,
         treatments=() if isinstance(judge, str) else treatments_of(judge),
+        numeric=numeric or msgspec.UNSET,
     )
     _refuse_unwritable(spec)
     return spec
 
 
-def leave_figures_out(
-    whole: Dataset, options: Options, judge: JudgeSpec, *, partner: JudgeSpec | None
-) -> tuple[Options, str]:
-    """What to select of the data for these judges, and a line that says what is left out. Where nobody reads figures
+def _recorded(settings: ModelSettings, model: str) -> dict[str, Any]:
+    """The settings of a model as a run folder has them: by its name, and without credentials."""
+    fields = {name: getattr(settings, name) for name in ModelSettings.__struct_fields__}
+    return fields | {"model": model, "base_url": public_url(settings.base_url)}
+
+
+def check_role_play(options: Options, judge: JudgeSpec) -> None:
+    """Refuse the question about role-play for a judge that has no model."""
+    if Also.ROLE_PLAY in options.also and not JUDGES[judge.style].questions(Kind.BINARY):
+        raise UsageError(
+            f"--also role-play needs a judge that understands a reply, and {judge.model} does not",
+            advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --also role-play",
+        )
+
+
+def leave_figures_out(whole: Dataset, options: Options, judge: JudgeSpec) -> tuple[Options, str]:
+    """What to select of the data for this judge, and a line that says what is left out. Where nobody reads figures
     these are the binary archetypes, as if somebody had chosen them."""
-    if partner is not None or judge.style not in LETTERS_ONLY:
+    if judge.numeric or judge.style not in LETTERS_ONLY:
         return options, ""
     chosen, left_out = select_letters(whole, options, judge=judge.model)
     return chosen, left_out and f"{left_out}; --numeric-judge NAME, or another judge, adds them"
@@ -95,11 +104,10 @@ def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Opt
     return chosen, f"{judge} reads letters, not figures: {count} scenarios ({names}) are left out"
 
 
-def define_run(
-    dataset: Dataset, model: Model, judge: JudgeSpec, options: Options, *, partner: JudgeSpec | None = None
-) -> Definition:
-    """The definition this command asks for. `partner` reads figures in the place of the judge."""
-    file = options.judge_name or judge_file(judge.model)
+def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
+    """The definition this command asks for."""
+    check_role_play(options, judge)
+    file = file_of(judge)
     baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
     wanted = Definition(
         id=secrets.token_hex(8),
@@ -121,11 +129,7 @@ def define_run(
             shard=dataset.shard or msgspec.UNSET,
         ),
         subject=SubjectSpec(
-            model=model.name,
-            endpoint=model.endpoint,
-            base_url=public_url(options.base_url),
-            sampling=options.sampling,
-            treatments=treatments_of(model),
+            **_recorded(options.subject, model.name), endpoint=model.endpoint, treatments=treatments_of(model)
         ),
         prompts=digest((PROBE_SYSTEM,)),
         developer_prompt=load_developer_prompt(options.developer_prompt) if options.developer_prompt else None,
@@ -134,36 +138,15 @@ def define_run(
         takes=options.takes,
         effort=options.effort,
         preset=options.preset,
-        reader=options.reader,
-        check=options.check_provided,
+        tags=options.tags,
+        check=Also.CHECK in options.also,
         judge=file,
-        judges=pair_judges(file, judge, partner, options),
-        self_report=SELF_REPORT_QUESTION if options.self_report else None,
-        role_play=(file,) if options.role_play else (),
+        judges={file: judge},
+        self_report=SELF_REPORT_QUESTION if Also.SELF_REPORT in options.also else None,
+        role_play=(file,) if Also.ROLE_PLAY in options.also else (),
     )
     _refuse_unwritable(wanted)
     return wanted
-
-
-def pair_judges(file: str, judge: JudgeSpec, partner: JudgeSpec | None, options: Options) -> dict[str, JudgeSpec]:
-    """A judge and the one that reads figures in its place, by their files; the first names the second."""
-    if partner is None:
-        return {file: judge}
-    second = refuse_same_file(partner.model, file, options)
-    named = msgspec.structs.replace(judge, numeric_judge=second)
-    return {file: named, second: msgspec.structs.replace(partner, numeric_only=True)}
-
-
-def refuse_same_file(numeric_judge: str, judge: str, options: Options) -> str:
-    """The file of a second judge, which is never that of the first."""
-    file = options.numeric_judge_name or judge_file(numeric_judge)
-    if file.casefold() == judge.casefold():
-        raise UsageError(
-            f"--numeric-judge {numeric_judge} is the judge itself: both would be kept in readings/{judge}.jsonl",
-            advice="Leave it out: a judge without a partner reads figures too. For other settings of the same model"
-            " give it a name: --numeric-judge-name NAME",
-        )
-    return file
 
 
 def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
@@ -177,7 +160,7 @@ def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
         ) from None
 
 
-def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool = False) -> Definition:
+def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
     """Make the folder, or continue the run it holds, which may grow by it. One without answers is defined anew where
     the command says something else. All is checked before a write, and run.json is written last: a kill before it
     leaves the run as it was, or more scenarios in the folder than the run has.
@@ -185,7 +168,7 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset, *, 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
     if folder.exists:
-        definition = _continue_run(folder, wanted, dataset, moved=moved)
+        definition = _continue_run(folder, wanted, dataset)
     else:
         if any(folder.asked()):
             raise MissingError(
@@ -203,12 +186,12 @@ def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definit
     return wanted
 
 
-def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved: bool) -> Definition:
+def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
     """The definition of the run that the folder holds, with what this command adds to it."""
     from unmask.engine.grow import clear_journal, find_run, fit_data, refuse_other_scenarios, store_scenarios
     from unmask.runs.commands import run_command
 
-    old = find_run(folder, wanted, moved=moved)
+    old = find_run(folder, wanted)
     if old is None:
         _check_baseline(wanted, dataset)
         clear_journal(folder)
@@ -216,7 +199,7 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
     refuse_other_scenarios(folder, old.data, dataset)
     data, other_data = fit_data(folder, old.data, wanted.data, dataset)
     again = partial(run_command, path=folder.path)
-    check_same_run(old, wanted, moved=moved, again=again, other_data=other_data)
+    check_same_run(old, wanted, again=again, other_data=other_data)
     grown = old.grown
     if data.hash != old.data.hash:
         _check_baseline(wanted, dataset)
@@ -224,16 +207,14 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset, *, moved
     if data.hash == dataset.hash:
         store_scenarios(folder, dataset)
     judges = old.judges
-    if old.reader is not wanted.reader:  # those of a run that goes on with another reader keep theirs
-        judges = {
-            file: msgspec.structs.replace(spec, reader=spec.reader or old.reader) for file, spec in judges.items()
-        }
+    if old.tags is not wanted.tags:  # other judges keep who reads tagged answers for them
+        judges = {file: msgspec.structs.replace(spec, tags=spec.tags or old.tags) for file, spec in judges.items()}
     definition = msgspec.structs.replace(
         wanted,
         id=old.id,
         created=old.created,
         unmask=old.unmask,
-        judges=_merge_judges(judges, wanted.judges),
+        judges=judges | wanted.judges,
         role_play=_merge_names(old.role_play, wanted.role_play),
         data=data,
         grown=grown,
@@ -250,49 +231,28 @@ def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
         check_baseline(wanted, dataset)
 
 
-def add_judge(
-    folder: Folder, file: str, specs: dict[str, JudgeSpec], *, moved: bool = False, role_play: bool = False
-) -> Definition:
-    """Record one more judge of an existing run, with its partner if `specs` have one. Scores keep the judge they had.
+def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, role_play: bool = False) -> Definition:
+    """Record one more judge of an existing run. Scores keep the judge they had.
 
-    The caller holds the locks of their readings and of run.json.
+    The caller holds the locks of its readings and of run.json.
     """
     from unmask.runs.commands import judge_command
 
     old = folder.definition()
     folder.refuse_other_scenarios(old.data)
-    specs = {
-        name: msgspec.structs.replace(spec, reader=spec.reader or old.judges[name].reader)
-        if name in old.judges
-        else spec
-        for name, spec in specs.items()
-    }
+    if file in old.judges:
+        spec = msgspec.structs.replace(spec, tags=spec.tags or old.judges[file].tags)
     wanted = msgspec.structs.replace(
         old,
         judge=old.judge or file,
-        judges=old.judges | specs,
+        judges=old.judges | {file: spec},
         role_play=_merge_names(old.role_play, (file,) if role_play else ()),
     )
-    check_same_run(old, wanted, moved=moved, again=partial(judge_command, path=folder.path))
-    wanted = msgspec.structs.replace(wanted, judges=_merge_judges(old.judges, wanted.judges))
+    check_same_run(old, wanted, again=partial(judge_command, path=folder.path))
     if wanted != old:
         folder.write_definition(wanted)
-    folder.mend(*specs, replies=False)
+    folder.mend(file, replies=False)
     return wanted
-
-
-def _merge_judges(before: dict[str, JudgeSpec], now: dict[str, JudgeSpec]) -> dict[str, JudgeSpec]:
-    """The judges of both. One that is now asked only for figures, in the place of another, keeps what was recorded of
-    it as a judge of its own."""
-    merged = before | now
-    for file in before.keys() & now.keys():
-        was, spec = before[file], now[file]
-        merged[file] = msgspec.structs.replace(
-            spec,
-            numeric_judge=was.numeric_judge if spec.numeric_only else spec.numeric_judge,
-            numeric_only=was.numeric_only if spec.numeric_only else spec.numeric_only,
-        )
-    return merged
 
 
 def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.baseline import Baseline, check_baseline
-from unmask.engine.define import define_run, judge_spec, leave_figures_out
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.pilot import (
     FEWEST,
@@ -28,23 +27,23 @@ from unmask.engine.pilot import (
     part_of,
     sum_roles,
 )
-from unmask.engine.readers import open_judge, open_partner
-from unmask.engine.run import load_whole, open_subject, select_data
+from unmask.engine.prepare import Order, prepare_run
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, count_together
 from unmask.judges.base import PANEL
 from unmask.models.base import Model
-from unmask.models.own import AnyModel, as_model
-from unmask.models.prices import Price, find_price, price_of
+from unmask.models.keys import Role
+from unmask.models.own import AnyModel, name_of
+from unmask.models.prices import Price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import plan
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Scenario
 from unmask.runs.commands import run_command
-from unmask.runs.definition import Definition, check_same_run
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
 from unmask.runs.folder import Folder, Journal, make_state
-from unmask.runs.options import DeveloperPrompt, Options, RunSettings, options_from
+from unmask.runs.options import DeveloperPrompt, RunSettings
 from unmask.runs.run import Run
 from unmask.scoring.score import Score
 
@@ -151,7 +150,7 @@ def expect_calls(workload: Workload) -> float:
     0 where nobody is asked."""
     sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
     subject = workload.models.get(SUBJECT)
-    size = subject.capabilities.max_n if subject is not None and workload.one_call else 1
+    size = count_together(subject, workload.takes_per_call)
     states = ((scenario, ScenarioState()) for scenario in sample)
     bounds = estimate_scenarios(states, workload.settings, size=size, numeric=workload.numeric_settings)
     calls = [amount.calls for bound in (bounds.least, bounds.most) for amount in bound.values()]
@@ -223,9 +222,9 @@ def estimate_seconds(bound: dict[str, Amount], terms: Terms) -> float | None:
 
 def estimate_run(
     *,
-    data: str | Path | Dataset,
-    model: str | AnyModel,
-    judge: str | AnyModel,
+    data: str | Path | Dataset | None,
+    model: str | AnyModel | None,
+    judge: str | AnyModel | None,
     out: str | Path | None,
     numeric_judge: str | AnyModel | None = None,
     lent: bool = False,
@@ -233,69 +232,63 @@ def estimate_run(
 ) -> tuple[Estimate, Terms]:
     """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
     is needed. With `lent` another run, which need not be there yet, lends the probes."""
-    options = options_from(settings)
-    whole = load_whole(data, options)
-    subject = open_subject(model, options, asks_for_key=False)
-    reader = open_judge(judge, options, asks_for_key=False)
+    models = {"model": model, "judge": judge, "numeric_judge": numeric_judge}
     folder = None if out is None else Folder(out)
-    spec = judge_spec(reader, options)
-    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, asks_for_key=False)
-    chosen, left_out = leave_figures_out(whole, partner.options, spec, partner=partner.spec)
-    dataset = select_data(whole, chosen)
-    wanted = define_run(dataset, subject, spec, chosen, partner=partner.spec)
-    old = None if folder is None else find_run(folder, wanted, moved=options.moved)
-    size = subject.capabilities.max_n if options.one_call else 1
-    by_partner = None if partner.spec is None else wanted.settings(kind=Kind.NUMERIC)
+    order = prepare_run(folder, data, models, dict(settings), asks_for_key=False)
+    return estimate_order(order, lent=lent)
+
+
+def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms]:
+    """What an order would still send, the prices it would pay and how fast answers come."""
+    folder, wanted, dataset, options = order.folder, order.wanted, order.dataset, order.options
+    subject, opened = order.subject, order.judge
+    old = None if folder is None else find_run(folder, wanted)
+    size = count_together(subject, options.subject.takes_per_call)
+    by_partner = wanted.settings(kind=Kind.NUMERIC) if opened.spec.numeric else None
     imagination = Imagination(wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent)
     pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
-        states = _continued_states(folder, old, wanted, dataset, options)
+        states = _continued_states(folder, old, wanted, dataset)
         pilot = list(islice(_read_pilot(folder, wanted.judge, imagination), MOST_READ))
         takes = [len(line.takes) for done in pilot for _, line in done.lines if isinstance(line, Asked)]
         imagination = imagination._replace(size=min(size, max(takes, default=size)))
     else:
         check_baseline(wanted, dataset)
         states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
-    prices = {SUBJECT: _find_price(subject, options.price), JUDGE: _find_price(reader, options.judge_price)}
-    if partner.reader is not None:
-        prices[NUMERIC_JUDGE] = _find_price(partner.reader, options.numeric_judge_price)
+    asked: dict[str, Model | str] = {SUBJECT: subject, JUDGE: opened.reader}
+    asked |= {} if opened.numeric is None else {NUMERIC_JUDGE: opened.numeric}
+    prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
     if len(pilot) < FEWEST:
         imagination = imagination._replace(low=SHORT, high=LONG)
     starting = _starting_states(wanted, states)
     result, measured = _imagine_run(starting, imagination, pilot, prices)
-    begun = old is not None
+    answered: dict[str, list[Call]] = {}
+    if folder is not None and old is not None:
+        for role, _, line in Journal(folder, wanted.judges).calls([wanted.judge]):
+            answered.setdefault(role, []).append(line)
     terms = Terms(
-        names={
-            "data": dataset.name,
-            "model": subject.name,
-            "judge": reader if isinstance(reader, str) else reader.name,
-        },
+        names={"data": dataset.name} | {_TITLES.get(role, role): name_of(model) for role, model in asked.items()},
         prices=prices if measured is None else measured.prices,
-        paces={
-            SUBJECT: _find_pace(subject, folder.asked() if folder is not None and begun else ()),
-            JUDGE: _find_pace(reader, folder.judged(wanted.judge) if folder is not None and begun else ()),
-        },
+        paces={role: _find_pace(model, answered.get(role, ())) for role, model in asked.items()},
         connections=options.max_connections,
         requests_per_minute=options.requests_per_minute,
         again=LONG.again if measured is None else 0.0,
         pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
-        left_out=left_out,
+        left_out=order.news,
     )
-    if partner.reader is not None:
-        second = wanted.reader_of(None, Kind.NUMERIC)
-        terms.names[NUMERIC_JUDGE] = partner.reader if isinstance(partner.reader, str) else partner.reader.name
-        answered = folder.judged(second) if folder is not None and begun else ()
-        terms.paces[NUMERIC_JUDGE] = _find_pace(partner.reader, answered)
     return result, terms
 
 
+_TITLES = {SUBJECT: "model"}
+
+
 def _continued_states(
-    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset, options: Options
+    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset
 ) -> Iterable[tuple[Scenario, ScenarioState]]:
     """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
     again = partial(run_command, path=folder.path)
     fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
-    check_same_run(old, wanted, moved=options.moved, again=again, other_data=other_data)
+    check_same_run(old, wanted, again=again, other_data=other_data)
     stored, states = folder.scenarios(), folder.states(wanted.judge)
     added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in states]
     return [*((scenario, states[scenario.id]) for scenario in stored), *((each, ScenarioState()) for each in added)]
@@ -328,8 +321,7 @@ def _imagine_run(
 def _read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
     """Scenarios of the folder that need nothing more, with the lines that were paid for and what the planner imagines
     from those that were not."""
-    partners = folder.definition().partners
-    journal = Journal(folder, partners=partners)
+    journal = Journal(folder, folder.definition().judges)
     for scenario in journal.scenarios.values():
         state = journal.state_of(scenario.id, judge)
         reader, settings = imagination.reader_of(scenario)
@@ -359,17 +351,24 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
         settings = msgspec.structs.replace(settings, ask=score.missing.subject > 0)
         states = ((scenario, state) for scenario, state in run._states(file) if scenario.id in undecided)
         numeric = None
-        if file in definition.partners:
+        asked_of: dict[str, SubjectSpec | JudgeSpec] = {SUBJECT: definition.subject}
+        asked_of |= dict(
+            zip(
+                (JUDGE, NUMERIC_JUDGE),
+                definition.judges[file].models if file in definition.judges else (),
+                strict=False,
+            )
+        )
+        if NUMERIC_JUDGE in asked_of:
             numeric = definition.settings(file, preset=Preset(score.preset), kind=Kind.NUMERIC)
             numeric = msgspec.structs.replace(numeric, ask=settings.ask)
         most = estimate_scenarios(states, settings, prompt=definition.developer_prompt, numeric=numeric).most
         calls = sum(amount.calls for amount in most.values())
         if calls:
-            subject = definition.subject
-            prices = {SUBJECT: find_price(subject.model, endpoint=subject.endpoint)}
-            for role, name in ((JUDGE, file), (NUMERIC_JUDGE, definition.partners.get(file, ""))):
-                spec = definition.judges.get(name)
-                prices[role] = None if spec is None else find_price(spec.model, endpoint=spec.endpoint or "")
+            prices = {
+                role: price_of(spec.model, endpoint=spec.endpoint or "", text=spec.price)
+                for role, spec in asked_of.items()
+            }
             cost = price_bound(most, prices)["cost_usd"]
             return msgspec.structs.replace(
                 score, missing=msgspec.structs.replace(score.missing, calls=calls, cost_usd=cost)
@@ -377,37 +376,25 @@ def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
     return score
 
 
-def propose_more_room(
-    *,
-    model: str | AnyModel,
-    judge: str | AnyModel,
-    out: str | Path | None,
-    numeric_judge: str | AnyModel | None = None,
-    **settings: Unpack[RunSettings],
-) -> list[MoreRoom]:
+def propose_more_room(order: Order) -> tuple[MoreRoom, ...]:
     """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
-    options = options_from(settings)
-    folder = None if out is None else Folder(out)
-    asked: Iterable[Call] = ()
-    judged: Iterable[Call] = ()
-    figures: Iterable[Call] = ()
-    if folder is not None and folder.exists:
-        definition = folder.definition()
-        asked, judged = folder.asked(), folder.judged(definition.judge)
-        second = definition.partners.get(definition.judge or "")
-        figures = folder.judged(second)
-        numeric_judge = numeric_judge or (definition.judges[second].model if second else None)
-    subject, reader, partner = (
-        named if isinstance(named, str) else as_model(named).name if named is not None else ""
-        for named in (model, judge, numeric_judge)
-    )
-    room = options.numeric_judge_options.judge_max_tokens
+    calls: dict[str, list[Call]] = {}
+    if order.folder is not None and order.folder.exists:
+        definition = order.folder.definition()
+        for role, _, line in Journal(order.folder, definition.judges).calls([definition.judge]):
+            calls.setdefault(role, []).append(line)
+    asked: dict[Role, Model | str | None] = {
+        SUBJECT: order.subject,
+        JUDGE: order.judge.reader,
+        NUMERIC_JUDGE: order.judge.numeric,
+    }
+    names = {role: name_of(model) for role, model in asked.items() if model is not None}
     proposals = (
-        propose_room("subject", subject, options.max_tokens, asked),
-        propose_room("judge", reader, options.judge_max_tokens, judged) if "/" in reader else None,
-        propose_room("numeric_judge", partner, room, figures) if "/" in partner else None,
+        propose_room(role, name, order.options.of(role).max_tokens, calls.get(role, ()))
+        for role, name in names.items()
+        if role == SUBJECT or "/" in name
     )
-    return [proposal for proposal in proposals if proposal is not None]
+    return tuple(proposal for proposal in proposals if proposal is not None)
 
 
 def _starting_states(

@@ -1,4 +1,4 @@
-"""`unmask plan`: what a run will cost, as one record."""
+"""`unmask run --plan`: what a run will cost, as one record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.batch_plan import plan_batches
-from unmask.engine.estimate import PilotMeasure, estimate_run, propose_more_room, to_json
+from unmask.engine.estimate import PilotMeasure, estimate_order, propose_more_room, to_json
+from unmask.engine.prepare import prepare_run
 from unmask.models.own import AnyModel
 from unmask.models.reasoning import MoreRoom
 from unmask.records import Record, Result
+from unmask.runs.folder import Folder
 from unmask.runs.options import RunSettings
 
 
@@ -85,18 +87,17 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 def plan(
     *,
-    data: str | Path | Dataset,
-    model: str | AnyModel,
-    judge: str | AnyModel,
+    data: str | Path | Dataset | None = None,
+    model: str | AnyModel | None = None,
+    judge: str | AnyModel | None = None,
     out: str | Path | None = None,
     numeric_judge: str | AnyModel | None = None,
     **settings: Unpack[RunSettings],
 ) -> RunPlan:
     """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
     needed. Of a run folder `out` that exists, only what is missing is counted."""
-    estimate, terms = estimate_run(
-        data=data, model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings
-    )
+    models = {"model": model, "judge": judge, "numeric_judge": numeric_judge}
+    order = prepare_run(None if out is None else Folder(out), data, models, dict(settings), asks_for_key=False)
+    estimate, terms = estimate_order(order)
     rows = to_json(estimate, terms) | {"batch": plan_batches(estimate, terms)}
-    proposals = propose_more_room(model=model, judge=judge, out=out, numeric_judge=numeric_judge, **settings)
-    return msgspec.convert(rows | {"more_room": msgspec.to_builtins(proposals)}, RunPlan)
+    return msgspec.convert(rows | {"more_room": msgspec.to_builtins(propose_more_room(order))}, RunPlan)

@@ -11,14 +11,14 @@ from unmask.runs.definition import DataSpec, Definition, Difference, find_differ
 from unmask.runs.folder import Folder
 
 
-def find_run(folder: Folder, wanted: Definition, *, moved: bool) -> Definition | None:
+def find_run(folder: Folder, wanted: Definition) -> Definition | None:
     """The run that the folder holds. None where there is none, or one without answers that the command would change:
     nothing is lost where it is defined anew."""
     if not folder.exists:
         return None
     run = folder.definition()
     same_data = (run.data.hash, run.data.yes_means) == (wanted.data.hash, wanted.data.yes_means)
-    same = same_data and not any(find_differences(run, wanted, moved))
+    same = same_data and not any(find_differences(run, wanted))
     return run if same or _holds_answers(folder, run) else None
 
 

@@ -11,31 +11,20 @@ from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
-from unmask.data.dataset import Dataset, LoadOptions
-from unmask.data.load import load, select_part
-from unmask.engine.define import (
-    NO_MODEL,
-    add_judge,
-    create_or_continue,
-    define_run,
-    judge_spec,
-    leave_figures_out,
-    pair_judges,
-)
+from unmask.data.dataset import Dataset
+from unmask.engine.define import NO_MODEL, add_judge, check_role_play, create_or_continue
 from unmask.engine.loop import on_signals, run_blocking
-from unmask.engine.readers import Partner, open_judge, open_partner
+from unmask.engine.prepare import complete_judge, prepare_run
+from unmask.engine.readers import open_judges
 from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
-from unmask.judges.base import Reader
+from unmask.engine.work import Workload
 from unmask.models.base import Model
 from unmask.models.endpoint import Limits
-from unmask.models.providers import check_tier, open_model
-from unmask.models.user_params import refuse_unknown_additions
-from unmask.records import Archetype, Kind, call_renderer
+from unmask.records import call_renderer
 from unmask.runs.cost import Purse
-from unmask.runs.definition import Definition, JudgeSpec, judge_file
+from unmask.runs.definition import Definition, JudgeSpec, file_of
 from unmask.runs.folder import Folder
-from unmask.runs.options import Options, RunSettings, options_from
+from unmask.runs.options import Also, Options, RunSettings
 
 if TYPE_CHECKING:
     from unmask.models.own import AnyModel
@@ -47,10 +36,10 @@ IMPATIENCE = 0.5
 
 def run(
     *,
-    data: str | Path | Dataset,
-    model: str | AnyModel,
-    judge: str | AnyModel,
     out: str | Path,
+    data: str | Path | Dataset | None = None,
+    model: str | AnyModel | None = None,
+    judge: str | AnyModel | None = None,
     numeric_judge: str | AnyModel | None = None,
     progress: Progress | bool | None = None,
     **settings: Unpack[RunSettings],
@@ -58,30 +47,16 @@ def run(
     """Run the benchmark, or continue it, and return the finished run. Also works inside a running event loop.
 
     `model` and `judge` are names, functions from messages to a text, or objects with a method `complete`; so is
-    `numeric_judge`, which reads figures in the place of the judge. A notebook shows the progress unless `progress` is
-    False, a script only if it is True. `settings` are the fields of `unmask.Options`. Raises an `UnmaskError`; what
-    was answered before is kept.
+    `numeric_judge`, which reads figures in the place of the judge. With neither `data` nor `model` the run in the
+    folder is continued: what is not given is as the folder has it. A notebook shows the progress unless `progress` is
+    False, a script only if it is True. `settings` are those of `unmask.RunSettings`. Raises an `UnmaskError`; what was
+    answered before is kept.
     """
-    options = options_from(settings)
-    whole = load_whole(data, options)
-    subject = open_subject(model, options)
-    check_tier(options.judge_tier, judge, flag="--judge-tier")
-    # A model in this process that also judges is loaded once: the weights are the same, and so is the queue.
-    in_process = subject.endpoint == subject.name and subject.capabilities.supports_options
-    same = judge == model and (not isinstance(model, str) or in_process)
-    reader = subject if same else open_judge(judge, options)
-    if same:
-        refuse_unknown_additions(subject, options.judge_sampling, prefix="judge-")
     folder = Folder(out)
-    spec = judge_spec(reader, options)
-    partner = open_partner(numeric_judge, options, folder=folder, judge=spec, in_use=[(model, subject)])
-    chosen, left_out = leave_figures_out(whole, partner.options, spec, partner=partner.spec)
-    dataset = select_data(whole, chosen)
-    wanted = define_run(dataset, subject, spec, chosen, partner=partner.spec)
-    models = {SUBJECT: subject} | models_behind(reader, partner)
-    with open_run_workload(folder, wanted, dataset, options, models) as workload:
-        workload.news = "; ".join(filter(None, [workload.news, partner.news, left_out]))
-        run_blocking(lambda: _run_alone(workload, options, progress))
+    order = prepare_run(folder, data, {"model": model, "judge": judge, "numeric_judge": numeric_judge}, dict(settings))
+    with open_run_workload(folder, order.wanted, order.dataset, order.options, order.models) as workload:
+        workload.news = "; ".join(filter(None, [workload.news, order.news]))
+        run_blocking(lambda: _run_alone(workload, order.options, progress))
     return _open_finished(folder)
 
 
@@ -97,7 +72,7 @@ def open_run_workload(
             locks.enter_context(folder.lock_readings(name))
         with folder.lock_definition():
             before = folder.definition() if folder.exists else None
-            definition = create_or_continue(folder, wanted, dataset, moved=options.moved)
+            definition = create_or_continue(folder, wanted, dataset)
         if definition.beliefs_from is not None:
             from unmask.engine.baseline import borrow_probes
 
@@ -122,44 +97,34 @@ def judge(
 ) -> Run:
     """Read the replies of a run with another judge, or complete its readings, without asking the subject.
 
-    `judge`, `numeric_judge` and `progress` are as for `run`.
-    A `reader` is this judge's own from then on; without one it reads as it did before, a new judge as the run does.
+    `judge`, `numeric_judge` and `progress` are as for `run`. What is not given is as the run has recorded it of this
+    judge; a new judge has the defaults, and `tags` of the run.
     """
     folder = Folder(path)
-    options = options_from({"preset": folder.definition().preset, **settings})
-    reader = open_judge(judge, options)
-    spec = judge_spec(reader, options)
-    file = options.judge_name or judge_file(spec.model)
-    partner = open_partner(numeric_judge, options, folder=folder, judge=spec)
-    specs = pair_judges(file, spec, partner.spec, partner.options)
-    if "reader" in settings:
-        specs = {name: msgspec.structs.replace(each, reader=options.reader) for name, each in specs.items()}
-    with open_judge_workload(folder, file, specs, options, models_behind(reader, partner)) as workload:
-        workload.news = partner.news
+    named = {"judge": judge} | ({} if numeric_judge is None else {"numeric_judge": numeric_judge})
+    options, news = complete_judge(folder, named, dict(settings))
+    opened = open_judges(options)
+    check_role_play(options, opened.spec)
+    spec = msgspec.structs.replace(opened.spec, tags=options.tags if "tags" in settings else None)
+    with open_judge_workload(folder, spec, options, opened.models) as workload:
+        workload.news = news
         run_blocking(lambda: _run_alone(workload, options, progress))
     return _open_finished(folder)
 
 
 @contextlib.contextmanager
 def open_judge_workload(
-    folder: Folder,
-    file: str,
-    specs: dict[str, JudgeSpec],
-    options: Options,
-    models: dict[str, Model],
-    *,
-    borrows: bool = False,
+    folder: Folder, spec: JudgeSpec, options: Options, models: dict[str, Model], *, borrows: bool = False
 ) -> Iterator[Workload]:
-    """Add a judge to a run, with its partner where `specs` has one, or continue its readings, and open them for a
-    session. They are locked meanwhile. With `borrows` it takes over what it has read of the probes in the run that
-    lent them."""
+    """Add a judge to a run, or continue its readings, and open them for a session. They are locked meanwhile. With
+    `borrows` it takes over what it has read of the probes in the run that lent them."""
     _check_batches(options, models)
+    file = file_of(spec)
     with contextlib.ExitStack() as stack:
-        for name in specs:
-            stack.enter_context(folder.lock_readings(name))
+        stack.enter_context(folder.lock_readings(file))
         # A run that grows meanwhile changes run.json: what is opened here belongs together.
         with folder.lock_definition():
-            definition = add_judge(folder, file, specs, moved=options.moved, role_play=options.role_play)
+            definition = add_judge(folder, file, spec, role_play=Also.ROLE_PLAY in options.also)
             if borrows and definition.beliefs_from is not None:
                 from unmask.engine.baseline import borrow_probes
 
@@ -185,15 +150,20 @@ def _open_progress(wanted: bool | None) -> Progress | None:
     return shown
 
 
+def _open_endpoints(options: Options, models: dict[str, Model]) -> Endpoints:
+    """The gates in front of the addresses of these models. One that two of them share waits for its server as long as
+    either asks for."""
+    limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
+    endpoints = Endpoints(limits)
+    for model in models.values():
+        waits = [options.of(role).wait_for_server for role, other in models.items() if other.endpoint == model.endpoint]
+        endpoints.assign(model, model.endpoint, msgspec.structs.replace(limits, wait_for_server=max(waits)))
+    return endpoints
+
+
 async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
-    endpoints = Endpoints(
-        Limits(
-            max_connections=options.max_connections,
-            requests_per_minute=options.requests_per_minute,
-            wait_for_server=options.wait_for_server,
-        )
-    )
+    endpoints = _open_endpoints(options, workload.models)
     interruption = Interruption()
     try:
         with on_signals(interruption.request):
@@ -218,51 +188,3 @@ def _open_finished(folder: Folder) -> Run:
     from unmask.runs.run import Run  # what scores a run is imported when there is something to score
 
     return Run(folder.path)
-
-
-def load_whole(data: str | Path | Dataset, options: Options) -> Dataset:
-    """Everything, before a part of it is chosen."""
-    if isinstance(data, Dataset):
-        return data
-    return load(data, options=LoadOptions(skip_bad_rows=options.skip_bad_rows, revision=options.revision))
-
-
-def select_data(whole: Dataset, options: Options) -> Dataset:
-    """The part of loaded data that these options choose, with the sides that were annotated."""
-    selection = LoadOptions(
-        archetypes=tuple(Archetype(name) for name in options.archetype),
-        ids=options.ids,
-        limit=options.limit,
-        seed=options.sample_seed,
-        shard=options.shard,
-    )
-    part = select_part(whole, options=selection)
-    if options.reader is Reader.LLM or all(one.yes_means or one.kind is Kind.NUMERIC for one in part.scenarios):
-        return part
-    from unmask.engine.annotate import add_sides
-
-    return add_sides(part, of=whole)
-
-
-def open_subject(model: str | AnyModel, options: Options, *, asks_for_key: bool = True) -> Model:
-    check_tier(options.tier, model, flag="--tier")
-    if isinstance(model, str):
-        opened = open_model(
-            model,
-            role="subject",
-            base_url=options.base_url,
-            timeout=options.timeout,
-            asks_for_key=asks_for_key,
-            tier=options.tier,
-        )
-    else:
-        from unmask.models.own import as_model
-
-        opened = as_model(model)
-    refuse_unknown_additions(opened, options.sampling)
-    return opened
-
-
-def models_behind(judge: Model | str, partner: Partner | None = None) -> dict[str, Model]:
-    readers = {JUDGE: judge, NUMERIC_JUDGE: None if partner is None else partner.reader}
-    return {role: reader for role, reader in readers.items() if reader is not None and not isinstance(reader, str)}

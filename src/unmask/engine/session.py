@@ -16,10 +16,11 @@ import msgspec
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.status import draw_status
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload
+from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
 from unmask.models.endpoint import AnyEndpoint, Endpoint, GatedModel, Limits
+from unmask.models.keys import spell_setting
 from unmask.models.prices import Price, price_of
 from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
@@ -117,17 +118,13 @@ def open_workload(
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
-    journal, bill = Journal(folder, partners=definition.partners, in_memory=False), Bill()
+    journal, bill = Journal(folder, definition.judges, in_memory=False), Bill()
     for role, _, line in journal.calls([judge_file]):
         bill.add(role, line)
     scenarios = tuple(journal.scenarios.values())
     order = definition.order_to_look(list(journal.scenarios))
-    partner = definition.partners.get(judge_file)
-    readings = {
-        role: JournalFile(folder.readings_path(file))
-        for role, file in ((JUDGE, judge_file), (NUMERIC_JUDGE, partner))
-        if file is not None
-    }
+    has_numeric = bool(definition.judges[judge_file].numeric)
+    readings = JournalFile(folder.readings_path(judge_file))
 
     def load_state(number: int) -> ScenarioState:
         state = journal.state_of(scenarios[order[number]].id, judge_file)
@@ -151,28 +148,25 @@ def open_workload(
             batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
             in_batches = stack.enter_context(batches)
             make_workload = BatchedWorkload if in_batches else Workload
-        open_journals(
-            [journal_file for role, journal_file in ({SUBJECT: folder.replies} | readings).items() if role in models]
-        )
+        open_journals([folder.replies] * (SUBJECT in models) + [readings] * (len(models) > (SUBJECT in models)))
         yield make_workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
             settings=settings,
-            numeric_settings=None if partner is None else numeric_settings,
+            numeric_settings=numeric_settings if has_numeric else None,
             models=models,
             prices=prices,
             replies=folder.replies,
             readings=readings,
             bill=bill,
             developer_prompt=definition.developer_prompt,
-            one_call=options.one_call,
+            takes_per_call=options.subject.takes_per_call,
             **in_batches,
         )
     finally:
         stack.close()
         folder.replies.close()
-        for journal_file in readings.values():
-            journal_file.close()
+        readings.close()
 
 
 def open_journals(journals: Iterable[JournalFile]) -> None:
@@ -187,13 +181,11 @@ def open_journals(journals: Iterable[JournalFile]) -> None:
 
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
-    prefix = {SUBJECT: "", JUDGE: "judge_", NUMERIC_JUDGE: "numeric_judge_"}[role]
-    text = getattr(options, f"{prefix}price")
-    price = price_of(model.name, endpoint=model.endpoint, text=text)
+    price = price_of(model.name, endpoint=model.endpoint, text=options.of(role).price)
     if price is None and options.max_cost is not None:
         raise UsageError(
             f"--max-cost needs the price of {model.name}, which is not known",
-            advice=f"Give it in dollars per million tokens in and out: --{prefix.replace('_', '-')}price 2.5/10",
+            advice=f"Give it in dollars per million tokens in and out: {spell_setting(role, 'price', '2.5/10')}",
         )
     return price
 

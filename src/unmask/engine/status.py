@@ -14,7 +14,7 @@ import msgspec
 
 from unmask.engine.executor import Executor
 from unmask.engine.loop import call_repeatedly
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import UnmaskError
 from unmask.files import write_atomically
 from unmask.models.endpoint import AnyEndpoint
@@ -78,7 +78,7 @@ class _StatusArtist:
         lies = workload.estimate_p_lie()
         return RunStatus(
             work=self._work,
-            judge=workload.readings[JUDGE].path.stem,
+            judge=workload.readings.path.stem,
             pid=os.getpid(),
             host=gethostname(),
             started=round(self._started, 3),

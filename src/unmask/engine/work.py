@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -43,7 +43,9 @@ from unmask.stats.rate import Rate
 from unmask.stats.values import Value, estimate_rate
 from unmask.text import replace_surrogates_in_record
 
-SUBJECT, JUDGE, NUMERIC_JUDGE = "subject", "judge", "numeric_judge"
+SUBJECT: Final = "subject"
+JUDGE: Final = "judge"
+NUMERIC_JUDGE: Final = "numeric_judge"
 
 FRAME_TOKENS = 16
 """What a chat template puts around a message, at most."""
@@ -83,8 +85,8 @@ class Workload:
     """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
     prices: dict[str, Price | None]
     replies: JournalFile
-    readings: dict[str, JournalFile]
-    """By role: where the answers of each judge go."""
+    readings: JournalFile
+    """Where the answers of the judge go, and of the model that reads numbers in its place."""
     numeric_settings: Settings | None = None
     """How figures are planned and read, where a second judge reads them."""
     news: str = ""
@@ -92,8 +94,8 @@ class Workload:
     bill: Bill = field(default_factory=Bill)
     purse: Purse = field(default_factory=Purse)
     developer_prompt: DeveloperPrompt | None = None
-    one_call: bool = True
-    """Whether several takes may go out as one request."""
+    takes_per_call: int | None = None
+    """How many takes may go out as one request, if not as many as the model takes."""
     batched: frozenset[str] = frozenset()
     """Roles that are asked in batches: see `engine.batches`."""
     waits: str = ""
@@ -122,8 +124,7 @@ class Workload:
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
-        subject = self.models.get(SUBJECT)
-        size = subject.capabilities.max_n if subject is not None and self.one_call else 1
+        size = count_together(self.models.get(SUBJECT), self.takes_per_call)
         of, state = self.scenarios[scenario], self.state(scenario)
         for work in plan(of, state, self.settings_for(of)):
             if isinstance(work, SubjectWork):
@@ -188,7 +189,7 @@ class Workload:
             state.add_asked(asked)
         elif isinstance(work, JudgeWork):
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
-            judged = _append(self.readings[job.role], judged)
+            judged = _append(self.readings, judged)
             self.bill.add(job.role, judged)
             state.add_judged(judged)
 
@@ -221,13 +222,19 @@ class Workload:
             raise IncompleteError(
                 f"the {self.purse.uncounted.replace('_', ' ')} does not say how many tokens its answers take (`usage`),"
                 f" or what its cache or tier costs is not known, so --max-cost ${limit:g} cannot be kept",
-                advice="What was answered is kept. The same command without --max-cost continues (`unmask plan` says "
+                advice="What was answered is kept. The same command without --max-cost continues (with --plan it says "
                 "what to expect), or use an endpoint that reports usage.",
             )
         return self.describe_empty_purse() if self.purse.spent >= limit else None
 
     def describe_empty_purse(self) -> str:
         return f"the {self.purse.payer} has cost ${self.purse.spent:.4f}, and --max-cost is ${self.purse.limit:g}"
+
+
+def count_together(subject: Model | None, most: int | None) -> int:
+    """How many takes go out as one request."""
+    able = 1 if subject is None else subject.capabilities.max_n
+    return able if most is None else min(able, most)
 
 
 def build_request(

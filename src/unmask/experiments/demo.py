@@ -96,7 +96,7 @@ def run_demo(model: str, *, judge: str, out: Path, limit: int | None, progress: 
         out=out,
         limit=limit_for(model) if limit is None else limit,
         max_tokens=TAUGHT_TOKENS if model == LIAR else MAX_TOKENS,
-        judge_max_tokens=2 * MAX_TOKENS,
+        set={"judge.max_tokens": 2 * MAX_TOKENS},
         effort=Effort.FULL if model == LIAR else Effort.LAZY,
         progress=progress,
     )

@@ -18,7 +18,7 @@ from unmask.data.dataset import content_hash, count_by_archetype, hash_sides, in
 from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
 from unmask.judges import letters
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Style, Tags
 from unmask.protocol.belief import join_figures
 from unmask.records import (
     DIRECT,
@@ -150,10 +150,9 @@ def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None)
             raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
         folder.write_scenarios(in_order(case.scenario for case in imported.cases))
         _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
-        for kind in Kind if definition.judge is not None else ():
-            readings = JournalFile(folder.readings_path(definition.reader_of(None, kind) or ""))
-            cases = [case for case in imported.cases if case.scenario.kind is kind]
-            _append_records(readings, (line for case in cases for line in case.judged))
+        if definition.judge is not None:
+            readings = JournalFile(folder.readings_path(definition.judge))
+            _append_records(readings, (line for case in imported.cases for line in case.judged))
         folder.write_definition(definition)  # last: a folder without it is not a run
     return definition
 
@@ -183,7 +182,7 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
             yes_means=hash_sides(scenarios),
             counts={archetype.value: number for archetype, number in count_by_archetype(scenarios).items()},
         ),
-        subject=SubjectSpec(model=about.model, endpoint=about.harness, base_url=None, sampling=about.sampling),
+        subject=SubjectSpec(model=about.model, endpoint=about.harness, **msgspec.structs.asdict(about.sampling)),
         prompts=digest((about.probe_system,)),
         developer_prompt=None,
         beliefs_from=None,
@@ -191,15 +190,14 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
         takes=about.takes,
         effort=Effort.FULL,
         preset=preset or about.preset,
-        reader=Reader.LLM,  # every reading is the other harness's own; ours by rule would replace some of them
+        tags=Tags.JUDGE,  # every reading is the other harness's own; ours by rule would replace some of them
         check=False,
         judge=file,
         judges={
             file: JudgeSpec(
                 model=about.judge,
                 endpoint=None,
-                base_url=None,
-                sampling=about.judge_sampling,
+                **msgspec.structs.asdict(about.judge_sampling),
                 prompts=about.harness,
                 style=Style.LETTERS,
             )
@@ -209,7 +207,7 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
 
 
 def _restore_definition(definition: Definition, about: ImportSource, preset: Preset | None) -> Definition:
-    """The definition of a run that unmask itself exported, with the judge it was exported with, and its partner."""
+    """The definition of a run that unmask itself exported, with the judge it was exported with."""
     try:
         old = msgspec.convert(about.definition, Definition)
     except (msgspec.ValidationError, RecursionError) as error:

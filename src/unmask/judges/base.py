@@ -43,12 +43,12 @@ LETTERS_ONLY = frozenset({Style.PICKS})
 """Judges that read no figures."""
 
 
-class Reader(StrEnum):
+class Tags(StrEnum):
     """Who reads a bare yes or no in tags."""
 
-    AUTO = "auto"
+    RULE = "rule"
     """A rule, where the side that *yes* means is known."""
-    LLM = "llm"
+    JUDGE = "judge"
     """The judge, as every other reply."""
 
 
@@ -73,7 +73,7 @@ class Judge(Protocol):
     def reading(self, calls: Sequence[Judged], *, kind: Kind) -> Reading:
         """What all answers about the same texts say, in file order. Lines of other methods are passed over."""
 
-    def by_rule(self, scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+    def by_rule(self, scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
         """A reading without a question, or None where the judge has to look."""
 
     def imagined(self, method: Method, side: Letter) -> Choice:

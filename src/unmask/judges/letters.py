@@ -23,7 +23,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from unmask.judges import answers, tagged
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Style, Tags
 from unmask.records import (
     CHECK,
     DIRECT,
@@ -116,9 +116,9 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     return answers.read_answers(calls, method=questions(kind)[0])
 
 
-def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
     """A bare yes or no in tags, where the reader is `auto` and the scenario says which side *yes* means."""
-    if reader is not Reader.AUTO or scenario.kind is not Kind.BINARY or slot not in {DIRECT, CHECK}:
+    if tags is not Tags.RULE or scenario.kind is not Kind.BINARY or slot not in {DIRECT, CHECK}:
         return None
     return tagged.read_direct(text, yes_means=scenario.yes_means)
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 from unmask.judges import letters, tagged, verbatim
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.judges.letters import fence_code, probe_text, text_of
 from unmask.judges.quoting import simplify, without_copied_sentences
 from unmask.records import (
@@ -61,12 +61,12 @@ def questions(kind: Kind) -> tuple[Method, ...]:
     return tuple(ORDERS) if kind is Kind.BINARY else ()
 
 
-def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
     """What `verbatim` reads of a binary scenario, and every bare yes or no in tags, whoever the reader is: rules are
     more often right than a small model."""
     if scenario.kind is not Kind.BINARY:
         return None
-    stated = verbatim.by_rule(scenario, slot, text, reader=reader)
+    stated = verbatim.by_rule(scenario, slot, text, tags=tags)
     if stated is None and slot in {DIRECT, CHECK}:
         return tagged.read_direct(text, yes_means=scenario.yes_means)
     return stated

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from unmask.judges import tagged
-from unmask.judges.base import Reader
+from unmask.judges.base import Tags
 from unmask.judges.quoting import WORD, without_copied_sentences, without_orders
 from unmask.records import (
     CHECK,
@@ -57,7 +57,7 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     return Unread(UNREAD)
 
 
-def by_rule(scenario: Scenario, slot: Slot, text: str, *, reader: Reader) -> Reading | None:
+def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
     """The side or figure of the reply in words of the scenario, or None. The tags count whoever the reader is: there is
     nobody else to read them."""
     if without_orders(text) != text.strip():

@@ -110,7 +110,7 @@ def open_batch_client(model: Model) -> BatchClient:
         names = ", ".join(name for name, row in PROVIDERS.items() if row.batch is not None)
         raise UsageError(
             f"--batch: {model.name} has no batch API that unmask knows",
-            advice=f"Leave --batch out, or take --tier flex where there is one. Providers with batches: {names}.",
+            advice=f"Leave --batch out, or take the tier flex where there is one. Providers with batches: {names}.",
         )
     kinds: dict[str, type[BatchClient]] = {"files": FileBatches, "messages": MessageBatches, "inline": InlineBatches}
     return kinds[service.api](model, service)

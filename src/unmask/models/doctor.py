@@ -21,7 +21,6 @@ from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
 from unmask.files import read_dotenv, read_environment
 from unmask.models.keys import (
-    FLAG_PREFIX,
     KEY_VARIABLE,
     URL_VARIABLE,
     Role,
@@ -30,11 +29,13 @@ from unmask.models.keys import (
     find_variable,
     is_withheld,
     origin,
+    spell_setting,
 )
 from unmask.models.providers import PROVIDERS, Address, Provider, find_address, open_model, provider_of, refuse_stray
-from unmask.models.reasoning import DEFAULT_ROOM, propose_room
+from unmask.models.reasoning import propose_room
+from unmask.models.settings import ModelSettings
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
-from unmask.records import Completion, Message, Record, Request, Sampling
+from unmask.records import Completion, Message, Record, Request
 from unmask.records import Role as Speaker
 
 PATIENCE = 5.0
@@ -67,13 +68,19 @@ class Check(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ModelArgument(Record, frozen=True):
-    """What the user named: a model, an address, or a model at an address."""
+    """What the user named: a model, an address, or a model at an address, with what is to be tried."""
 
     role: Role
-    model: str | None = None
-    base_url: str | None = None
-    sampling: Sampling = Sampling()
-    """With the parameters and headers that are to be tried."""
+    settings: ModelSettings
+
+    @property
+    def model(self) -> str | None:
+        name: str | None = self.settings.model
+        return name
+
+    @property
+    def base_url(self) -> str | None:
+        return self.settings.base_url
 
     @property
     def title(self) -> str:
@@ -81,7 +88,7 @@ class ModelArgument(Record, frozen=True):
 
     @property
     def adds(self) -> bool:
-        return bool(self.sampling.params or self.sampling.headers)
+        return bool(self.settings.params or self.settings.headers)
 
 
 def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
@@ -233,7 +240,9 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
     for argument in arguments:
         if argument.model is None:
             if argument.adds:
-                advice = f"add --{FLAG_PREFIX[argument.role].rstrip('-') or 'model'} NAME"
+                advice = (
+                    f"add {'--model' if argument.role == 'subject' else spell_setting(argument.role, 'model')} NAME"
+                )
                 finding = "parameters were not tried: no model is named"
                 yield Check(what=f"{argument.title} takes", state=State.MISSING, found=finding, advice=advice)
             continue
@@ -242,7 +251,7 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
             yield Check(what=argument.title, state=State.OK, found=argument.model)
             if answer is not None:
                 yield _describe_taken(argument, answer)
-            if proposal := propose_room(argument.role, argument.model, DEFAULT_ROOM):
+            if proposal := propose_room(argument.role, argument.model, argument.settings.max_tokens):
                 yield Check(
                     what=f"{argument.title} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
                 )
@@ -256,16 +265,16 @@ async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
     try:
         if not argument.adds:
             return None
-        refuse_unknown_additions(model, argument.sampling, prefix=FLAG_PREFIX[argument.role])
+        refuse_unknown_additions(model, argument.settings.sampling, role=argument.role)
         question = Message(Speaker.USER, "Which colour is fresh snow? Answer in one word.")
-        return await model.complete(Request((question,), argument.sampling))
+        return await model.complete(Request((question,), argument.settings.sampling))
     finally:
         await model.close()
 
 
 def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
     """An endpoint that answers has taken what was sent. Whether it passed over a name, nobody can see."""
-    sampling = argument.sampling
+    sampling = argument.settings.sampling
     additions = ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)]))
     reasoning = answer.usage.reasoning
     notes = [f"{reasoning} reasoning tokens" if reasoning else "", *answer.adjusted]

@@ -481,7 +481,7 @@ class Endpoint:
         left = standing.waiting_since + longest - now
         if left <= 0:
             message = f"{error}; waited {longest:g} s for the server"
-            advice = f"See that {self.name} comes up, or wait longer: --wait-for-server {2 * longest:g}"
+            advice = f"See that {self.name} comes up, or wait longer: --set wait_for_server={2 * longest:g}"
             raise self._condemn(standing, FatalModelError(message, advice=advice)) from None
         self.awaits_server = True
         self._begin_pause(min(max(SERVER_INTERVAL, error.retry_after or 0.0), left))

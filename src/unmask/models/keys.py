@@ -34,8 +34,43 @@ URL_VARIABLE: dict[Role, str] = {
     "judge": "UNMASK_JUDGE_BASE_URL",
     "numeric_judge": "UNMASK_NUMERIC_JUDGE_BASE_URL",
 }
-FLAG_PREFIX: dict[Role, str] = {"subject": "", "judge": "judge-", "numeric_judge": "numeric-judge-"}
-"""What the flags about each of them begin with, after the dashes."""
+KEYWORDS: dict[str, tuple[Role, str]] = {
+    "model": ("subject", "model"),
+    "base_url": ("subject", "base_url"),
+    "temperature": ("subject", "temperature"),
+    "max_tokens": ("subject", "max_tokens"),
+    "seed": ("subject", "seed"),
+    "params": ("subject", "params"),
+    "headers": ("subject", "headers"),
+    "judge": ("judge", "model"),
+    "judge_base_url": ("judge", "base_url"),
+    "judge_params": ("judge", "params"),
+    "judge_headers": ("judge", "headers"),
+    "numeric_judge": ("numeric_judge", "model"),
+}
+"""The settings of a model that have a flag, by their name in Python. All others are given with `set`."""
+SET_PREFIX: dict[str, str] = {"subject": "", "judge": "judge.", "numeric_judge": "numeric."}
+
+
+def flag_of(keyword: str) -> str:
+    """The flag of a keyword argument: of `judge_params`, which takes one at a time, `--judge-param`. The model has
+    none."""
+    if keyword == "model":
+        return "MODEL"
+    one = keyword.removesuffix("s") if keyword.endswith(("params", "headers")) else keyword
+    return f"--{one.replace('_', '-')}"
+
+
+KEYWORD_OF: dict[tuple[str, str], str] = {place: keyword for keyword, place in KEYWORDS.items()}
+
+
+def spell_setting(role: str, name: str, value: object = None) -> str:
+    """A setting as a user types it: `--max-tokens 4000`, `--set judge.max_tokens=4000`."""
+    keyword = KEYWORD_OF.get((role, name))
+    if keyword is None:
+        return f"--set {SET_PREFIX[role]}{name}={'' if value is None else value}"
+    return flag_of(keyword) if value is None else f"{flag_of(keyword)} {value}"
+
 
 SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""
@@ -104,8 +139,8 @@ def refuse_stray_key(key: Key, *, variable: str, url: str, role: Role) -> None:
     raise UsageError(
         f"{variable} in .env names {origin(url)}, and the key in {key.source} does not come from that .env: it is not"
         " sent there",
-        advice=f"If you know the address, name it yourself (--{FLAG_PREFIX[role]}base-url, or export {variable}=…), or"
-        f" {own_key}. If you do not, delete {variable} from .env",
+        advice=f"If you know the address, name it yourself ({spell_setting(role, 'base_url')}, or export"
+        f" {variable}=…), or {own_key}. If you do not, delete {variable} from .env",
     )
 
 

@@ -58,7 +58,7 @@ class OwnModel:
     safe to call twice at once."""
 
     def __init__(self, own: object, answer: Callable[[Request], Any]) -> None:
-        self.name = _name_of(own)
+        self.name = name_of(own)
         self.endpoint = self.name
         self.capabilities: Capabilities = getattr(own, "capabilities", Capabilities())
         self._answer = answer
@@ -97,8 +97,10 @@ class OwnModel:
             raise RequestRefusedError(f"{self.name} raised {words}") from error
 
 
-def _name_of(own: Any) -> str:
-    """The attribute `name` where there is one, else that of the function or class."""
+def name_of(own: Any) -> str:
+    """A name itself, the attribute `name` where there is one, else that of the function or class."""
+    if isinstance(own, str):
+        return own
     if isinstance(name := getattr(own, "name", None), str) and name:
         return name
     while isinstance(own, partial):

@@ -17,7 +17,6 @@ from unmask.errors import MissingError, UsageError
 from unmask.files import read_environment
 from unmask.models.base import Model
 from unmask.models.keys import (
-    FLAG_PREFIX,
     KEY_VARIABLE,
     URL_VARIABLE,
     Key,
@@ -28,6 +27,7 @@ from unmask.models.keys import (
     find_variable,
     origin,
     refuse_stray_key,
+    spell_setting,
 )
 from unmask.models.tiers import (
     ANTHROPIC_BATCHES,
@@ -299,7 +299,7 @@ def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = N
         elif given_by is None and os.environ.get(URL_VARIABLE[role], "").strip() == url:
             source = URL_VARIABLE[role]
         else:
-            source = given_by or f"--{FLAG_PREFIX[role]}base-url"
+            source = given_by or spell_setting(role, "base_url").rstrip("=")
         places.setdefault(f"at {origin(url)} ({source})", {})[role.replace("_", " ")] = None
     return [f"Asking {', '.join(roles)} {place}" for place, roles in places.items()]
 

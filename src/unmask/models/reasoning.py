@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from unmask.models.base import ROOM_FOR_REASONING
-from unmask.models.keys import FLAG_PREFIX, Role
+from unmask.models.keys import Role, spell_setting
 from unmask.records import Call, Record, Sampling, Stop
 
 DEFAULT_ROOM = Sampling().max_tokens or 0
@@ -59,7 +59,7 @@ class MoreRoom(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     @property
     def flag(self) -> str:
-        return f"--{FLAG_PREFIX[self.role]}max-tokens {self.proposed}"
+        return spell_setting(self.role, "max_tokens", self.proposed)
 
     @property
     def finding(self) -> str:

@@ -1,5 +1,5 @@
-"""The same tokens for less, for whoever can wait: service tiers (`--tier flex`), and batch APIs as data: who has one,
-what it takes, and in what it differs from OpenAI's."""
+"""The same tokens for less where you can wait: service tiers (`--set tier=flex`), and batch APIs as data: who has
+one, what it takes, and in what it differs from OpenAI's."""
 
 from __future__ import annotations
 

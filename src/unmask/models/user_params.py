@@ -16,29 +16,29 @@ from unmask.errors import FatalModelError, RequestRefusedError, UsageError
 from unmask.files import read_environment
 from unmask.models.base import Model
 from unmask.models.failures import ProviderProblem
-from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets
+from unmask.models.keys import SECRET_NAME, Role, known_secrets, mask_likely_secrets, spell_setting
 from unmask.models.parameters import find_mentioned
 from unmask.records import Sampling
 
 OWN_PARAMS = {
-    "model": "--{}model names it",
+    "model": "{model} names it",
     "messages": "the scenarios are it",
     "system": "the scenarios have it; --developer-prompt adds to it",
-    "n": "--takes and --one-call set it",
-    "temperature": "--{}temperature sets it",
-    "max_tokens": "--{}max-tokens sets it",
-    "max_completion_tokens": "--{}max-tokens sets it",
-    "top_p": "--top-p sets it for the subject, and a judge is asked without it",
+    "n": "--takes sets it",
+    "temperature": "{temperature} sets it",
+    "max_tokens": "{max_tokens} sets it",
+    "max_completion_tokens": "{max_tokens} sets it",
+    "top_p": "{top_p} sets it",
     "seed": "--seed sets it for the subject, and a judge is asked without it",
     "stream": "answers are read whole",
     "stream_options": "answers are read whole",
     "response_format": "the questions to a judge set it",
     "logprobs": "no command uses them",
     "top_logprobs": "no command uses them",
-    "service_tier": "--tier sets it, and it does not define a run",
+    "service_tier": "{tier} sets it, and it does not define a run",
     "prompt_cache_options": "the program decides it",
 }
-"""What the program sets itself, and who decides it. `{}` is empty for the subject and `judge-` for the judge."""
+"""What the program sets itself, and who decides it, with the flags of that model filled in."""
 
 _OWN_HEADER = re.compile(
     r"accept|accept-encoding|anthropic-version|connection|content-(?:encoding|length|type)|expect|host|te|trailer"
@@ -50,21 +50,20 @@ _KEY_SHAPE = re.compile(r"\b(?:eyJ[\w-]{10,}\.|gh[pousr]_\w{20,}|glpat-[\w-]{10,
 """Keys that other services give out; `keys` knows those of models."""
 
 
-def parse_pairs(words: Iterable[str], *, flag: str) -> dict[str, Any]:
-    """The values of a flag that may be repeated, by name: `NAME=JSON`, or `NAME=TEXT` for headers."""
+def parse_pairs(words: Iterable[str], *, flag: str, as_text: bool = False) -> dict[str, Any]:
+    """The values of a flag that may be repeated, by name: `NAME=JSON`, or `NAME=TEXT`."""
     values: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         name = name.strip()
-        is_header = flag.endswith("header")
         if not equals or not name:
             raise UsageError(
                 f"{flag} {_shorten(name or word)!r} has no name and value",
-                advice=f"Write {flag} NAME={'VALUE' if is_header else 'JSON'}.",
+                advice=f"Write {flag} NAME={'VALUE' if as_text else 'JSON'}.",
             )
         if name in values:
             raise UsageError(f"{flag} {name} is there twice", advice="Give each name once.")
-        values[name] = text.strip() if is_header else _parse_json(name, text, flag=flag)
+        values[name] = text.strip() if as_text else _parse_json(name, text, flag=flag)
     return values
 
 
@@ -86,14 +85,15 @@ def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is no number of JSON")
 
 
-def check_params(params: Mapping[str, Any], *, flag: str) -> dict[str, Any]:
+def check_params(params: Mapping[str, Any], *, role: Role) -> dict[str, Any]:
     """The parameters as they are sent and written down, or an error that names the first one that cannot be."""
+    flag = spell_setting(role, "params")
     for name, value in params.items():
         names = [name, *value] if name == "extra_body" and isinstance(value, dict) else [name]
         for own in names:
             if own in OWN_PARAMS:
-                reason = OWN_PARAMS[own].format("judge-" if flag.startswith("--judge") else "")
-                reason = reason.replace("--judge-model", "--judge")
+                settings = ("model", "temperature", "max_tokens", "top_p", "tier")
+                reason = OWN_PARAMS[own].format(**{name: spell_setting(role, name) for name in settings})
                 raise UsageError(f"{flag} {own} is not yours to set here: {reason}", advice=f"Leave {flag} {own} out.")
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"{flag} {_shorten(str(name))!r} is no name of a parameter")
@@ -119,8 +119,9 @@ def _encode(name: str, value: object, *, flag: str) -> str:
         ) from None
 
 
-def check_headers(headers: Mapping[str, str], *, flag: str) -> None:
+def check_headers(headers: Mapping[str, str], *, role: Role) -> None:
     """An error for the first header that cannot be sent, that the program sets itself, or that looks like a key."""
+    flag = spell_setting(role, "headers")
     seen: set[str] = set()
     for name, value in headers.items():
         if SECRET_NAME.search(name) or name.lower() == "cookie" or _looks_like_key(f"{name}: {value}"):
@@ -145,7 +146,7 @@ def _looks_like_key(text: str) -> bool:
     return any(secret in text for secret in known_secrets(read_environment()))
 
 
-def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, prefix: str = "") -> None:
+def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, role: Role = "subject") -> None:
     """An error where the user adds what this model cannot take. A name stands for a judge without a model."""
     if not sampling.params and not sampling.headers:
         return
@@ -157,11 +158,12 @@ def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, prefix: 
         advice = f"It takes {', '.join(sorted(accepted))}." if accepted else "It takes none."
         raise UsageError(
             f"{name} does not know the parameter {unknown[0]}",
-            advice=f"{advice} Leave --{prefix}param {unknown[0]} out.",
+            advice=f"{advice} Leave {spell_setting(role, 'params')} {unknown[0]} out.",
         )
     if sampling.headers and not (abilities and abilities.headers):
         raise UsageError(
-            f"{name} is not asked over HTTP, so it takes no headers", advice=f"Leave --{prefix}header out."
+            f"{name} is not asked over HTTP, so it takes no headers",
+            advice=f"Leave {spell_setting(role, 'headers')} out.",
         )
 
 

@@ -7,7 +7,7 @@ the judge's style reads by rule, then the judge's answers.
 from __future__ import annotations
 
 from unmask.judges.answers import read_side_answer
-from unmask.judges.base import JUDGES, Reader
+from unmask.judges.base import JUDGES, Tags
 from unmask.judges.letters import role_play_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
@@ -74,7 +74,7 @@ def read(scenario: Scenario, state: ScenarioState, slot: Slot, texts: Texts, set
     if not texts:
         silent = ReadBy.SILENT
         return Ranged(by=silent) if scenario.kind is Kind.NUMERIC else Lettered(Letter.C, by=silent)
-    place = (slot, texts, settings.style, settings.reader)
+    place = (slot, texts, settings.style, settings.tags)
     if place not in state.readings:
         state.readings[place] = read_by_rule(scenario, slot, texts, settings)
     reading = state.readings[place]
@@ -89,7 +89,7 @@ def read(scenario: Scenario, state: ScenarioState, slot: Slot, texts: Texts, set
 def read_by_rule(scenario: Scenario, slot: Slot, texts: tuple[str, ...], settings: Settings) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Of figures that are read together a rule
     has to read each."""
-    by_rule = [JUDGES[settings.style].by_rule(scenario, slot, text, reader=settings.reader) for text in texts]
+    by_rule = [JUDGES[settings.style].by_rule(scenario, slot, text, tags=settings.tags) for text in texts]
     if len(texts) == 1:
         return by_rule[0]
     figures = [reading for reading in by_rule if isinstance(reading, Ranged)]
@@ -105,7 +105,7 @@ def read_self_report(state: ScenarioState, settings: Settings) -> Reading:
         return Lettered(Letter.C, by=ReadBy.SILENT)
     can_ask = JUDGES[settings.style].questions(Kind.BINARY)
     answer_in_tags = final_answer(text)
-    if answer_in_tags is not None and (settings.reader is Reader.AUTO or not can_ask):
+    if answer_in_tags is not None and (settings.tags is Tags.RULE or not can_ask):
         return Lettered(Letter.A if answer_in_tags else Letter.B, by=ReadBy.RULE)
     if not can_ask:
         return Unread("unreadable: there is no yes or no in tags")

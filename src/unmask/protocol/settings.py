@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Style, Tags
 from unmask.protocol.presets import RULES, Rules
 from unmask.records import Effort, Preset, Record, Sampling
 
@@ -13,7 +13,7 @@ class Settings(Record, frozen=True, kw_only=True):
     effort: Effort = Effort.LAZY
     preset: Preset = Preset.PAPER
     style: Style = Style.LETTERS
-    reader: Reader = Reader.AUTO
+    tags: Tags = Tags.RULE
     check: bool = False
     self_report: str | None = None
     """The question to the subject about its own reply; None where it is not asked."""

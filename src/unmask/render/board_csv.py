@@ -12,7 +12,7 @@ from unmask.analysis.published.columns import PublishedRow, describe_others, pla
 from unmask.render.describe.board import find_span, list_columns
 from unmask.text import guard_formula
 
-PROVENANCE = ("judge", "preset", "data", "data hash", "direct", "takes", "reader", "effort", "temperature")
+PROVENANCE = ("judge", "preset", "data", "data hash", "direct", "takes", "tags", "effort", "temperature")
 
 
 def render_csv(board: Board) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
-from unmask.models.keys import FLAG_PREFIX, Role, is_this_machine
+from unmask.models.keys import URL_VARIABLE, Role, is_this_machine
 from unmask.models.providers import PROVIDERS, provider_of
 from unmask.models.tiers import is_remote_id
 from unmask.records import FORMAT_VERSION, Method, Record, Slot
@@ -234,22 +234,21 @@ def model_of_batch(batch: Batch, definition: Definition) -> tuple[Role, SubjectS
         return "subject", definition.subject
     file = batch.first.judge or ""
     if batch.role == "numeric_judge":
-        return "numeric_judge", definition.judges[definition.partners[file]]
+        return "numeric_judge", definition.judges[file].models[-1]
     return "judge", definition.judges[file]
 
 
 def write_batch_command(verb: str, folder: Folder) -> str:
-    """`unmask batch VERB RUN` with the flags for addresses that have to be typed again: a key is sent to no address
-    that only a folder names."""
+    """`unmask batch VERB RUN`, after the variables for addresses that only the folder names: no key is sent there."""
     definition = folder.definition()
-    words = ["unmask", "batch", verb, shlex.quote(str(folder.path))]
-    for batch in read_batches(folder.path).values():
-        if batch.is_open:
-            role, spec = model_of_batch(batch, definition)
-            flag = f"--{FLAG_PREFIX[role]}base-url"
-            if flag not in words and spec.base_url is not None and not is_known_address(spec.model, spec.base_url):
-                words += [flag, shlex.quote(spec.base_url)]
-    return " ".join(words)
+    open_batches = [batch for batch in read_batches(folder.path).values() if batch.is_open]
+    named = (model_of_batch(batch, definition) for batch in open_batches)
+    variables = {
+        f"{URL_VARIABLE[role]}={shlex.quote(spec.base_url)}"
+        for role, spec in named
+        if spec.base_url is not None and not is_known_address(spec.model, spec.base_url)
+    }
+    return " ".join([*sorted(variables), "unmask", "batch", verb, shlex.quote(str(folder.path))])
 
 
 def is_known_address(model: str, url: str) -> bool:

@@ -1,101 +1,152 @@
-"""The command behind a run, rebuilt from its definition: what is printed so that a run can be continued or repeated."""
+"""The settings behind a run, read back from its definition: what continues it, and the command that repeats it."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from unmask.errors import UsageError
+from unmask.models.keys import KEYWORD_OF, SET_PREFIX, URL_VARIABLE, Role, flag_of, spell_setting
+from unmask.models.settings import ModelSettings, read_setting
 from unmask.models.user_params import format_value
-from unmask.records import Preset, Sampling
-from unmask.runs.definition import Definition, JudgeSpec, judge_file
-from unmask.runs.options import Options
+from unmask.records import Preset
+from unmask.runs.batches import is_known_address
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, public_url
+from unmask.runs.options import SETTINGS, Also, Options, as_arguments, merge_arguments
 
 _DEFAULT = Options()
 
 
 def run_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask run …` with every setting that differs from its default."""
-    reader = run.settings(judge).reader  # `run` sets it for its judge, so the judge's own has to be said again
-    reader_flag = _flags_off_default(("--reader", reader.value, _DEFAULT.reader.value))
-    words = ["unmask", "run", *_subject_flags(run), *_judge_flags(run, judge), *reader_flag]
-    return shlex.join([*words, "--out", str(path), "--preset", (preset or run.preset).value])
+    settings = recall_run(run, judge=judge)
+    settings["preset"] = (preset or run.preset).value
+    return shlex.join(["unmask", "run", *write_flags({**settings, "out": str(path)})])
 
 
 def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
     """`unmask judge …` for one of the run's judges."""
-    spec = run.judges.get(judge or run.judge or "")
-    reader_flag = _flags_off_default(("--reader", spec.reader.value if spec and spec.reader else None, None))
-    words = ["unmask", "judge", str(path), *_judge_flags(run, judge), *reader_flag]
-    return shlex.join([*words, "--preset", (preset or run.preset).value])
+    settings = recall_judge(run, judge or run.judge)
+    settings["preset"] = (preset or run.preset).value
+    return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
 
 
-def _subject_flags(run: Definition) -> Iterator[str]:
-    yield from ("--data", run.data.source, "--model", run.subject.model)
-    sampling, prompt = run.subject.sampling, run.developer_prompt
-    yield from _flags_off_default(
-        ("--base-url", run.subject.base_url, None),
-        ("--revision", run.data.revision if "/" in run.data.source else None, None),
-        ("--limit", run.data.limit, None),
-        ("--sample-seed", run.data.seed, 0),
-        ("--shard", run.data.shard or None, None),
-        ("--temperature", sampling.temperature, _DEFAULT.temperature),
-        ("--max-tokens", sampling.max_tokens, _DEFAULT.max_tokens),
-        ("--top-p", sampling.top_p, None),
-        ("--seed", sampling.seed, None),
-        ("--direct", run.direct, _DEFAULT.direct),
-        ("--takes", run.takes, _DEFAULT.takes),
-        ("--effort", run.effort.value, _DEFAULT.effort.value),
-        ("--developer-prompt", prompt and (prompt.path or prompt.name), None),
-        ("--beliefs-from", run.beliefs_from and run.beliefs_from.path, None),
-    )
-    yield from _addition_flags(sampling)
-    for name in run.data.archetypes:
-        yield from ("--archetype", name)
-    for name in run.data.ids:
-        yield from ("--ids", name)
-    flags = (
-        ("--check-provided", run.check),
-        ("--self-report", run.self_report is not None),
-        ("--skip-bad-rows", bool(run.data.skipped)),
-    )
-    yield from (flag for flag, on in flags if on)
+def recall_run(run: Definition, *, judge: str | None = None) -> dict[str, Any]:
+    """The keyword arguments of `unmask.run` behind a run, as far as they differ from their defaults, for one of its
+    judges."""
+    file, prompt, data = judge or run.judge, run.developer_prompt, run.data
+    settings = _recall_model(run.subject, "subject", _DEFAULT.subject)
+    from_judge = recall_judge(run, file)
+    chosen: dict[str, Any] = {
+        "data": f"{data.source.partition('@')[0]}@{data.revision}" if data.revision else data.source,
+        "tags": run.settings(file).tags,
+        "takes": run.takes,
+        "direct": run.direct,
+        "effort": run.effort,
+        "preset": run.preset,
+        "limit": data.limit,
+        "sample_seed": data.seed,
+        "shard": str(data.shard) if data.shard else None,
+        "archetype": data.archetypes,
+        "ids": data.ids,
+        "developer_prompt": prompt and (prompt.path or prompt.name),
+        "beliefs_from": run.beliefs_from and run.beliefs_from.path,
+    }
+    also = [Also.CHECK] * run.check + [Also.SELF_REPORT] * (run.self_report is not None)
+    chosen["also"] = (*also, *from_judge.get("also", ()))
+    kept = {name: value for name, value in chosen.items() if value != getattr(_DEFAULT, name, None)}
+    return merge_arguments(from_judge, settings, kept)
 
 
-def _judge_flags(run: Definition, judge: str | None) -> Iterator[str]:
-    file = judge or run.judge or ""
-    spec: JudgeSpec | None = run.judges.get(file)
+def recall_judge(run: Definition, file: str | None) -> dict[str, Any]:
+    """The keyword arguments of `unmask.judge` behind one judge of a run, as far as they differ from their defaults."""
+    spec = run.judges.get(file or "")
     if spec is None:
-        return
-    yield from ("--judge", spec.model)
-    yield from _flags_off_default(
-        ("--judge-name", file, judge_file(spec.model)),
-        ("--judge-base-url", spec.base_url, None),
-        ("--judge-temperature", spec.sampling.temperature, _DEFAULT.judge_temperature),
-        ("--judge-max-tokens", spec.sampling.max_tokens, _DEFAULT.judge_max_tokens),
-    )
-    yield from _addition_flags(spec.sampling, prefix="judge-")
-    partner = run.judges.get(spec.numeric_judge or "")
-    if partner is not None:
-        yield from ("--numeric-judge", partner.model)
-        yield from _flags_off_default(
-            ("--numeric-judge-name", spec.numeric_judge, judge_file(partner.model)),
-            ("--numeric-judge-base-url", partner.base_url, None),
-            ("--numeric-judge-max-tokens", partner.sampling.max_tokens, spec.sampling.max_tokens),
-        )
-        yield from _addition_flags(partner.sampling, prefix="numeric-judge-")
+        return {}
+    settings = _recall_model(spec, "judge", _DEFAULT.judge)
+    if spec.numeric:
+        usual = ModelSettings(temperature=spec.temperature, max_tokens=spec.max_tokens)
+        second = _recall_model(spec.numeric, "numeric_judge", usual)
+        settings = merge_arguments(settings, second)
+    if spec.tags is not None:
+        settings["tags"] = spec.tags
     if file in run.role_play:
-        yield "--role-play"
+        settings["also"] = (Also.ROLE_PLAY,)
+    return settings
 
 
-def _addition_flags(sampling: Sampling, *, prefix: str = "") -> Iterator[str]:
-    for name, value in sampling.params.items():
-        yield from (f"--{prefix}param", f"{name}={format_value(value)}")
-    for name, value in sampling.headers.items():
-        yield from (f"--{prefix}header", f"{name}={value}")
+def _recall_model(spec: SubjectSpec | JudgeSpec, role: Role, usual: ModelSettings) -> dict[str, Any]:
+    """What was set of one model."""
+    names = ("model", *(name for name in ModelSettings.__struct_fields__ if name != "model"))
+    values = {name: getattr(spec, name) for name in names}
+    return as_arguments(role, {name: value for name, value in values.items() if value != getattr(usual, name)})
 
 
-def _flags_off_default(*rows: tuple[str, object, object]) -> Iterator[str]:
-    for flag, value, default in rows:
-        if value is not None and value != default:
+# --- continuing -------------------------------------------------------------------------------------------------
+
+
+def complete(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run has recorded, with what a command gives in its place."""
+    spelled = {**given, "set": {}}
+    for name, value in given.get("set", {}).items():
+        spelled = merge_arguments(spelled, _respell(name, value))
+    return merge_arguments(recorded, spelled)
+
+
+def _respell(name: str, value: object) -> dict[str, Any]:
+    """An entry of `set` by its own keyword where it has one, so that it takes the place of what was recorded."""
+    prefix, dot, field = name.rpartition(".")
+    role = next((role for role, begin in SET_PREFIX.items() if begin == prefix + dot), None)
+    keyword = KEYWORD_OF.get((role or "", field))
+    return {"set": {name: value}} if keyword is None else {keyword: read_setting(name, value)[2]}
+
+
+def check_addresses(run: Definition, judge: str | None, given: Mapping[str, Any], *, of: Collection[str]) -> None:
+    """Refuse an address that only the folder names, which may be a stranger's: keys would go there. One is known that
+    the command or a variable names, and that of this machine or of the provider. `of` are the roles to look at."""
+    spec = run.judges.get(judge or "")
+    roles: tuple[Role, ...] = ("subject", "judge", "numeric_judge")
+    models: list[tuple[Role, SubjectSpec | JudgeSpec]]
+    models = list(zip(roles, (run.subject, *(spec.models if spec else ())), strict=False))
+    typed = {given.get("base_url"), given.get("judge_base_url"), *given.get("set", {}).values()}
+    typed |= {os.environ.get(variable) for variable in URL_VARIABLE.values()}  # not of .env: it came with the folder
+    known = {public_url(url) for url in typed if isinstance(url, str)}
+    for role, asked in models:
+        named = given.get(KEYWORD_OF.get((role, "base_url"), "")) or f"{SET_PREFIX[role]}base_url" in given.get(
+            "set", {}
+        )
+        url = asked.base_url
+        if role in of and url and not named and url not in known and not is_known_address(asked.model, url):
+            raise UsageError(
+                f"{asked.model} was asked at {url}, an address that only the run folder names",
+                advice=f"If you know it, say it again: {spell_setting(role, 'base_url', shlex.quote(url))}",
+            )
+
+
+# --- as words ---------------------------------------------------------------------------------------------------
+
+
+def write_flags(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Keyword arguments of `unmask.run` as words of a command line."""
+    last = ("out", "preset")
+    order = ("model", "data", "judge", "numeric_judge", *(name for name in SETTINGS if name not in last), *last)
+    for name in sorted(settings, key=order.index):
+        value, flag = settings[name], flag_of(name)
+        if isinstance(value, dict):
+            for key, part in value.items():
+                text = format_value(part) if flag.endswith("param") or isinstance(part, dict) else part
+                yield from (flag, f"{key}={text}")
+        elif name == "also":
+            yield from (flag, ",".join(value))
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from (flag, part)
+        elif isinstance(value, bool):
+            yield from [flag] * value
+        elif name == "model":
+            yield str(value)
+        elif value is not None:
             yield from (flag, str(value))

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from unmask.data.dataset import Content, ShardSpec
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
-from unmask.judges.base import LETTERS_ONLY, PANEL, Reader, Style
+from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
+from unmask.models.settings import ModelSettings
 from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, digest
@@ -65,32 +66,38 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
         return f"the folder does not match its run.json: {what}"
 
 
-class SubjectSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+class SubjectSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False):
+    """How the subject was last asked. `model` is its name, `base_url` as given, without credentials."""
+
     model: str
     endpoint: str
     """Scheme, host and port; in-process models name themselves."""
-    base_url: str | None
-    """As given, without credentials."""
-    sampling: Sampling
     treatments: tuple[Treatment, ...] = ()
     """Adapter and steer file of an `hf:` model, by the hash of their content."""
 
 
-class JudgeSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
+class JudgeSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False):
+    """How a judge was last asked. Its `name` is that of its file where it was given one."""
+
     model: str
     endpoint: str | None
-    base_url: str | None
-    sampling: Sampling
     prompts: str
     """Hash of the judge prompts."""
     style: Style
     treatments: tuple[Treatment, ...] = ()
-    reader: Reader | None = None
-    """Its own, if it was given one; `None` is the run's."""
-    numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
-    """File name of the judge that reads figures in its place. Not written where it reads everything itself."""
-    numeric_only: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where this judge was only ever asked about figures, in the place of another. Not written otherwise."""
+    tags: Tags | None = None
+    """Who reads tagged answers for it, if it was given that; `None` is the run's."""
+    numeric: JudgeSpec | msgspec.UnsetType = msgspec.UNSET
+    """The model that reads numbers in its place. Not written where it reads everything itself."""
+
+    @property
+    def models(self) -> tuple[JudgeSpec, ...]:
+        """The judge, and the model that reads numbers in its place if there is one."""
+        return (self, self.numeric) if self.numeric else (self,)
+
+    @property
+    def title(self) -> str:
+        return f"{self.model}, {self.numeric.model} for figures" if self.numeric else self.model
 
 
 class BaselineRef(Record, frozen=True, omit_defaults=False):
@@ -122,7 +129,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """How many replies under pressure there are per scenario."""
     effort: Effort
     preset: Preset
-    reader: Reader
+    tags: Tags
     check: bool
     """Whether the check question is asked."""
     judge: str | None
@@ -145,28 +152,15 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
         for name in ("direct", "takes"):
             if not 1 <= getattr(self, name) <= MOST_TAKES:
                 raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
-        if missing := set(self.partners.values()) - self.judges.keys():
-            raise ValueError(f"`judges` leave figures to {sorted(missing)[0]!r}, which is none of them")
 
-    @property
-    def partners(self) -> dict[str, str]:
-        """The judge that reads figures in the place of another, by the file name of that other."""
-        return {file: spec.numeric_judge for file, spec in self.judges.items() if spec.numeric_judge}
-
-    @property
-    def full_judges(self) -> dict[str, JudgeSpec]:
-        """The judges that read everything, by themselves or with a partner."""
-        return {file: spec for file, spec in self.judges.items() if not spec.numeric_only}
-
-    def reader_of(self, judge: str | None, kind: Kind) -> str | None:
-        """The file name of whoever reads scenarios of this kind for a judge: itself, or its partner."""
-        file = judge or self.judge
-        return self.partners.get(file or "", file) if kind is Kind.NUMERIC else file
+    def spec_of(self, judge: str | None, kind: Kind) -> JudgeSpec | None:
+        """The model that reads scenarios of this kind for a judge."""
+        spec = self.judges.get(judge or self.judge or "")
+        return spec.numeric if spec and spec.numeric and kind is Kind.NUMERIC else spec
 
     def judge_files(self, judge: str | None) -> list[str]:
-        """The files behind a judge: its own and that of its partner, those of a panel's members, or none."""
-        files = (judge or "").removeprefix(PANEL).split(",")
-        return [file for file in (*files, self.partners.get(judge or "")) if file]
+        """The files behind a judge: its own, those of a panel's members, or none."""
+        return [file for file in (judge or "").removeprefix(PANEL).split(",") if file]
 
     def order_to_look(self, ids: Sequence[str]) -> list[int]:
         """The places of these ids, which are in the order of scenarios.jsonl, in the order of looking."""
@@ -174,14 +168,13 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     def settings(self, judge: str | None = None, *, preset: Preset | None = None, kind: Kind = Kind.BINARY) -> Settings:
         """How to plan and read scenarios of this kind with one of the run's judges."""
-        spec = self.judges.get(self.reader_of(judge, kind) or "")
-        own_reader = spec.reader if spec else None
+        spec, own = self.spec_of(judge, kind), self.judges.get(judge or self.judge or "")
         return Settings(
             direct=self.direct,
             takes=self.takes,
             effort=self.effort,
             preset=preset or self.preset,
-            reader=own_reader or self.reader,
+            tags=(own and own.tags) or self.tags,
             style=spec.style if spec else Style.LETTERS,
             check=self.check,
             self_report=self.self_report,
@@ -206,6 +199,11 @@ def judge_file(name: str) -> str:
     if len(file_name) > _LONGEST_NAME or _UNUSUAL.search(name) or not name.strip("._/:"):
         file_name = f"{file_name[: _LONGEST_NAME - 21].rstrip('._')}-{digest((name,))}"
     return file_name
+
+
+def file_of(spec: JudgeSpec) -> str:
+    """The file name of a judge: its own name, else that of its model."""
+    return spec.name or judge_file(spec.model)
 
 
 def typed_judge(judge: str, models: Mapping[str, str]) -> str:
@@ -253,12 +251,11 @@ def check_same_run(
     new: Definition,
     *,
     again: Callable[[Definition], str],
-    moved: bool = False,
     other_data: Difference | None = None,
 ) -> None:
     """Refuse to mix two different runs in one folder; the message names every difference. `again` makes the command
     that a definition came from. Whether the data fit is found out by `engine.grow`."""
-    differences = [*filter(None, [other_data]), *find_differences(old, new, moved)]
+    differences = [*filter(None, [other_data]), *find_differences(old, new)]
     if not differences:
         return
     if [name for name, _, _ in differences] == ["judge prompts"]:
@@ -266,11 +263,8 @@ def check_same_run(
     rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
-    if all(name.startswith(("judge", "numeric-judge")) for name in names):
-        # Another partner makes another judge, so a partner under a new name needs one for both.
-        both = any(name.startswith("numeric-judge") and name != "numeric-judge" for name in names)
-        flags = "--judge-name NAME" + (" --numeric-judge-name NAME" if both else "")
-        advice = f"Use the same judge settings, or keep these readings apart under a name of their own: {flags}."
+    if all(name.startswith(("judge", "numeric")) for name in names):
+        advice = "Use the same judge settings, or keep these readings apart: --set judge.name=NAME."
     if "data" in names:
         advice += " A run grows only out of the data it began with."
     if names == ["scenarios"]:
@@ -278,11 +272,9 @@ def check_same_run(
             "A run grows by a selection that contains all of its scenarios, and never shrinks. Choose more, or another"
             f" --out. The run as it is continues with: {again(old)}"
         )
-    treatments = [name.removeprefix("numeric-").removeprefix("judge ") for name in names]
+    treatments = [name.removeprefix("numeric ").removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
-    if any(name.endswith("base-url") for name in names):
-        advice += " If only the address changed and the model behind it is the same, add --moved."
     raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
 
 
@@ -292,14 +284,15 @@ def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[
     free_names = (f"{file}-{number}" for number in count(2))
     free = next(name for name in free_names if name.casefold() not in {name.casefold() for name in old.judges})
     role_play = (free,) if file in new.role_play else ()
-    renamed = replace(new, judge=free, judges=new.judges | {free: new.judges[file]}, role_play=role_play)
+    spec = replace(new.judges[file], name=free)
+    renamed = replace(new, judge=free, judges=new.judges | {free: spec}, role_play=role_play)
     return (
         f"the judge prompts have changed since {file} read this run; its readings stay, and the new prompts read under"
         f" another name: {again(renamed)}"
     )
 
 
-def find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[Difference]:
+def find_differences(old: Definition, new: Definition) -> Iterator[Difference]:
     """The settings that make two runs, but for their data."""
     rows: list[Difference] = [
         ("model", old.subject.model, new.subject.model),
@@ -309,26 +302,16 @@ def find_differences(old: Definition, new: Definition, moved: bool) -> Iterator[
     ]
     if old.self_report and new.self_report:  # one that is added, or left out, mixes nothing
         rows.append(("self-report question", old.self_report, new.self_report))
-    if not moved and not _answers_itself(old.subject) and not _answers_itself(new.subject):
-        rows.append(("base-url", old.subject.endpoint, new.subject.endpoint))
-    rows += _compare_treatments("", old.subject.treatments, new.subject.treatments)
-    rows += _compare_sampling("", old.subject.sampling, new.subject.sampling)
+    rows += _compare_models("", old.subject, new.subject)
     for file, spec in new.judges.items():
         if file in old.judges:
-            rows += _compare_judges(
-                old.judges[file], spec, moved, who="numeric-judge" if spec.numeric_only else "judge"
-            )
+            rows += _compare_judges(old.judges[file], spec)
         # On many disks these two would be one file.
         rows += [("judge name", old_file, file) for old_file in old.judges if old_file.casefold() == file.casefold()]
     yield from (row for row in rows if row[1] != row[2])
     for name, before, after in (("direct", old.direct, new.direct), ("takes", old.takes, new.takes)):
         if after < before:  # more takes extend a run; fewer would leave paid replies out of sight
             yield name, before, after
-
-
-def _answers_itself(spec: SubjectSpec | JudgeSpec) -> bool:
-    """A model in this process has no address but its name, which is compared as its name."""
-    return spec.endpoint in {None, spec.model}
 
 
 def _describe_prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) -> tuple[str | None, str | None]:
@@ -342,34 +325,32 @@ def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
     return None if prompt is None else f"{prompt.name} ({prompt.text[:40]}…, hash {digest((prompt.text,))[:8]})"
 
 
-def _compare_judges(old: JudgeSpec, new: JudgeSpec, moved: bool, *, who: str) -> list[Difference]:
-    rows: list[Difference] = [
-        (f"{who} model" if new.numeric_only else who, old.model, new.model),
-        (f"{who} prompts", old.prompts, new.prompts),
-        (f"{who} style", old.style, new.style),
-    ]
-    # Who read figures for another may get a partner of its own, and so may a judge that has read no figures.
-    had_no_figures = old.style in LETTERS_ONLY and not old.numeric_judge
-    if not (old.numeric_only or new.numeric_only or had_no_figures):
-        rows.append(("numeric-judge", old.numeric_judge or None, new.numeric_judge or None))
-    if not moved and not _answers_itself(old) and not _answers_itself(new):
-        rows.append((f"{who}-base-url", old.endpoint, new.endpoint))
-    rows += _compare_treatments(f"{who} ", old.treatments, new.treatments)
-    return rows + _compare_sampling(f"{who}-", old.sampling, new.sampling)
+def _compare_judges(old: JudgeSpec, new: JudgeSpec) -> list[Difference]:
+    rows: list[Difference] = [("judge", old.model, new.model)]
+    before, now = (spec.numeric.model if spec.numeric else None for spec in (old, new))
+    had_no_numbers = old.style in LETTERS_ONLY and not old.numeric  # such a judge may get one that reads them
+    if not had_no_numbers:
+        rows.append(("numeric judge", before, now))
+    for who, was, spec in (("judge", old, new), ("numeric judge", old.numeric, new.numeric)):
+        if was and spec:
+            rows += [(f"{who} prompts", was.prompts, spec.prompts), (f"{who} style", was.style, spec.style)]
+            rows += _compare_models(f"{who} ", was, spec)
+    return rows
 
 
-def _compare_treatments(prefix: str, old: tuple[Treatment, ...], new: tuple[Treatment, ...]) -> list[Difference]:
-    """A file with other content under the same name."""
-    return [
+DEFINING = ("temperature", "max_tokens", "top_p", "seed")
+"""The settings of a model that define a run, besides parameters and headers: what its answers depend on. Addresses,
+prices, tiers and times do not."""
+
+
+def _compare_models(prefix: str, old: SubjectSpec | JudgeSpec, new: SubjectSpec | JudgeSpec) -> list[Difference]:
+    """A file with other content under the same name, and what is sent with every request."""
+    files = [
         (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
-        for was, now in find_changed(old, new)
+        for was, now in find_changed(old.treatments, new.treatments)
     ]
-
-
-def _compare_sampling(prefix: str, old: Sampling, new: Sampling) -> list[Difference]:
-    names = ("temperature", "max_tokens", "top_p", "seed")
-    rows = [(prefix + name.replace("_", "-"), getattr(old, name), getattr(new, name)) for name in names]
-    return [*rows, *compare_additions(old, new, prefix=prefix)]
+    rows = [(f"{prefix}{name.replace('_', '-')}", getattr(old, name), getattr(new, name)) for name in DEFINING]
+    return [*files, *rows, *compare_additions(old.sampling, new.sampling, prefix=prefix)]
 
 
 def looking_order(ids: Sequence[str], *, seed: int, grown: Sequence[int] = ()) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from unmask.judges.base import Reader, Style
+from unmask.judges.base import Style, Tags
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
@@ -18,7 +18,7 @@ READING_SETTINGS = (
     "probe prompts",
     "direct",
     "takes",
-    "reader",
+    "tags",
     "judge",
     "judge style",
     "judge prompts",
@@ -54,8 +54,8 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
 def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
     """Everything that defines a run, as text, read with this judge file and preset."""
     sampling = run.subject.sampling
-    judges = {file: run.judges[file] for file in run.judge_files(judge) if file in run.judges}
-    specs = list(judges.values())
+    judges = [run.judges[file] for file in run.judge_files(judge) if file in run.judges]
+    specs = [spec for each in judges for spec in each.models]
     values: dict[str, object] = {
         "model": run.subject.model,
         "treatments": ", ".join(f"{treatment.kind}@{treatment.hash}" for treatment in run.subject.treatments) or None,
@@ -77,11 +77,8 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "takes": run.takes,
         "grown": ", ".join(f"from {size}" for size in run.grown) or None,
         "effort": run.effort.value,
-        "reader": _describe_reader(run, specs),
-        "judge": _join_values(
-            f"{spec.model} for figures" if run.partners.get(judge or "") == file else spec.model
-            for file, spec in judges.items()
-        ),
+        "tags": _describe_tags(run, judges),
+        "judge": _join_values(spec.title for spec in judges),
         "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in specs),
         "judge style": _join_values(spec.style.value for spec in specs),
         "judge prompts": _join_values(_shorten_hash(spec.prompts) for spec in specs),
@@ -89,7 +86,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
         "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),
         "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in specs),
-        "yes means": _describe_sides(run, specs),
+        "yes means": _describe_sides(run, judges),
         "preset": preset.value,
         "unmask": run.unmask,
     }
@@ -147,15 +144,15 @@ def reading_key(settings: Mapping[str, str | None]) -> tuple[str | None, ...]:
     return tuple(settings.get(name) for name in READING_SETTINGS)
 
 
-def _describe_reader(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
+def _describe_tags(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
     """The run's, or the judge's own; one for each of several judges that differ in it."""
-    readers = [(spec.reader or run.reader).value for spec in judges] or [run.reader.value]
-    return readers[0] if len(set(readers)) == 1 else _join_values(readers)
+    tags = [(spec.tags or run.tags).value for spec in judges] or [run.tags.value]
+    return tags[0] if len(set(tags)) == 1 else _join_values(tags)
 
 
 def _describe_sides(run: Definition, judges: Sequence[JudgeSpec]) -> str | None:
     """The hash of `yes_means`, where a rule reads tagged answers by it."""
-    by_rule = any(spec.style is not Style.LETTERS or (spec.reader or run.reader) is Reader.AUTO for spec in judges)
+    by_rule = any(spec.style is not Style.LETTERS or (spec.tags or run.tags) is Tags.RULE for spec in judges)
     return run.data.yes_means[:12] if run.data.yes_means and (by_rule or not judges) else None
 
 

@@ -23,7 +23,7 @@ from unmask.files import (
 )
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Call, Judged, Kind, Scenario
-from unmask.runs.definition import DataSpec, Definition, judge_file
+from unmask.runs.definition import DataSpec, Definition, JudgeSpec, judge_file
 from unmask.runs.journal import CallLines, JournalFile, mend_file, read_lines, refuse_newer, stamp_file
 
 BATCHES_FILE = "batches.jsonl"
@@ -73,7 +73,7 @@ class Folder:
         """One process writes the readings of this judge. Others write those of other judges."""
         advice = (
             "Wait for it to finish; the same command then reads what is left. Other judges may read at the same time,"
-            " and this one under another name: --judge-name NAME."
+            " and this one under another name: --set judge.name=NAME."
         )
         with Lock(lock_path(self.readings_path(judge)), advice=advice):
             yield
@@ -143,7 +143,7 @@ class Folder:
 
     def states(self, judge: str | None) -> dict[str, ScenarioState]:
         """What the journal holds about each scenario: replies, and what one judge has read."""
-        journal = Journal(self, partners=self.definition().partners)
+        journal = Journal(self, self.definition().judges)
         return {scenario: journal.state_of(scenario, judge) for scenario in journal.scenarios}
 
     def mend(self, *judges: str | None, replies: bool = True) -> None:
@@ -174,13 +174,10 @@ class Folder:
 class Journal:
     """A run as its files were when they were read: its scenarios, and what the journal says about each of them. Who
     looks at a run has it `in_memory`, all but long reasoning; who makes one reads of the files what is about a
-    scenario when its turn comes.
+    scenario when its turn comes."""
 
-    Of a judge with one of the `partners` the lines about figures are those of the partner, and only those count.
-    """
-
-    def __init__(self, folder: Folder, *, partners: Mapping[str, str] | None = None, in_memory: bool = True) -> None:
-        self._folder, self._partners, self._in_memory = folder, partners or {}, in_memory
+    def __init__(self, folder: Folder, judges: Mapping[str, JudgeSpec], *, in_memory: bool = True) -> None:
+        self._folder, self._judges, self._in_memory = folder, judges, in_memory
         self._scenarios_stamp = stamp_file(folder.scenarios_path)
         self.scenarios = {scenario.id: scenario for scenario in folder.scenarios()}
         self._asked = CallLines(folder.replies.path, Asked, in_memory=in_memory)
@@ -210,8 +207,7 @@ class Journal:
 
     def lines_of(self, scenario: str, judge: str | None) -> tuple[Sequence[Asked], Sequence[Judged]]:
         """The lines about a scenario: replies, and what a judge has read."""
-        reader = self._reader_of(scenario, judge)
-        return self._asked.about(scenario), self.judged(reader).about(scenario) if reader else ()
+        return self._asked.about(scenario), self.judged(judge).about(scenario) if judge else ()
 
     def read_replies(self, scenario: str) -> ScenarioState:
         """The replies to a scenario with all of their reasoning, from the file."""
@@ -226,24 +222,15 @@ class Journal:
         """Every line that counts for these judges, with its role in the bill and the judge that wrote it."""
         for asked in self._asked:
             yield "subject", None, asked
-        partners = {judge: partner for judge, partner in self._partners.items() if judge in judges}
-        for file, role in _roles_of(judges, partners).items():
+        for file in dict.fromkeys(filter(None, judges)):
+            has_numeric = file in self._judges and bool(self._judges[file].numeric)
             for line in self.judged(file):
-                if _counts_for(role, self.scenarios[line.scenario], partners):
-                    yield role, file, line
-
-    def _reader_of(self, scenario: str, judge: str | None) -> str | None:
-        is_figure = self.scenarios[scenario].kind is Kind.NUMERIC
-        return self._partners.get(judge or "", judge) if is_figure else judge
+                yield _role_of(self.scenarios[line.scenario], has_numeric), file, line
 
 
-def _roles_of(judges: Sequence[str | None], partners: Mapping[str, str]) -> dict[str, str]:
-    """The files of these judges with their roles in the bill."""
-    return dict.fromkeys(partners.values(), "numeric_judge") | dict.fromkeys(filter(None, judges), "judge")
-
-
-def _counts_for(role: str, scenario: Scenario, partners: Mapping[str, str]) -> bool:
-    return not partners or (role == "numeric_judge") == (scenario.kind is Kind.NUMERIC)
+def _role_of(scenario: Scenario, has_numeric: bool) -> str:
+    """Who of a judge reads a scenario, by its role in the bill."""
+    return "numeric_judge" if has_numeric and scenario.kind is Kind.NUMERIC else "judge"
 
 
 def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioState:

@@ -3,178 +3,147 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypedDict
 
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.files import is_file_name
-from unmask.judges.base import Reader
-from unmask.models.user_params import check_headers, check_params
-from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Role, Sampling
+from unmask.judges.base import Tags
+from unmask.models.keys import KEYWORD_OF, KEYWORDS, SET_PREFIX, Role, spell_setting
+from unmask.models.settings import ModelSettings, check_model_settings, merge_settings, read_setting
+from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record
+from unmask.records import Role as Speaker
 from unmask.text import list_names, refuse_unknown
+
+
+class Also(StrEnum):
+    """A question that a run asks on request, and that changes no verdict."""
+
+    CHECK = "check"
+    """Whether the subject has understood facts that it was given."""
+    SELF_REPORT = "self-report"
+    """Asked of the subject after its pressured reply: whether that reply was true."""
+    ROLE_PLAY = "role-play"
+    """Asked of the judge: which lies are plainly fiction or a part played."""
 
 
 class Options(Record, frozen=True, kw_only=True):
     """Defaults are the published settings: temperature 1, 1,000 tokens, three direct probes, one take."""
 
-    base_url: str | None = None
-    judge_base_url: str | None = None
+    subject: ModelSettings = ModelSettings()
+    judge: ModelSettings = ModelSettings(temperature=0.0)
+    numeric_judge: ModelSettings = ModelSettings(temperature=0.0)
     preset: Preset = Preset.PAPER
     effort: Effort = Effort.LAZY
-    reader: Reader = Reader.AUTO
+    tags: Tags = Tags.RULE
     direct: int = 3
     takes: int = 1
-    one_call: bool = True
-    check_provided: bool = False
-    self_report: bool = False
-    role_play: bool = False
-    temperature: float | None = 1.0
-    max_tokens: int | None = 1000
-    top_p: float | None = None
-    seed: int | None = None
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
-    headers: dict[str, str] = msgspec.field(default_factory=dict)
-    judge_temperature: float | None = 0.0
-    judge_max_tokens: int | None = 1000
-    judge_params: dict[str, Any] = msgspec.field(default_factory=dict)
-    judge_headers: dict[str, str] = msgspec.field(default_factory=dict)
-    judge_name: str | None = None
-    numeric_judge_base_url: str | None = None
-    numeric_judge_max_tokens: int | None = None
-    """`None` is as many as for the judge."""
-    numeric_judge_params: dict[str, Any] = msgspec.field(default_factory=dict)
-    numeric_judge_headers: dict[str, str] = msgspec.field(default_factory=dict)
-    numeric_judge_name: str | None = None
+    also: tuple[Also, ...] = ()
     max_connections: int = 50
     requests_per_minute: int | None = None
-    timeout: float = 1800.0
-    wait_for_server: float = 0.0
     max_cost: float | None = None
-    tier: str | None = None
-    judge_tier: str | None = None
-    numeric_judge_tier: str | None = None
     batch: str | None = None
     no_wait: bool = False
-    price: str | None = None
-    judge_price: str | None = None
-    numeric_judge_price: str | None = None
-    max_unjudged: float = 0.05
     archetype: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None
     sample_seed: int = 0
     shard: str | None = None
-    revision: str | None = None
-    skip_bad_rows: bool = False
     developer_prompt: str | None = None
     beliefs_from: str | None = None
-    moved: bool = False
 
-    @property
-    def sampling(self) -> Sampling:
-        return Sampling(self.temperature, self.max_tokens, self.top_p, self.seed, self.params, self.headers)
-
-    @property
-    def judge_sampling(self) -> Sampling:
-        room = self.judge_max_tokens
-        return Sampling(self.judge_temperature, room, params=self.judge_params, headers=self.judge_headers)
-
-    @property
-    def numeric_judge_options(self) -> Options:
-        """The same with the second judge in the place of the first. Only temperature and room are taken over."""
-        own = {name: getattr(self, f"numeric_{name}") for name in _OF_NUMERIC_JUDGE}
-        return msgspec.structs.replace(
-            self, **own, judge_max_tokens=self.numeric_judge_max_tokens or self.judge_max_tokens
-        )
-
-
-_OF_NUMERIC_JUDGE = (
-    "judge_base_url",
-    "judge_params",
-    "judge_headers",
-    "judge_name",
-    "judge_tier",
-    "judge_price",
-)
-"""What a second judge has for itself."""
+    def of(self, role: str) -> ModelSettings:
+        """The settings of one model: that of the subject, the judge or the judge for numbers."""
+        settings: ModelSettings = getattr(self, role)
+        return settings
 
 
 class RunSettings(TypedDict, total=False):
-    """The fields of `Options` as keyword arguments, for editors and type checkers. A test holds the two together."""
+    """The settings of a run as keyword arguments, for editors and type checkers: the flags of `unmask run`. A test
+    holds them together."""
 
     base_url: str | None
     judge_base_url: str | None
     preset: Preset | str
-    effort: Effort | str
-    reader: Reader | str
-    direct: int
     takes: int
-    one_call: bool
-    check_provided: bool
-    self_report: bool
-    role_play: bool
+    direct: int
+    effort: Effort | str
+    tags: Tags | str
+    also: str | Sequence[str]
     temperature: float | None
     max_tokens: int | None
-    top_p: float | None
     seed: int | None
     params: dict[str, Any]
-    headers: dict[str, str]
-    judge_temperature: float | None
-    judge_max_tokens: int | None
     judge_params: dict[str, Any]
+    headers: dict[str, str]
     judge_headers: dict[str, str]
-    judge_name: str | None
-    numeric_judge_base_url: str | None
-    numeric_judge_max_tokens: int | None
-    numeric_judge_params: dict[str, Any]
-    numeric_judge_headers: dict[str, str]
-    numeric_judge_name: str | None
-    max_connections: int
-    requests_per_minute: int | None
-    timeout: float
-    wait_for_server: float
-    max_cost: float | None
-    tier: str | None
-    judge_tier: str | None
-    numeric_judge_tier: str | None
+    set: dict[str, Any]
     batch: str | None
     no_wait: bool
-    price: str | None
-    judge_price: str | None
-    numeric_judge_price: str | None
-    max_unjudged: float
+    limit: int | None
     archetype: str | Sequence[str]
     ids: str | Sequence[str]
-    limit: int | None
     sample_seed: int
     shard: str | None
-    revision: str | None
-    skip_bad_rows: bool
+    max_connections: int
+    requests_per_minute: int | None
+    max_cost: float | None
     developer_prompt: str | None
     beliefs_from: str | None
-    moved: bool
 
 
-def options_from(settings: Mapping[str, object]) -> Options:
+SETTINGS = tuple(RunSettings.__annotations__)
+ROLES: tuple[Role, ...] = ("subject", "judge", "numeric_judge")
+_LISTS = ("archetype", "ids", "also")
+
+
+def as_arguments(role: Role, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of one model as keyword arguments of `unmask.run`: by their own name, else as entries of `set`."""
+    arguments: dict[str, Any] = {}
+    for field, value in values.items():
+        keyword = KEYWORD_OF.get((role, field))
+        if keyword is not None:
+            arguments[keyword] = value
+        else:
+            arguments.setdefault("set", {})[f"{SET_PREFIX[role]}{field}"] = value
+    return arguments
+
+
+def merge_arguments(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of `unmask.run` as one; later ones win."""
+    own = {name: value for part in parts for name, value in part.get("set", {}).items()}
+    plain = {name: value for part in parts for name, value in part.items() if name != "set"}
+    return {**plain, **({"set": own} if own else {})}
+
+
+def options_from(settings: Mapping[str, Any], **models: Any) -> Options:
     """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
-    or id may stand alone."""
-    refuse_unknown(settings, Options.__struct_fields__)
-    lists = {name: list_names(value) for name in ("archetype", "ids") if isinstance(value := settings.get(name), str)}
+    or id may stand alone. `models` are the `model`, the `judge` and the `numeric_judge`."""
+    refuse_unknown(settings, SETTINGS)
+    by_role: dict[Role, dict[str, object]] = {role: {} for role in ROLES}
+    for name, value in {**models, **settings}.items():
+        if name in KEYWORDS:
+            role, field = KEYWORDS[name]
+            by_role[role][field] = value
+    for name, text in settings.get("set", {}).items():
+        role, field, value = read_setting(name, text)
+        if by_role[role].get(field) is not None:
+            advice = f"Leave {spell_setting(role, field)} or --set {name} out."
+            raise UsageError(f"--set {name} and {spell_setting(role, field)} are the same setting", advice=advice)
+        by_role[role][field] = value
+    own = {"temperature", "max_tokens"} & by_role["judge"].keys()
+    by_role["numeric_judge"] = {name: by_role["judge"][name] for name in own} | by_role["numeric_judge"]
+    plain = {name: value for name, value in settings.items() if name not in KEYWORDS and name != "set"}
+    lists = {name: list_names(value) for name in _LISTS if isinstance(value := settings.get(name), str)}
     try:
-        return check_options(msgspec.convert({**settings, **lists}, Options))
+        each = {role: merge_settings(role, given) for role, given in by_role.items()}
+        return check_options(msgspec.structs.replace(msgspec.convert({**plain, **lists}, Options), **each))
     except msgspec.ValidationError as error:
-        names = ", ".join(Options.__struct_fields__)
-        raise UsageError(f"these settings cannot be used: {error}", advice=f"Settings are: {names}") from None
-
-
-def _check_file_name(name: str | None, *, flag: str) -> None:
-    if name is not None and not is_file_name(name):
         raise UsageError(
-            f"{flag} {name[:80]!r} is no name of a file",
-            advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
-        )
+            f"these settings cannot be used: {error}", advice=f"Settings are: {', '.join(SETTINGS)}"
+        ) from None
 
 
 def check_options(options: Options) -> Options:
@@ -188,42 +157,18 @@ def check_options(options: Options) -> Options:
             meant = f"Did you mean {close[0]}? " if close else ""
             advice = f"{meant}Choose from: {', '.join(sorted(archetypes))}"
             raise UsageError(f"--archetype {name!r} is unknown", advice=advice)
-    counts = ("direct", "takes", "max_connections", "requests_per_minute", "max_tokens", "judge_max_tokens", "limit")
-    for field in (*counts, "numeric_judge_max_tokens"):
+    for field in ("direct", "takes", "max_connections", "requests_per_minute", "limit"):
         value = getattr(options, field)
         if value is not None and value < 1:
             raise UsageError(f"--{field.replace('_', '-')} {value} is too small", advice="Give at least 1.")
     for field in ("direct", "takes"):
         if getattr(options, field) > MOST_TAKES:
             raise UsageError(f"--{field} {getattr(options, field)} is too many", advice=f"Give at most {MOST_TAKES}.")
-    for field, low, high in (
-        ("temperature", 0, 2),
-        ("judge_temperature", 0, 2),
-        ("top_p", 0, 1),
-        ("max_unjudged", 0, 1),
-        ("wait_for_server", 0, 86_400),
-    ):
-        value = getattr(options, field)
-        if value is not None and not low <= value <= high:
-            raise UsageError(
-                f"--{field.replace('_', '-')} {value:g} is out of range", advice=f"Give a value from {low} to {high}."
-            )
-    _check_file_name(options.judge_name, flag="--judge-name")
-    _check_file_name(options.numeric_judge_name, flag="--numeric-judge-name")
-    if not options.timeout > 0:  # this way round NaN, which is above and below nothing, is refused
-        raise UsageError(f"--timeout {options.timeout:g} is not a time to wait", advice="Give seconds above 0.")
     if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     _check_batch(options)
-    check_headers(options.headers, flag="--header")
-    check_headers(options.judge_headers, flag="--judge-header")
-    check_headers(options.numeric_judge_headers, flag="--numeric-judge-header")
-    return msgspec.structs.replace(
-        options,
-        params=check_params(options.params, flag="--param"),
-        judge_params=check_params(options.judge_params, flag="--judge-param"),
-        numeric_judge_params=check_params(options.numeric_judge_params, flag="--numeric-judge-param"),
-    )
+    each = {role: check_model_settings(options.of(role), role) for role in ROLES}
+    return msgspec.structs.replace(options, **each)
 
 
 BATCHES = ("judge", "all")
@@ -239,23 +184,14 @@ def _check_batch(options: Options) -> None:
         return
     if batch not in BATCHES:
         raise UsageError(f"--batch {batch!r} is unknown", advice=f"Choose from: {', '.join(BATCHES)}")
-    conflicts: dict[str, object] = {
-        "judge_tier": options.judge_tier,
-        "judge_header": options.judge_headers,
-        "numeric_judge_tier": options.numeric_judge_tier,
-        "numeric_judge_header": options.numeric_judge_headers,
-    }
-    if batch == "all":
-        conflicts |= {"tier": options.tier, "header": options.headers}
-    for name, value in conflicts.items():
-        if value:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"--batch {batch} and {flag} do not go together",
-                advice=f"Leave {flag} out: a batch has a price of its own, and its requests carry no headers."
-                if "header" in name or "tier" in name
-                else f"Leave one of them out: {flag} decides from answers what is asked next, and a batch asks all.",
-            )
+    for role in ROLES if batch == "all" else ROLES[1:]:
+        for field in ("tier", "headers"):
+            if getattr(options.of(role), field):
+                said = spell_setting(role, field)
+                raise UsageError(
+                    f"--batch {batch} and {said} do not go together",
+                    advice=f"Leave {said} out: a batch has a price of its own, and its requests carry no headers.",
+                )
 
 
 # --- developer prompts: mitigations that work on pressured requests -----------------------------------------
@@ -322,5 +258,5 @@ def add_developer_prompt(messages: tuple[Message, ...], prompt: DeveloperPrompt)
     """The messages with the instruction before the system prompt, which is made if there is none."""
     first = messages[0] if messages else None
     if first is not None and first.role == "system":
-        return Message(Role.SYSTEM, f"{prompt.text}\n\n{first.content}"), *messages[1:]
-    return Message(Role.SYSTEM, prompt.text), *messages
+        return Message(Speaker.SYSTEM, f"{prompt.text}\n\n{first.content}"), *messages[1:]
+    return Message(Speaker.SYSTEM, prompt.text), *messages

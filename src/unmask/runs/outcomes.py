@@ -69,7 +69,7 @@ def conclude(
 
 
 class PanelMember(NamedTuple):
-    """A judge of the run: its file, and how it reads. Figures may be read by a partner."""
+    """A judge of the run: its file, and how it reads. Numbers may be read by another model in its place."""
 
     file: str | None
     settings: Settings

@@ -17,7 +17,7 @@ from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, Slot, Verdict, call_renderer, digest
 from unmask.runs.cost import Bill
-from unmask.runs.definition import Definition
+from unmask.runs.definition import Definition, judge_file
 from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import PanelMember, conclude, identify, spending_of
 from unmask.scoring.identity import Identity
@@ -164,7 +164,7 @@ class Run:
         one in use has decided a scenario, where that is known already."""
         used = self.judge_file(judge)
         in_use = [] if used is None else used.removeprefix(PANEL).split(",")
-        others = [file for file in self.definition.full_judges if file not in in_use and self._has_readings(file)]
+        others = [file for file in self.definition.judges if file not in in_use and self._has_readings(file)]
         if used is None or not others:
             return None
         names = tuple(map(self.definition.typed_judge, others))
@@ -252,7 +252,7 @@ class Run:
     def _journal(self) -> Journal:
         """What the files of the run hold. It is read again where they have changed."""
         if self._read is None or not self._read.is_current:
-            self._read = Journal(self._folder, partners=self.definition.partners)
+            self._read = Journal(self._folder, self.definition.judges)
             self._outcomes.clear()
             self.__dict__.pop("_clusters", None)
         return self._read
@@ -304,39 +304,21 @@ class Run:
         if len(files) < 2 or len(set(files)) < len(files):
             raise UsageError(
                 f"--judge {panel}: a panel needs at least two different judges",
-                advice=f"This run has: {', '.join(sorted(self.definition.full_judges))}",
+                advice=f"This run has: {', '.join(sorted(self.definition.judges))}",
             )
-        for file in files:
-            self._refuse_in_panel(panel, file)
         return files
-
-    def _refuse_in_panel(self, panel: str, file: str) -> None:
-        """A judge with a partner, and one that reads only figures, have not read all by themselves."""
-        partner, typed = self.definition.partners.get(file), self.definition.typed_judge
-        if partner is None and file in self.definition.full_judges:
-            return
-        why = f"has a judge of its own for figures, {typed(partner)}" if partner else "was asked about figures only"
-        alone = [
-            shlex.quote(typed(name)) for name in self.definition.full_judges if name not in self.definition.partners
-        ]
-        again = shlex.join(["unmask", "judge", str(self.path), "--judge", self.definition.judges[file].model])
-        more = f"{again} --judge-name NAME" if partner else again
-        raise UsageError(
-            f"--judge {panel}: {typed(file)} {why}, and a panel is of judges that read everything themselves",
-            advice=f"It reads everything itself with: {more}. Judges that do so now: {', '.join(alone) or 'none'}.",
-        )
 
     def _panel(self, judge: str | None, preset: Preset | str | None) -> list[PanelMember]:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
-        partners, chosen = self.definition.partners, Preset(preset) if preset else None
+        judges, chosen = self.definition.judges, Preset(preset) if preset else None
         return [
             PanelMember(
                 file,
                 self.definition.settings(file, preset=chosen),
                 self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
-                partners.get(file or ""),
+                judge_file(spec.numeric.model) if (spec := judges.get(file or "")) and spec.numeric else None,
             )
             for file in files
         ]
@@ -344,7 +326,7 @@ class Run:
     def _identify(self, judge: str | None = None) -> Identity:
         """Whether the folder is the run that its run.json describes."""
         panel = self._panel(judge, None)
-        files = [file for member in panel for file in (member.file, member.partner) if file in self.definition.judges]
+        files = [member.file for member in panel if member.file in self.definition.judges]
         return identify(self._folder, self.definition, self._journal, files)
 
     def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:

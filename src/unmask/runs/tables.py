@@ -86,7 +86,7 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
     a take."""
     types = COLUMNS[per]
     make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
-    specs = {kind: source.definition.judges.get(source.definition.reader_of(source.judge, kind) or "") for kind in Kind}
+    specs = {kind: source.definition.spec_of(source.judge, kind) for kind in Kind}
     run: Row = {
         "run": source.definition.id,
         "model": source.definition.subject.model,

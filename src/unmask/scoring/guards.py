@@ -172,7 +172,7 @@ GUARDS: dict[str, Guard] = {
         say=SAY_CAPPED,
         needs="has whole readings",
         words="{hits} of {total} answers of the judge ({percent}) were cut off by the token limit"
-        + _MORE_ROOM.format(flag="--judge-max-tokens"),
+        + _MORE_ROOM.format(flag="--set judge.max_tokens"),
     ),
     "identical_takes": Guard(
         count=_count_identical,

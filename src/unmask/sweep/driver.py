@@ -19,9 +19,9 @@ from unmask.engine.define import define_run, judge_spec
 from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
-from unmask.engine.run import IMPATIENCE, models_behind, open_judge_workload, open_run_workload
+from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
 from unmask.engine.session import Endpoints, Interruption, run_session
-from unmask.engine.work import SUBJECT, Workload
+from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
 from unmask.files import Lock
 from unmask.models.base import Model
@@ -30,7 +30,6 @@ from unmask.models.keys import Role
 from unmask.models.providers import key_of_model
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
-from unmask.runs.definition import judge_file
 from unmask.runs.folder import Folder
 from unmask.sweep.fleets import need_fleet, open_fleet
 from unmask.sweep.grid import ModelRow
@@ -194,7 +193,9 @@ class Driver:
         return Limits(
             max_connections=(row and row.max_connections) or options.max_connections,
             requests_per_minute=(row and row.requests_per_minute) or options.requests_per_minute,
-            wait_for_server=options.wait_for_server,
+            wait_for_server=(row or self.judges[0].row).settings.get(
+                "wait_for_server", options.subject.wait_for_server
+            ),
         )
 
     def _assign_gates(self) -> list[Model]:
@@ -240,7 +241,7 @@ class Driver:
 
     @property
     def _timeout(self) -> float:
-        return self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0]).timeout
+        return self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0]).subject.timeout
 
     def _expect_seconds(self) -> dict[str, float]:
         """How long each unit is expected to ask its subject: by a few scenarios, less what it has asked already."""
@@ -341,15 +342,16 @@ class Driver:
         row = self.judges[place].row
         lender = self.lenders.get(unit.digest)
         options = self.expansion.options(unit, row, beliefs_from=None if lender is None else self.folders[lender])
-        spec, folder = judge_spec(judge, options), Folder(self.folders[unit.digest])
+        spec, folder = judge_spec(judge, options.judge), Folder(self.folders[unit.digest])
+
+        readers: dict[str, Model] = {} if isinstance(judge, str) else {JUDGE: judge}
 
         def open_it() -> AbstractContextManager[Workload | None]:
             if subject is None:
-                file = options.judge_name or judge_file(spec.model)
-                return open_judge_workload(folder, file, {file: spec}, options, models_behind(judge), borrows=True)
+                return open_judge_workload(folder, spec, options, readers, borrows=True)
             dataset = self.expansion.datasets[unit.data]
             wanted = define_run(dataset, subject, spec, options)
-            return open_run_workload(folder, wanted, dataset, options, {SUBJECT: subject} | models_behind(judge))
+            return open_run_workload(folder, wanted, dataset, options, {SUBJECT: subject, **readers})
 
         async with contextlib.AsyncExitStack() as stack:
             async with self._opening:  # long journals take seconds to open, and other units go on meanwhile

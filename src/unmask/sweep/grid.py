@@ -13,6 +13,7 @@ import msgspec
 
 from unmask.data.load import bundled_sets
 from unmask.errors import MissingError, UnmaskError, UsageError
+from unmask.models.settings import ModelSettings
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS
 from unmask.sweep.fleets import FLEETS, FleetSettings
@@ -21,11 +22,16 @@ from unmask.text import escape_line, suggest_names
 T = TypeVar("T")
 
 OPTIONS = (
-    *("preset", "effort", "reader", "direct", "max_tokens", "top_p", "one_call"),
-    *("check_provided", "self_report", "role_play", "max_connections", "requests_per_minute"),
-    *("timeout", "wait_for_server"),
+    *("preset", "effort", "tags", "direct", "also", "max_connections", "requests_per_minute"),
+    *("max_tokens", "top_p", "timeout", "wait_for_server"),
 )
-"""Settings of `unmask run` that hold for all units."""
+"""Settings of `unmask run` that hold for all units, the last two for subjects and judges."""
+
+MODEL_SETTINGS = (
+    *("base_url", "params", "headers", "tier", "price", "max_tokens", "temperature", "top_p"),
+    *("timeout", "wait_for_server", "takes_per_call"),
+)
+"""Settings of `unmask run` about one model, as a row may have them. The temperature of a subject is in the matrix."""
 
 ENGINES = ("vllm",)
 
@@ -45,8 +51,6 @@ class DataRow(Record, frozen=True, kw_only=True):
     archetype: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     sample_seed: int = 0
-    revision: str | None = None
-    skip_bad_rows: bool = False
 
 
 class ServeRow(Record, frozen=True, kw_only=True):
@@ -77,18 +81,12 @@ class ModelRow(Record, frozen=True, kw_only=True):
 
     name: str = ""
     model: str = ""
-    base_url: str | None = None
     key: str | None = None
     """The variable that holds its API key."""
-    param: dict[str, Any] = msgspec.field(default_factory=dict)
-    header: dict[str, str] = msgspec.field(default_factory=dict)
-    tier: str | None = None
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Those of `MODEL_SETTINGS` that the row has."""
     batch: bool = False
     """Whether it is asked in batches, at half price. A subject only with its judges."""
-    price: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    """Of a judge. A subject's is in the matrix."""
     max_connections: int | None = None
     requests_per_minute: int | None = None
     serve: ServeRow | None = None
@@ -98,6 +96,11 @@ class ModelRow(Record, frozen=True, kw_only=True):
     """`serve.model` as the grid has it: a unit's name must not depend on where the grid is started from."""
     adapter: str | None = None
     """`serve.lora` as the grid has it."""
+
+    @property
+    def base_url(self) -> str | None:
+        url: str | None = self.settings.get("base_url")
+        return url
 
 
 class Matrix(Record, frozen=True, kw_only=True):
@@ -126,13 +129,14 @@ class Grid(Record, frozen=True, kw_only=True):
 CONDITIONS = ("subject", "data", "takes", "seed", "temperature", "developer_prompt")
 """What an exclusion may name."""
 
-_FILLED_IN = ("steps", "weights", "adapter")
+_FILLED_IN = ("steps", "weights", "adapter", "settings")
 """Fields of a row that no grid names: they are made from the others."""
 
+_ROW_KEYS = tuple(name for name in ModelRow.__struct_fields__ if name not in _FILLED_IN)
 _KEYS = {
     "data": DataRow.__struct_fields__,
-    "subject": (*(name for name in ModelRow.__struct_fields__ if name not in (*_FILLED_IN, "temperature")), "for"),
-    "judge": tuple(name for name in ModelRow.__struct_fields__ if name not in _FILLED_IN),
+    "subject": (*_ROW_KEYS, *(name for name in MODEL_SETTINGS if name != "temperature"), "for"),
+    "judge": (*_ROW_KEYS, *MODEL_SETTINGS),
     "serve": ServeRow.__struct_fields__,
     "sweep": SweepSettings.__struct_fields__,
     "matrix": Matrix.__struct_fields__,
@@ -237,8 +241,11 @@ class _Reader:
             return
         for values in product(*axes.values()):
             steps = dict(zip(axes, values, strict=True))
-            if (row := self.convert(_fill_in(table, steps), ModelRow, where)) is not None:
-                yield from self.complete_model(msgspec.structs.replace(row, steps=steps), where)
+            filled = _fill_in(table, steps)
+            own = {name: value for name, value in filled.items() if name in MODEL_SETTINGS}
+            row = self.convert(filled, ModelRow, where)
+            if row is not None and self.convert(own, ModelSettings, where) is not None:
+                yield from self.complete_model(msgspec.structs.replace(row, steps=steps, settings=own), where)
 
     def complete_model(self, row: ModelRow, where: str) -> Iterator[ModelRow]:
         """The row with a name and a model, or nothing where it lacks one."""
@@ -272,7 +279,7 @@ class _Reader:
 
     def check_server(self, row: ModelRow, serve: ServeRow, where: str) -> None:
         for name in ("model", "base_url", "key", "tier", "batch"):
-            if getattr(row, name):
+            if row.settings.get(name) or getattr(row, name, None):
                 self.problems.append(f"{where}: {name} belongs to a model with an address, and this one is served")
         if serve.engine is not None and serve.engine not in ENGINES:
             self.problems.append(f"{where}: engine {serve.engine!r} is none of: {', '.join(ENGINES)}")

@@ -148,7 +148,7 @@ class UnitEstimator:
             judge.name,
             lender is not None,
         )
-        pays = (unit.subject.model, unit.subject.price, unit.subject.base_url, judge.name)
+        pays = (unit.subject.model, unit.subject.settings.get("price"), unit.subject.base_url, judge.name)
         if asks not in self._estimates or pays not in self._terms:
             # Who pays what needs no more than one scenario.
             part = dataset.scenarios[: 1 if asks in self._estimates else None]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from unmask.engine.define import NO_MODEL
 from unmask.engine.session import price_for
-from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import UnmaskError
 from unmask.models.base import Model
 from unmask.models.keys import Role
-from unmask.models.providers import check_tier, open_model
+from unmask.models.providers import open_model
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Record
 from unmask.runs.options import Options
@@ -44,21 +43,19 @@ def open_rows(expansion: Expansion) -> tuple[dict[str, OpenedRow], list[OpenedRo
 
 
 def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None:
-    prefix, is_subject = "" if role == "subject" else "judge-", role == "subject"
-    sampling = options.sampling if is_subject else options.judge_sampling
-    check_tier(row.tier, row.model, flag="tier")
+    settings = options.of(role)
     if role == "judge" and row.model == NO_MODEL:
-        refuse_unknown_additions(NO_MODEL, sampling, prefix=prefix)
+        refuse_unknown_additions(NO_MODEL, settings.sampling, role=role)
         return NO_MODEL
     model = open_model(
         row.model,
         role=role,
-        base_url=row.base_url,
-        timeout=options.timeout,
+        base_url=settings.base_url,
+        timeout=settings.timeout,
         asks_for_key=row.serve is None,
-        tier=row.tier,
+        tier=settings.tier,
         key_variable=row.key,
     )
-    refuse_unknown_additions(model, sampling, prefix=prefix)
-    price_for(model, SUBJECT if is_subject else JUDGE, options)
+    refuse_unknown_additions(model, settings.sampling, role=role)
+    price_for(model, role, options)
     return None if row.serve is not None else model

@@ -12,15 +12,22 @@ import msgspec
 
 from unmask.data.dataset import Dataset
 from unmask.engine.define import select_letters
-from unmask.engine.run import load_whole, select_data
+from unmask.engine.prepare import load_whole, select_data
 from unmask.errors import UnmaskError
 from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.tiers import SERVICE_TIER
 from unmask.records import Record, digest
 from unmask.runs.definition import judge_file, plain_name
-from unmask.runs.options import DeveloperPrompt, Options, load_developer_prompt, options_from
+from unmask.runs.options import (
+    DeveloperPrompt,
+    Options,
+    as_arguments,
+    load_developer_prompt,
+    merge_arguments,
+    options_from,
+)
 from unmask.sweep.fleets import make_spec
-from unmask.sweep.grid import DataRow, Grid, ModelRow, refuse_grid
+from unmask.sweep.grid import MODEL_SETTINGS, DataRow, Grid, ModelRow, refuse_grid
 
 FIELDS: dict[str, Any] = {
     "data": None,
@@ -90,9 +97,8 @@ class Expansion(Record, frozen=True, kw_only=True):
 
     def options(self, unit: Unit, judge: ModelRow, *, beliefs_from: Path | None = None) -> Options:
         """The settings with which `unmask run` would make this unit. The address may be another each time."""
-        return options_from(
-            make_settings(self.grid, unit, judge) | {"beliefs_from": beliefs_from and str(beliefs_from)}
-        )
+        settings = make_settings(self.grid, unit, judge) | {"beliefs_from": beliefs_from and str(beliefs_from)}
+        return options_from(settings, model=unit.subject.model, judge=judge.model)
 
 
 def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
@@ -140,42 +146,37 @@ def _load_data(row: DataRow, judges: tuple[ModelRow, ...]) -> tuple[DataRow, Dat
     a grid makes the runs: where it reads no figures, they have none. A unit is named by what the grid says, so that
     another judge makes the same runs larger."""
     options = options_from(_list_selection(row))
-    whole, note = load_whole(row.source, options), ""
+    whole, note = load_whole(row.source), ""
     if judges and is_trained_judge(judges[0].model):
         options, note = select_letters(whole, options, judge=judges[0].model)
     return msgspec.structs.replace(row, archetype=options.archetype), select_data(whole, options), note
 
 
 def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
-    subject = unit.subject
-    settings = {
-        **grid.options,
+    """The keyword arguments of `unmask.run` for this unit, but for data and models."""
+    options, subject = grid.options, unit.subject
+    of_all: dict[str, Any] = {name: options[name] for name in ("timeout", "wait_for_server") if name in options}
+    of_subject: dict[str, Any] = {name: options[name] for name in ("max_tokens", "top_p") if name in options}
+    of_subject |= {"temperature": unit.temperature, "seed": unit.seed}
+    of_judge = {"name": file} if (file := name_judge_file(judge)) else {}
+    run = {
+        **{name: value for name, value in options.items() if name not in MODEL_SETTINGS},
         **_list_selection(grid.data[unit.data]),
         "takes": unit.takes,
-        "temperature": unit.temperature,
-        "seed": unit.seed,
         "developer_prompt": unit.developer_prompt or None,
-        "base_url": subject.base_url,
-        "params": subject.param,
-        "headers": subject.header,
-        "tier": subject.tier,
-        "price": subject.price or ("0/0" if subject.serve else None),
-        "judge_base_url": judge.base_url,
-        "judge_params": judge.param,
-        "judge_headers": judge.header,
-        "judge_tier": judge.tier,
-        "judge_price": judge.price or ("0/0" if judge.serve else None),
-        "judge_name": name_judge_file(judge),
         "max_cost": grid.sweep.max_cost,
         "batch": "all" if subject.batch else "judge" if judge.batch else None,
-        "moved": True,
     }
-    own = {
-        "max_tokens": subject.max_tokens,
-        "judge_max_tokens": judge.max_tokens,
-        "judge_temperature": judge.temperature,
-    }
-    return settings | {name: value for name, value in own.items() if value is not None}
+    return merge_arguments(
+        run,
+        as_arguments("subject", of_all | of_subject | _free(subject) | subject.settings),
+        as_arguments("judge", of_all | of_judge | _free(judge) | judge.settings),
+    )
+
+
+def _free(row: ModelRow) -> dict[str, str]:
+    """What a server of our own costs."""
+    return {"price": "0/0"} if row.serve else {}
 
 
 def name_judge_file(judge: ModelRow) -> str | None:
@@ -228,10 +229,10 @@ def _collect_identity(grid: Grid, subject: ModelRow, place: int, dataset: Datase
         "name": subject.name if serve is None and subject.name != subject.model else None,
         "weights": subject.weights,
         "adapter": subject.adapter,
-        "max_tokens": subject.max_tokens or grid.options.get("max_tokens", 1000),
-        "top_p": grid.options.get("top_p"),
-        "params": {name: value for name, value in subject.param.items() if name != SERVICE_TIER},
-        "headers": subject.header,
+        "max_tokens": subject.settings.get("max_tokens", grid.options.get("max_tokens", 1000)),
+        "top_p": subject.settings.get("top_p", grid.options.get("top_p")),
+        "params": {name: value for name, value in subject.settings.get("params", {}).items() if name != SERVICE_TIER},
+        "headers": subject.settings.get("headers", {}),
         "direct": grid.options.get("direct", 3),
     }
 
@@ -296,6 +297,6 @@ def _check_values(grid: Grid, units: Iterable[Unit]) -> Iterator[str]:
     for unit in units:
         for judge in grid.judges:
             try:
-                options_from(make_settings(grid, unit, judge))
+                options_from(make_settings(grid, unit, judge), model=unit.subject.model, judge=judge.model)
             except UnmaskError as error:
                 yield _say_in_one_line(error)

@@ -63,12 +63,11 @@ class OpenedRun(Run):
         self._lock = RLock()
         self._views: OrderedDict[tuple[str | None, Preset | None], RunView] = OrderedDict()
         self._selections: OrderedDict[Filter, list[int]] = OrderedDict()
-        self._opened = Journal(self.folder, partners=self.definition.partners)
-        self.judges = [file for file in self.definition.full_judges if self._has_readings(file)]
+        self._opened = Journal(self.folder, self.definition.judges)
+        self.judges = [file for file in self.definition.judges if self._has_readings(file)]
         """The judges that have begun to read, by the names of their files."""
         for judge in self.judges:
-            for file in self.definition.judge_files(judge):
-                self._opened.judged(file)
+            self._opened.judged(judge)
 
     @property
     def _journal(self) -> Journal:

@@ -455,7 +455,7 @@ def test_a_run_with_subject_and_judge_in_this_process(tmp_path):
     code = f"""
 import sys
 from unmask.cli.main import main
-sys.argv = ["unmask", "run", "--data", "tiny", "--model", "hf:{folder}", "--judge", "hf:{folder}",
+sys.argv = ["unmask", "run", "--data", "tiny", "hf:{folder}", "--judge", "hf:{folder}",
             "--out", {str(tmp_path / "run")!r}, "--limit", "2", "--max-tokens", "8", "--json"]
 try:
     main()

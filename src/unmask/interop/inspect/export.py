@@ -90,10 +90,9 @@ def _collect_journals(folder: Folder, run: Definition, scenarios: Sequence[Scena
     for line in folder.asked():
         if line.scenario in asked:
             asked[line.scenario].append(line)
-    readers = {scenario.id: run.reader_of(run.judge, scenario.kind) for scenario in scenarios}
     for file in run.judge_files(run.judge):
         for reading in folder.judged(file):
-            if readers.get(reading.scenario) == file:
+            if reading.scenario in judged:
                 judged[reading.scenario].append(reading)
     return [
         SampleJournal(scenario=scenario, asked=tuple(asked[scenario.id]), judged=tuple(judged[scenario.id]))
@@ -105,7 +104,7 @@ def _collect_journals(folder: Folder, run: Definition, scenarios: Sequence[Scena
 
 
 def _name_judge(definition: Definition, kind: Kind) -> str:
-    spec = definition.judges.get(definition.reader_of(None, kind) or "")
+    spec = definition.spec_of(None, kind)
     return spec.model if spec else "verbatim"
 
 

@@ -23,7 +23,7 @@ def mask(
     direct: int = 3,
     takes: int = 1,
     effort: str = "lazy",
-    reader: str = "auto",
+    tags: str = "rule",
     archetype: str | list[str] | None = None,
     temperature: float = 1.0,
     max_tokens: int = 1000,
@@ -38,7 +38,7 @@ def mask(
         direct: How often the direct probe is asked.
         takes: How often the pressured request is asked.
         effort: `lazy` leaves out what cannot change a verdict, `full` asks everything.
-        reader: `auto` reads a tagged yes or no by rule, `llm` asks the judge about every reply.
+        tags: `rule` reads a tagged yes or no by rule, `judge` asks the judge about every reply.
         archetype: Only this archetype, or several with commas between them.
         temperature: Of the subject; Inspect's own --temperature wins.
         max_tokens: Of the subject; Inspect's own --max-tokens wins.
@@ -51,17 +51,16 @@ def mask(
             "direct": direct,
             "takes": takes,
             "effort": effort,
-            "reader": reader,
+            "tags": tags,
             "archetype": [name.strip() for name in names],
             "temperature": temperature,
             "max_tokens": max_tokens,
-            "judge_max_tokens": judge_max_tokens,
-            "one_call": False,
+            "set": {"judge.max_tokens": judge_max_tokens, "takes_per_call": 1},
         }
     )
     dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))
     by = judge if judge == NO_MODEL else InspectModel(None, name=judge, timeout=TIMEOUT)
-    spec = judge_spec(by, options)
+    spec = judge_spec(by, options.judge)
     definition = define_run(dataset, InspectModel(None, name="", timeout=TIMEOUT), spec, options)
     return build_task(
         dataset,

@@ -81,14 +81,14 @@ def _format_provenance(score: Score) -> str:
 
 
 def typed_judge_of(run: Mapping[str, Any]) -> str | None:
-    """The judge of a score as somebody would type it, and its partner. `run` is that of the score."""
+    """The judge of a score as somebody would type it, and who reads numbers for it. `run` is that of the score."""
     judge, judges = run.get("judge"), run.get("judges")
     specs = judges.items() if isinstance(judges, dict) else ()
     models = {file: str(spec["model"]) for file, spec in specs if isinstance(spec, dict) and "model" in spec}
     if not isinstance(judge, str) or not isinstance(judges, dict):
         return judge if isinstance(judge, str) else None
-    partner = judges[judge].get("numeric_judge") if judge in models else None
-    figures = f", {models[partner]} for figures" if partner in models else ""
+    numeric = judges[judge].get("numeric") if judge in models else None
+    figures = f", {numeric['model']} for figures" if isinstance(numeric, dict) else ""
     return typed_judge(judge, models) + figures
 
 

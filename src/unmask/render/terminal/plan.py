@@ -5,11 +5,12 @@ from __future__ import annotations
 from shutil import get_terminal_size
 
 from unmask.engine.forecast import PlannedRole, RunPlan
+from unmask.models.keys import spell_setting
 from unmask.render.layout import wrap_text
 
 PILOT = 20
 """Scenarios after which the upper end is at most twice the lower one."""
-PRICE_FLAGS = {"subject": "--price", "judge": "--judge-price", "numeric_judge": "--numeric-judge-price"}
+ROLES = ("subject", "judge", "numeric_judge")
 
 
 def render(plan: RunPlan, *, width: int | None = None) -> str:
@@ -18,7 +19,7 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     bounds = plan.least, plan.most
     priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
     figures = f", figures by {plan.numeric_judge}" if plan.numeric_judge else ""
-    roles = [role for role in PRICE_FLAGS if getattr(plan.most, role)]
+    roles = [role for role in ROLES if getattr(plan.most, role)]
     lines = [
         f"{plan.scenarios} scenarios of {plan.data}, asked of {plan.model}, read by {plan.judge}{figures}",
         *(wrap_text(plan.left_out, columns) if plan.left_out else ()),
@@ -37,18 +38,16 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
     lines += ["", *wrap_text(_explain_range(plan), columns)]
     if plan.flex is not None:
-        flags = (
-            "--tier, --judge-tier and --numeric-judge-tier" if plan.numeric_judge else "--tier flex and --judge-tier"
-        )
-        lines.append(f"Flex: {flags} flex, for models that have it; it is slower.")
+        flags = " ".join(spell_setting(role, "tier", "flex") for role in roles)
+        lines += wrap_text(f"Flex: {flags}, for models that have it; it is slower.", columns)
     for which, batches in plan.batch.items():
         low, high = batches.hours
         bill = f"{format_cost(batches.least.cost_usd)} to {format_cost(batches.most.cost_usd)}"
         rounds = f"up to {batches.rounds} round{'' if batches.rounds == 1 else 's'}, likely {low:.1f} to {high:.0f} h"
         lines += wrap_text(f"Batches: --batch {which}, {rounds}, {bill}.", columns, indent="  ")
-    unpriced = [PRICE_FLAGS[role] for role in roles if getattr(plan.most, role).cost_usd is None]
+    unpriced = [spell_setting(role, "price", "IN/OUT") for role in roles if getattr(plan.most, role).cost_usd is None]
     if unpriced:
-        lines.append(f"A price that is not known can be given with {' and '.join(unpriced)}.")
+        lines += wrap_text(f"A price that is not known can be given with {' and '.join(unpriced)}.", columns)
     at_once = f"Time: {plan.connections} requests at once"
     if plan.most.seconds is None:
         lines.append("Time: a run of a few scenarios (--limit 6) shows how fast a model on this machine is.")

@@ -22,7 +22,7 @@ from unmask.viewer.templating import page_response
 
 COLUMN_SETTINGS = (
     *("developer prompt", "data", "data revision", "data hash", "seed", "takes", "temperature", "max tokens"),
-    *("top p", "parameters", "headers", "beliefs from", "direct", "effort", "reader", "judge"),
+    *("top p", "parameters", "headers", "beliefs from", "direct", "effort", "tags", "judge"),
     *("judge style", "judge temperature", "judge parameters", "preset"),
 )
 """Settings that may make a column, the likeliest to be varied on purpose first."""
