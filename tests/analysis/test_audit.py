@@ -160,7 +160,9 @@ def test_an_unreadable_file_that_no_check_is_about_fails_the_first_that_needs_it
 
 def test_an_imported_log_says_where_it_is_from_and_how_its_verdicts_compare(tmp_path):
     import_run(LOG, out=tmp_path / "run")
-    origin = next(check for check in audit(tmp_path / "run").checks if check.name == "origin")
+    checks = {check.name: check for check in audit(tmp_path / "run").checks}
+    assert checks["model"].text.startswith("the answers name mock (")
+    origin = checks["origin"]
     assert origin.state == "note"
     assert origin.text.startswith("imported from inspect_evals/mask 5-E (5-E.eval): of its ")
     file = tmp_path / "run" / "imported.json"

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests import docs_cli
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask import __version__, errors
@@ -132,6 +133,32 @@ def test_every_command_of_the_table_exists(name):
         command = main.cli.get_command(context, name)
     assert command is not None
     assert command.name == name
+
+
+def every_command() -> dict[str, click.Command]:
+    return {name: command for name, command in docs_cli.commands() if not isinstance(command, click.Group)}
+
+
+LONG_HELP = {"unmask run", "unmask judge", "unmask plan", "unmask doctor"}
+"""They list their flags by heading."""
+
+
+@pytest.mark.parametrize("name", sorted(every_command().keys() - LONG_HELP))
+def test_the_help_of_a_command_fits_a_screen_before_its_rare_flags(name):
+    """40 lines of 80 columns; what comes under the last heading, `More`, is rare."""
+    with click.Context(every_command()[name], info_name=name, terminal_width=80) as context:
+        shown = context.get_help().partition("\nMore:")[0]
+    assert len(shown.splitlines()) <= 40, shown
+
+
+def test_a_flag_that_takes_a_value_takes_one_in_every_command():
+    """A flag is learnt once."""
+    takes_value: dict[str, set[bool]] = {}
+    for command in every_command().values():
+        for flag in command.params:
+            if isinstance(flag, click.Option):
+                takes_value.setdefault(max(flag.opts, key=len), set()).add(not flag.is_flag)
+    assert [flag for flag, found in takes_value.items() if len(found) > 1] == []
 
 
 def test_version(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cached_property
@@ -16,6 +17,7 @@ from unmask.records import Asked, Judged, Record, Result, Verdict
 from unmask.runs.imported import UNEXPLAINED, read_import_file
 from unmask.runs.journal import check_lines
 from unmask.runs.run import Run
+from unmask.scoring.identity import AnsweredBy, count_names
 from unmask.scoring.score import Score, describe_unjudged
 
 MAX_UNJUDGED = 0.05
@@ -133,12 +135,21 @@ def _check_journal(seen: _Seen) -> _Found:
 
 
 def _check_model(seen: _Seen) -> _Found:
-    answered_by = seen.score.answered_by
+    answered_by = seen.score.answered_by or tuple(_names_in_imported_lines(seen))
     faults = [finding.text for finding in seen.score.warnings if finding.guard == "models"]
     faults += [sentence.removesuffix(".") for answered in answered_by if (sentence := answered.explain())]
     if not answered_by:
         return State.NOTE, "no answer names the model that gave it"
     return _judge_by(faults, "; ".join(f"the {answered.who} name {answered.listed}" for answered in answered_by))
+
+
+def _names_in_imported_lines(seen: _Seen) -> Iterator[AnsweredBy]:
+    """Answers that were copied are not this run's own, and no score counts them: here they are all there is."""
+    counts = Counter(line.model for line in seen.run.folder.asked() if line.error is None)
+    subject = seen.definition.subject
+    found = count_names(counts, judge=None, asked=subject.model, endpoint=subject.endpoint)
+    if found.names:
+        yield found
 
 
 def _check_settings(seen: _Seen) -> _Found:

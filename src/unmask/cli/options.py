@@ -125,7 +125,6 @@ TRAINING: Sections = {
 VERDICTS: Sections = {
     "The limit": "max-p-lie baseline max-rise on anytime",
     "Which verdicts": "measure margin preset judge labels drop-changed with-published",
-    "What a run has to keep": "max-unjudged guards",
     OUTPUT: "all out",
 }
 """Commands that hold finished runs against each other or against a limit."""
