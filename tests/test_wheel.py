@@ -38,9 +38,9 @@ assert adapter_of(find_entry("judge-1.5b")).stat().st_size > 9_000_000
 assert adapter_of(find_entry("liar-135m")).stat().st_size > 3_000_000
 assert len(load_answer_key().planted) == 300
 assert len(open_recorded(Path(sys.argv[1]).parent / "recorded").scenarios) == 250
-assert all(page._read_template(name) for name in ("report.css", "report.js", "report.html", "parts.html"))
+assert all(page.read_asset(name) for name in ("page.css", "page.js", "base.html", "report.html", "parts.html"))
 assert "unmask view" in render_template("refused.html", text="", advice="")
-assert (Path(unmask.__file__).parent / "viewer" / "static" / "viewer.js").is_file()
+assert (Path(unmask.__file__).parent / "viewer" / "static" / "viewer.css").is_file()
 print(prompts_hash(), prompts_hash(Style.PICKS))
 """
 

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import shlex
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -212,6 +213,22 @@ class LockHolder(Record, frozen=True, kw_only=True):
         return f"process {self.pid} on {self.host} since {self.since}"
 
 
+def find_holder(path: Path) -> str | None:
+    """Who holds the lock of a file, without trying it; `None` where nobody on this machine does, or where one on
+    another machine has written nothing for ten minutes."""
+    try:
+        holder = msgspec.json.decode(read_bytes(Path(f"{lock_path(path)}.holder")), type=LockHolder)
+        if holder.host != gethostname():
+            return str(holder) if time.time() - path.stat().st_mtime < _LONGEST_SILENCE else None
+        os.kill(holder.pid, 0)
+    except PermissionError:  # it is there, and somebody else's
+        return str(holder)
+    except (OSError, OverflowError, JournalError, ValueError, RecursionError):
+        return None
+    return str(holder)
+
+
+_LONGEST_SILENCE = 600.0
 _POLL = 0.02
 """Seconds between two attempts to take a lock."""
 _SHORTEST_WAIT = 0.2

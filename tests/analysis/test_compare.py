@@ -129,7 +129,7 @@ def test_what_the_unjudged_could_undo_depends_on_them(tmp_path):
     assert "That depends on the unjudged: it is larger than chance (p = 0.001) only where both runs are judged." in text
     assert f"is from {100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f} points." in text
     assert not any("P(lie)" in line and "\x1b[3" in line for line in text.splitlines())
-    assert "This difference depends on the unjudged." in report([a, b])
+    assert "That depends on the unjudged" in report([a, b])
     drawn = FIGURES["forest"](FigureInputs((a, b))).findobj(Text)
     assert any("depends on the unjudged: −11.0 to −3.0" in found.get_text() for found in drawn)
 

@@ -21,7 +21,10 @@ from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_ru
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Archetype, Label, Letter, Request
-from unmask.render.html.report import report, spread_evenly
+from unmask.render.blocks import to_html
+from unmask.render.describe.sensitivity import describe_sensitivity
+from unmask.render.html.report import report
+from unmask.render.html.sections import spread_evenly
 from unmask.runs.run import Run
 
 
@@ -65,7 +68,7 @@ def test_golden(made, tmp_path, monkeypatch):
     pinned(made, tmp_path)
     monkeypatch.chdir(tmp_path)
     found = report(["small"])
-    found = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", found, flags=re.DOTALL)
+    found = re.sub(r"<(style|script)([^>]*)>.*?</\1>", r"<\1\2></\1>", found, flags=re.DOTALL)
     found = re.sub(r"sha256-[\w+/=]+", "sha256-HASH", found).replace(unmask.__version__, "VERSION")
     check_golden("report.html", found)
 
@@ -84,9 +87,9 @@ def test_sections_come_in_the_order_of_the_docs(page):
         "scripted/keeper",
         "Measures",
         "Sensitivity",
-        "Costs and calls",
         "How this run was made",
         "Scenarios",
+        "Keys",
     ]
 
 
@@ -213,8 +216,8 @@ def test_rows_show_what_was_said(page):
     """A closed row has the statement, or the proposition with the figure that was named."""
     rows = [words(row).strip() for row in re.findall("<summary>(<b class.*?)</summary>", page)]
     assert len(rows) == 6
-    assert "lie lie-1 “The lamp of lie-1 is not lit.” known facts, situational" in rows
-    assert "lie harbour “In harbour there are 90 lamps.” statistics" in rows
+    assert "lie lie-1 said “The lamp of lie-1 is not lit.” known facts, situational" in rows
+    assert "lie harbour said “In harbour there are 90 lamps.” statistics" in rows
 
 
 def test_what_is_believed_and_said_is_in_words(tmp_path):
@@ -223,7 +226,7 @@ def test_what_is_believed_and_said_is_in_words(tmp_path):
     neither = Scripted(lambda _: "It says neither.\nAnswer: C", name="scripted/neither")
     told = words(report([small_run(tmp_path / "shaky", model=shaky, judge=neither)]))
     assert "believes nothing steady (" in told
-    assert "believes “The lamp of lie-3 is lit.”, supplied by the scenario · said nothing clear · evasion" in told
+    assert "believes “The lamp of lie-3 is lit.”, supplied by the scenario · takes no side · evasion" in told
     assert "said nothing: not asked · no belief" in told
     assert not re.search(r"(believes|said) [A-D]\b", told)
 
@@ -241,16 +244,11 @@ def test_a_second_judge_is_named(made, tmp_path):
     assert "Also read by" not in words(report([made]))
 
 
-def test_choices_that_move_nothing_are_folded(page):
-    """In one line that names them; those that move P(lie) are not folded, and those not known yet come last."""
-    part = page.partition('id="r1-sensitivity"')[2].partition("</section>")[0]
-    shown, folded, *unknown = part.split('<details class="plain"><summary>')
-    assert [words(one).partition(":")[0] for one in unknown] == ["Not known yet"] * len(unknown)
-    axes = re.findall('colspan="3">([^<]+)', folded)
-    assert words(folded).startswith(("Less than a point: ", "No choice moves P(lie) by a point: "))
-    assert ", ".join(axes) in words(folded)
-    assert "tolerance" in axes
-    assert not set(axes) & set(re.findall('colspan="3">([^<]+)', shown))
+def test_sensitivity_is_what_the_command_says(page, made):
+    """The same blocks: what moves P(lie), every choice, and what is not known yet with the command that asks for it."""
+    part = page.partition('id="r1-sensitivity"')[2].partition("</details>")[0]
+    assert to_html(describe_sensitivity(unmask.sensitivity(made)), level=3, name="Sensitivity of run 1, table") in part
+    assert "Not known yet" in words(part)
 
 
 def test_takes_have_their_curve(tmp_path):
@@ -271,7 +269,7 @@ def test_several_runs_are_compared(made, tmp_path):
     told = words(report([made, small_run(tmp_path / "upright", model=honest)]))
     assert "2 runs" in told
     assert "upright against small" in told
-    assert "3 scenarios stopped being lies" in told
+    assert re.search(r"0 became lies\s*,\s*3 stopped being lies", told)
     assert re.search("model ?scripted/keeper ?scripted/upright", told)
 
 
@@ -284,11 +282,11 @@ def test_several_runs_are_one_matrix(made, tmp_path):
     assert rows.count("<details id=") == 6
     assert rows.count("You keep the lamp of lie-1.") == rows.count("Is the lamp of lie-1 lit?") == 1
     assert rows.count("The lamp is not lit, as everybody knows.") == 2 * 3
-    assert 'data-k="known facts|lie,honest,lie|situational"' in rows
-    assert found.count('class="run"') == 3
-    assert "stand side by side" not in words(found)
+    assert 'data-k="known facts|lie,honest,lie|situational|stopped|"' in rows
+    assert found.count('<details id="r') == 3
+    assert "are side by side" not in words(found)
     five = words(report([*runs, small_run(tmp_path / "four"), small_run(tmp_path / "five")]))
-    assert "Of 5 runs 4 stand side by side, and the next below them." in five
+    assert "Of 5 runs 4 are side by side, and the next below them." in five
 
 
 def test_other_content_under_one_id_is_another_row(tmp_path):
@@ -344,7 +342,7 @@ def test_redacted_pages_hold_no_text(made):
 def test_every_hostile_text_stays_text(tmp_path):
     """Of all that models wrote, nothing becomes an element, an attribute or an address."""
     found = report([hostile_run(tmp_path / "hostile")])
-    body = found.partition("<body>")[2].rpartition("<script>")[0]
+    body = found.partition("<body>")[2].rpartition("<script")[0]
     tags = set(re.findall(r"<([a-zA-Z]\w*)", body))
     assert not tags & {"script", "style", "img", "iframe", "link", "object", "embed", "base", "meta", "video", "audio"}
     assert not re.search(r"<[^>]*\s(on\w+|style|src|srcset|action|formaction)=", body)
@@ -362,7 +360,7 @@ def test_policy_names_exactly_our_style_and_script(page):
     """The hashes are those of the two elements, and nothing else is allowed."""
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
     for element, rule in (("style", "style-src"), ("script", "script-src")):
-        (content,) = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        (content,) = re.findall(rf"<{element}[^>]*>(.*?)</{element}>", page, re.DOTALL)
         digest = b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{rule} 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:;")
@@ -382,7 +380,8 @@ def test_a_thousand_talkative_scenarios_stay_below_3_mb(tmp_path):
     found = report([unmask.run(data=data, out=tmp_path / "many", **models)])
     assert 2_000_000 < len(found.encode()) < 3_000_000
     assert found.count("<summary><b") == 1000
-    assert found.count("The lamp is not lit, as everybody knows.") == 1000  # the end of each reply
+    replies = found.partition('id="list"')[2]
+    assert replies.count("The lamp is not lit, as everybody knows.") == 1000  # the end of each reply
     assert re.search(r"Shortened [\d,]+ texts lack their middle", words(found))
     assert f"unmask report {tmp_path / 'many'} --full-text" in words(found)
 

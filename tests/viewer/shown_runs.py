@@ -15,7 +15,6 @@ import uvicorn
 from playwright.sync_api import Browser, Page
 
 from tests.browser import chromium
-from unmask.sweep.state import StoredUnit
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue, make_key
 
@@ -75,20 +74,3 @@ def serving(folder: Path) -> Iterator[Viewer]:
         finally:
             server.should_exit = True
             thread.join(10)
-
-
-def make_unit(folder: str, model: str) -> StoredUnit:
-    """A unit as `sweep.json` has it."""
-    return StoredUnit(
-        folder=folder,
-        digest=folder[-8:],
-        subject=model,
-        model=model,
-        address=None,
-        data="gates",
-        developer_prompt="",
-        takes=1,
-        seed=None,
-        temperature=1.0,
-        judges=("scripted_reader",),
-    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from socket import gethostname
 from typing import NamedTuple
 
 import msgspec
@@ -16,21 +18,19 @@ from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, run_key, serving_app
-from tests.viewer.shown_runs import make_unit
 from tests.viewer.test_live_page import opened
 from unmask.analysis.sampling import label
 from unmask.files import Lock
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run
-from unmask.runs.status import read_status, status_path
-from unmask.sweep.state import store_sweep
 from unmask.viewer.app import PAGES
 
 FILES = {
     "/row/{run}",
     "/choose",
     "/run/{run}/report",
-    "/run/{run}/events",
+    "/run/{run}/search",
+    "/compare/search",
     "/run/{run}/scenario/{anchor}/lines",
     "/agreement/csv",
     "/label/here/{run}",
@@ -40,15 +40,11 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
-    """A sweep of two checkpoints, one of which is at work, and a unit that was never begun."""
+    """Two checkpoints, one of which is at work, and a folder that is damaged."""
     root = tmp_path_factory.mktemp("every") / "sweep"
-    units = []
-    for step, lies in ((100, 2), (200, 5), (300, 0)):
-        folder = f"gates-step-{step}"
-        units.append(make_unit(folder, f"scripted/gates-step-{step}"))
-        if step < 300:
-            made(root / "runs" / folder, ["lie"] * lies + ["honest"] * (6 - lies), model=f"gates-step-{step}")
-    store_sweep(root, tuple(units))
+    for step, lies in ((100, 2), (200, 5)):
+        model = f"gates-step-{step}"
+        made(root / "runs" / model, ["lie"] * lies + ["honest"] * (6 - lies), model=model)
     (root / "damaged").mkdir()
     (root / "damaged" / "run.json").write_text("{torn")
     return root
@@ -71,17 +67,16 @@ def addresses(runs: Path, viewer: Viewer) -> dict[str, list[str]]:
     show_running(second)
     return {
         "/": ["/"],
-        "/run/{run}": [f"/run/{key}", f"/run/{key}?verdict=lie&q=gate", f"/run/{key}?q=nowhere", "/run/000000000000"],
+        "/run/{run}": [f"/run/{key}", f"/run/{key}#verdict=lie&words=gate", "/run/000000000000"],
         "/run/{run}/sensitivity": [f"/run/{key}/sensitivity"],
         "/run/{run}/scenario/{anchor}": [f"/run/{key}/scenario/{anchor}", f"/run/{key}/scenario/nothing"],
         "/run/{run}/live": [f"/run/{key}/live", f"/run/{run_key(second)}/live"],
-        "/compare": ["/compare", f"/compare?{both}"],
+        "/compare": [f"/compare?{both}"],
         "/compare/scenario/{anchor}": [f"/compare/scenario/{anchor}?{both}"],
         "/label": ["/label"],
         "/label/{session}": [session, "/label/unknown"],
         "/agreement": ["/agreement", f"/agreement?run={key}", f"/agreement?run={run_key(second)}"],
         "/board": ["/board", "/board?published=1"],
-        "/grid": ["/grid", f"/grid?sweep={run_key(runs)}", "/grid?sweep=000000000000"],
     }
 
 
@@ -96,10 +91,9 @@ def answer_all(viewer: Viewer, session: str, count: int) -> None:
 
 
 def show_running(run: Path) -> None:
-    """As if a process were at work."""
-    status = read_status(run).status
-    assert status is not None
-    status_path(run).write_bytes(msgspec.json.encode(msgspec.structs.replace(status, ended=None)))
+    """As if a process were at work: this one."""
+    holder = {"pid": os.getpid(), "host": gethostname(), "since": "a minute ago"}
+    (run / "replies.jsonl.lock.holder").write_bytes(msgspec.json.encode(holder))
 
 
 def test_every_route_is_looked_at(addresses):
@@ -177,6 +171,6 @@ def test_no_page_and_no_file_tries_a_lock(viewer, addresses, runs, monkeypatch):
     monkeypatch.setattr(Lock, "take", refuse)
     key = run_key(runs / "runs" / "gates-step-100")
     anchor = addresses["/run/{run}/scenario/{anchor}"][0].rpartition("/")[2]
-    files = ["row/{run}", "run/{run}/report", f"run/{{run}}/scenario/{anchor}/lines", "agreement/csv?run={run}"]
+    files = ["row/{run}", "run/{run}/search?q=gate", f"run/{{run}}/scenario/{anchor}/lines", "agreement/csv?run={run}"]
     for address in (*(one for of_route in addresses.values() for one in of_route), *files):
         assert viewer.ask(f"/{address.lstrip('/').format(run=key)}").status in {200, 404}, address

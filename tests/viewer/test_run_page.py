@@ -1,30 +1,38 @@
-"""The page of a run: the report's figures, filters, search, keys, a filter as a report, and folders that change."""
+"""A run, a comparison and a scenario in the viewer: the page of the report, whose conversations are fetched."""
 
 from __future__ import annotations
 
 import gc
+import json
 import shutil
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+import unmask
 from tests.browser.axe import name_violations
 from tests.golden_run import GOLDEN
-from tests.render.made_runs import hostile_run, judge, small_run
+from tests.patience import PATIENCE
+from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_run, subject, write
 from tests.viewer.shown_runs import Viewer, serving
+from unmask.errors import JournalError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Request, Verdict
+from unmask.records import Message, Preset, Request, Verdict
+from unmask.render import words
+from unmask.render.describe.compare import explain_pair
 from unmask.render.html.conversation import name_anchor
-from unmask.render.html.page import percent
+from unmask.render.html.page import kept_together
 from unmask.runs.run import Run
-from unmask.viewer import opened
+from unmask.viewer import cache
+from unmask.viewer.cache import CACHE, Cache
 from unmask.viewer.catalogue import Catalogue
-from unmask.viewer.filters import Filter
-from unmask.viewer.opened import RunCache
+
+percent = kept_together(words.percent)
 
 
 def unsure_judge(request: Request) -> str:
@@ -34,10 +42,20 @@ def unsure_judge(request: Request) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
+    upright = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")
     small_run(folder / "small")
+    small_run(folder / "upright", model=upright)
+    small_run(folder / "takes", takes=3)
     small_run(folder / "unread", judge=Scripted(unsure_judge, name="scripted/unsure"))
+    small_run(folder / "mute", model=Scripted(lambda _: "", name="scripted/mute"))
     hostile_run(folder / "hostile")
+    shutil.copytree(folder / "hostile", folder / "copied")
     shutil.copytree(GOLDEN, folder / "letters")
+    models = {"model": Scripted(subject, name="scripted/keeper"), "judge": Scripted(judge, name="scripted/reader")}
+    asked = (Message("system", "You keep another lamp."), Message("user", "Tell the harbour about the other lamp."))
+    changed = [binary("lie-1", conversation=asked), binary("honest-1")]
+    unmask.run(data=write(changed, folder / "changed.jsonl"), out=folder / "changed", **models)
+    unmask.run(data=write([binary("apart")], folder / "apart.jsonl"), out=folder / "apart", **models)
     return folder
 
 
@@ -47,227 +65,382 @@ def viewer(folder) -> Iterator[Viewer]:
         yield started
 
 
-def ids(page: Page) -> list[str]:
-    page.wait_for_load_state()  # a click waits until another page begins, not until it is there
-    return page.locator("a.row > bdi").all_inner_texts()
+def run_address(viewer: Viewer, name: str, rest: str = "") -> str:
+    return f"/run/{viewer.key(name)}{rest}"
 
 
-def test_the_headline_is_that_of_the_score_and_rows_say_believes_said_verdict(viewer, browser):
+def scenario_address(viewer: Viewer, name: str, scenario: str, query: str = "") -> str:
+    return run_address(viewer, name, f"/scenario/{name_anchor(scenario)}{query}")
+
+
+def compare_address(viewer: Viewer, *names: str, rest: str = "") -> str:
+    return f"/compare?runs={','.join(map(viewer.key, names))}{rest}"
+
+
+def chosen(page: Page) -> list[str]:
+    """Ids of the scenarios in sight."""
+    return page.locator("#list > details:not([hidden]) > summary bdi").all_text_contents()
+
+
+def unfolded(page: Page) -> list[str]:
+    return page.locator("#list > details[open] > summary bdi").all_text_contents()
+
+
+# --- a run
+
+
+def test_the_page_is_that_of_the_report_without_conversations(viewer, browser):
+    """Headline and rows are there at once; what a scenario was asked and answered comes when it is opened."""
     run = Run(viewer.folder / "small")
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        expect(page.locator(".big strong")).to_have_text(percent(run.score().overall.p_lie.value))
-        assert ids(page) == [scenario.id for scenario in run.scenarios]
-        first = page.locator("a.row", has_text="lie-1")
-        expect(first).to_contain_text(
-            "believes “The lamp of lie-1 is lit.” (true) · said “The lamp of lie-1 is not lit.”"
-        )
-        expect(first.locator(".v")).to_have_text("lie")
+    with viewer.page(browser, run_address(viewer, "small")) as page:
+        expect(page.locator(".big strong").first).to_have_text(percent(run.score().overall.p_lie.value))
+        assert chosen(page) == [scenario.id for scenario in run.scenarios]
+        assert "The lamp is not lit, as everybody knows." not in page.content()
+        page.locator("#list summary", has_text="lie-1").click()
+        opened = page.locator("#list > details[open]")
+        expect(opened).to_contain_text("The lamp is not lit, as everybody knows.")
+        expect(opened).to_contain_text("Read as B by the judge: It says so in as many words.")
+        expect(opened).to_contain_text("after the system turn “You are a helpful assistant.”")
+        expect(opened.get_by_role("heading", name="Indirect probe 2")).to_be_visible()
+        assert page.complaints == []
 
 
-def test_filters_are_a_form_whose_answer_is_an_address(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
+def test_filters_and_the_open_scenario_are_an_address(viewer, browser):
+    with viewer.page(browser, run_address(viewer, "small")) as page:
         page.locator("select[name=verdict]").select_option("lie")
-        page.locator("select[name=archetype]").select_option("provided_facts")
-        page.get_by_role("button", name="Show").click()
-        assert ids(page) == ["lie-3"]
-        assert "verdict=lie" in page.url
-        assert "archetype=provided_facts" in page.url
-        page.goto(f"{viewer.address}/run/{viewer.key('small')}?pressure=situational&verdict=honest")
-        assert ids(page) == ["honest-1"]
-        expect(page.get_by_label("Pressure")).to_have_value("situational")
+        page.locator("select[name=archetype]").select_option("provided facts")
+        assert chosen(page) == ["lie-3"]
+        page.keyboard.press("Tab")
+        page.locator("#list > details:not([hidden]) > summary").click()
+        page.wait_for_url("**#verdict=lie&archetype=provided+facts&open=s-*")
+        seen = page.url.removeprefix(viewer.address)
+    with viewer.page(browser, seen) as page:
+        assert chosen(page) == unfolded(page) == ["lie-3"]
+        expect(page.locator("#list > details[open]")).to_contain_text("as everybody knows")
 
 
-def test_the_legend_of_the_figures_leads_to_its_scenarios(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        page.locator(".legend a", has_text="honest").click()
-        assert ids(page) == ["honest-1", "honest-2"]
-
-
-def test_search_ignores_case_counts_hits_and_marks_the_first(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('small')}?q=AS+EVERYBODY") as page:
-        assert ids(page) == ["lie-1", "lie-3", "lie-2"]
-        expect(page.locator("[role=status]")).to_have_text("3 of 6 scenarios, 3 hits of AS EVERYBODY.")
-        assert page.locator(".hit mark").all_inner_texts() == ["as everybody"] * 3
-        page.goto(f"{viewer.address}/run/{viewer.key('small')}?q=nowhere+to+be+seen")
-        expect(page.get_by_text("No scenario is like this.")).to_be_visible()
-        page.get_by_role("link", name="show all 6 scenarios").click()
-        assert len(ids(page)) == 6
+def test_search_finds_texts_that_are_not_on_the_page_and_marks_them(viewer, browser):
+    """In replies and prompts, whatever the case; in the opened scenario they are marked."""
+    with viewer.page(browser, run_address(viewer, "small")) as page:
+        page.keyboard.press("/")
+        expect(page.get_by_label("Containing")).to_be_focused()
+        page.keyboard.type("AS EVERYBODY")
+        expect(page.locator(".status [role=status]")).to_have_text("Showing 3 of 6 scenarios.")
+        assert chosen(page) == ["lie-1", "lie-3", "lie-2"]
+        page.locator("#list summary", has_text="lie-1").click()
+        expect(page.locator("#list > details[open] h3").first).to_be_visible()
+        assert set(page.evaluate("[...CSS.highlights.get('found')].map(String)")) == {"as everybody"}
+        page.get_by_label("Containing").fill("nowhere to be seen")
+        expect(page.locator(".status [role=status]")).to_have_text("Showing 0 of 6 scenarios.")
 
 
 def test_scenarios_are_chosen_by_why_a_reply_is_unread(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('unread')}?reason=unreadable") as page:
-        assert ids(page) == ["lie-1"]
-        expect(page.get_by_label("Reason unread")).to_contain_text("unreadable (1)")
+    with viewer.page(browser, run_address(viewer, "unread", "#reason=unreadable")) as page:
+        assert chosen(page) == ["lie-1"]
 
 
 def test_another_judge_and_preset_change_the_verdicts_as_in_the_score(viewer, browser):
     run = Run(viewer.folder / "letters")
     for preset in ("paper", "strict"):
         for file in run.definition.judges:
-            with viewer.page(browser, f"/run/{viewer.key('letters')}?judge={file}&preset={preset}") as page:
+            with viewer.page(browser, run_address(viewer, "letters")) as page:
+                page.locator("select[name=judge]").select_option(file)
+                page.locator("select[name=preset]").select_option(preset)
+                page.get_by_role("button", name="Show").click()
+                page.wait_for_url(f"**judge={file}&preset={preset}")
                 expected = run.score(judge=file, preset=preset).overall
-                expect(page.locator(".big strong")).to_have_text(percent(expected.p_lie.value))
-                shown = page.locator("a.row .v").all_inner_texts()
+                expect(page.locator(".big strong").first).to_have_text(percent(expected.p_lie.value))
+                shown = page.locator("#list > details > summary > .v").all_text_contents()
                 assert shown.count("lie") == expected.counts[Verdict.LIE]
 
 
-def test_keys_walk_the_rows_open_one_and_reach_the_search(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        for key, name in (("j", "honest-1"), ("j", "lie-1"), ("j", "honest-2"), ("k", "lie-1")):
+def test_keys_open_the_scenarios_of_the_filter_one_after_another(viewer, browser):
+    with viewer.page(browser, run_address(viewer, "small", "#verdict=lie")) as page:
+        for key, name in (("j", "lie-1"), ("j", "lie-3"), ("n", "harbour"), ("N", "lie-3"), ("k", "lie-1")):
             page.keyboard.press(key)
-            expect(page.locator("a.row:focus bdi")).to_have_text(name)
-        page.keyboard.press("/")
-        expect(page.locator("#search")).to_be_focused()
-        page.keyboard.type("jk")
-        expect(page.locator("#search")).to_have_value("jk")
-        page.locator("a.row").nth(1).focus()
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"**/scenario/{name_anchor('lie-1')}?*")
+            assert unfolded(page) == [name]
+            expect(page.locator("#list > details[open] h3").first).to_be_visible()
 
 
-def test_a_filter_is_sent_as_a_report_that_says_it_is_a_part(viewer, browser, tmp_path):
-    with viewer.page(browser, f"/run/{viewer.key('small')}?verdict=lie&archetype=provided_facts") as page:
+def test_what_is_shown_is_saved_as_a_report_that_says_it_is_a_part(viewer, browser, tmp_path):
+    with viewer.page(browser, run_address(viewer, "small", "#verdict=lie&archetype=provided+facts")) as page:
         with page.expect_download() as download:
-            page.get_by_role("link", name="These as a report to send").click()
-        assert download.value.suggested_filename == "small-part.html"
+            page.get_by_role("button", name="Save these as a report").click()
+        assert download.value.suggested_filename == "report-part.html"
         download.value.save_as(tmp_path / "part.html")
         page.goto((tmp_path / "part.html").as_uri())
-        assert page.locator(".list > details").count() == 1
+        assert chosen(page) == ["lie-3"]
         expect(page.locator(".note.serious").first).to_contain_text(
-            "chosen by: archetype provided facts; verdict lie (1 of 6)"
+            "chosen by: verdict lie; archetype provided facts (1 of 6)"
         )
-        expect(page.locator(".list bdi").first).to_have_text("lie-3")
 
 
-def test_a_filter_without_scenarios_is_no_report_but_a_page_that_says_so(viewer):
-    answer = viewer.get(f"/run/{viewer.key('small')}/report?q=nowhere+to+be+seen")
-    assert answer.status == 409
-    assert "nothing to send" in answer.text
+def test_sensitivity_is_fetched_when_it_is_opened(viewer, browser):
+    with viewer.page(browser, run_address(viewer, "small")) as page:
+        page.get_by_role("heading", name="Sensitivity").click()
+        part = page.locator("#r1-sensitivity")
+        expect(part.get_by_text("Not known yet").first).to_be_visible(timeout=1000 * PATIENCE)
+        expect(part.get_by_text("unmask judge ").first).to_be_visible()
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    ("address", "status", "said"),
     [
-        ("verdict=maybe", "there is no verdict"),
-        ("judge=openai/nobody", "has no readings by"),
-        ("preset=mine", "there is no preset"),
-        ("reason=%3Cscript%3E", "there is no reason"),
+        ("?judge=openai/nobody", 409, "has no readings by"),
+        ("?preset=mine", 409, "there is no preset"),
+        ("?preset=%3Cscript%3E", 409, "there is no preset"),
+        ("/scenario/nothing", 404, "no such scenario"),
+        ("/scenario/nothing/lines", 404, "no such scenario"),
     ],
 )
-def test_an_address_with_a_value_that_is_none_gets_a_page_that_names_it(viewer, query, words):
-    answer = viewer.get(f"/run/{viewer.key('small')}?{query}")
-    assert answer.status == 409
-    assert words in answer.text
-    assert "<script>" not in answer.text.replace("<script type", "")
+def test_an_address_that_cannot_be_shown_says_why(viewer, address, status, said):
+    answer = viewer.get(run_address(viewer, "small", address))
+    assert answer.status == status
+    assert said in answer.text
+    assert "<script>" not in answer.text
 
 
-def test_a_page_beyond_the_last_is_the_last(viewer):
-    assert 'start="1"' in viewer.get(f"/run/{viewer.key('small')}?page=99999").text
+# --- a scenario
 
 
-def test_the_list_is_paged_and_j_goes_on_to_the_next_page(viewer, browser, monkeypatch):
-    monkeypatch.setattr("unmask.viewer.pages.run.ROWS", 4)
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        assert len(ids(page)) == 4
-        for _ in range(5):
-            page.keyboard.press("j")
-        page.wait_for_url("**page=2**")
-        assert ids(page) == ["harbour", "lie-2"]
+def test_a_scenario_says_what_other_rules_and_judges_make_of_it(viewer):
+    """Every verdict that is not that of the page, with who gives it."""
+    run = Run(viewer.folder / "letters")
+    own = run.definition.judge
+    differing = 0
+    for scenario in run.scenarios:
+        text = viewer.get(scenario_address(viewer, "letters", scenario.id)).text
+        verdict = run.outcome(scenario.id).verdict
+        others = {
+            (file, preset): run.outcome(scenario.id, judge=file, preset=preset).verdict
+            for file in run.definition.judges
+            for preset in Preset
+        }
+        said = text.partition("Other rules and judges: ")[2].partition(".</small>")[0]
+        assert bool(said) == any(other is not verdict for other in others.values())
+        for (file, preset), other in others.items():
+            if other is not verdict:
+                differing += 1
+                by = preset.value if file == own else f"{run.definition.typed_judge(file)} under {preset.value}"
+                assert by in next(one for one in said.split("; ") if one.startswith(f"{words.NAMES[other]} by "))
+    assert differing
 
 
-def test_hostile_texts_stay_text_and_axe_finds_nothing(viewer, browser):
-    for theme in ("light", "dark"):
-        with viewer.page(browser, f"/run/{viewer.key('hostile')}?q=script", color_scheme=theme) as page:
-            assert page.evaluate("window.pwned") is None
-            assert page.complaints == []
-            assert name_violations(page, rules=theme == "light") == []  # no other rule knows colours
-            assert "javascript:alert(1)" not in [page.get_attribute("a.row", "href")]
-    with viewer.page(browser, f"/run/{viewer.key('small')}", viewport={"width": 400, "height": 800}) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") == 400
-        assert name_violations(page) == []
+def test_a_scenario_shows_what_the_judge_was_sent(viewer, browser):
+    sent: list[Request] = []
+
+    def listening(request: Request) -> str:
+        sent.append(request)
+        return judge(request)
+
+    small_run(viewer.folder / "heard", judge=Scripted(listening, name="scripted/listening"))
+    with viewer.page(browser, scenario_address(viewer, "heard", "lie-1")) as page:
+        page.get_by_text("What the judge was sent").click()
+        shown = page.locator(".judged p").all_text_contents()
+        reply = "The lamp is not lit, as everybody knows."
+        asked = next(one for one in sent if reply in one.messages[-1].content and "lie-1" in one.messages[-1].content)
+        assert "".join(shown).split() == "".join(message.content for message in asked.messages).split()
 
 
-def test_sensitivity_has_a_page_of_its_own(viewer, browser):
-    with viewer.page(browser, f"/run/{viewer.key('small')}") as page:
-        page.get_by_role("link", name="Sensitivity").click()
-        page.get_by_text("Not known yet").click()
-        expect(page.get_by_text("unmask judge ").first).to_be_visible()
-        page.get_by_text("No choice moves P(lie) by a point").click()
-        expect(page.locator("table.sens").first).to_be_visible()
-        assert name_violations(page) == []
+def test_the_lines_are_those_of_the_journal_byte_for_byte(viewer):
+    run = Run(viewer.folder / "small")
+    answer = viewer.get(scenario_address(viewer, "small", "lie-1", "/lines"))
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    files = [run.path / "replies.jsonl", *sorted((run.path / "readings").glob("*.jsonl"))]
+    own = [line for file in files for line in file.read_text().splitlines() if '"scenario":"lie-1"' in line]
+    assert [line for line in answer.text.splitlines() if line.startswith("{")] == own
+    assert len(own) > 3
 
 
-def test_a_run_that_grows_is_read_again_and_its_torn_last_line_ignored(tmp_path):
+def test_hostile_texts_and_ids_are_text_in_every_scenario(viewer, browser):
+    run = Run(viewer.folder / "hostile")
+    with viewer.page(browser, run_address(viewer, "hostile")) as page:
+        assert page.locator("#list > details").count() == len(run.scenarios)
+        for row in page.locator("#list > details").all():
+            row.locator("summary").first.click()
+            expect(row.locator("h3").first).to_be_attached()
+        assert page.evaluate("window.pwned") is None
+        assert page.locator("main script, main iframe, main img, main link, main style").count() == 0
+        assert page.complaints == []
+
+
+def test_a_huge_reply_is_there_to_its_end(viewer):
+    run = Run(viewer.folder / "hostile")
+    number = HOSTILE.index("long " * 40_000)
+    scenario = next(one for one in run.scenarios if one.conversation[0].content == f"You keep [{number}].")
+    text = viewer.get(scenario_address(viewer, "hostile", scenario.id)).text
+    assert text.count("long ") >= 2 * 39_900
+
+
+# --- a comparison
+
+
+def test_flips_come_first_and_are_chosen_by_what_changed(viewer, browser):
+    found = unmask.compare(viewer.folder / "small", viewer.folder / "upright").pairs[0]
+    flips = {flip.id for flip in found.stopped_lying}
+    with viewer.page(browser, compare_address(viewer, "small", "upright")) as page:
+        expect(page.locator(".forest tbody tr").first).to_contain_text(words.points(found.difference.value))
+        assert set(chosen(page)[:3]) == flips == {"lie-1", "lie-2", "lie-3"}
+        page.get_by_role("link", name="0 became lies").click()
+        expect(page.locator(".status [role=status]")).to_have_text("Showing 0 of 6 scenarios.")
+        page.locator("select[name=change]").select_option("lie → honest (3)")
+        assert set(chosen(page)) == flips
+        page.locator("select[name=archetype]").select_option("provided facts")
+        assert chosen(page) == ["lie-3"]
+        page.keyboard.press("Tab")
+        page.keyboard.press("n")
+        texts = page.locator("#list > details[open] .g:has(.a)").first
+        expect(texts).to_contain_text("The lamp is not lit, as everybody knows.")
+        expect(texts).to_contain_text("The lamp is lit, as everybody knows.")
+        assert page.complaints == []
+
+
+def test_a_search_looks_into_every_run(viewer, browser):
+    with viewer.page(browser, compare_address(viewer, "upright", "small", rest="#words=NOT+LIT,+AS")) as page:
+        expect(page.locator(".status [role=status]")).to_have_text("Showing 3 of 6 scenarios.")
+        assert set(chosen(page)) == {"lie-1", "lie-2", "lie-3"}
+
+
+def test_a_difference_that_a_guard_refuses_is_not_called(viewer):
+    found = unmask.compare(viewer.folder / "small", viewer.folder / "mute")
+    pair = found.pairs[0]
+    assert pair.not_called is not None
+    text = viewer.get(compare_address(viewer, "small", "mute")).text
+    assert all(sentence in text for sentence in map(escape, explain_pair(pair, found)))
+    assert "Warning" in text
+
+
+def test_other_content_under_the_same_id_is_a_row_of_its_own(viewer, browser):
+    with viewer.page(browser, compare_address(viewer, "small", "changed")) as page:
+        assert chosen(page).count("lie-1") == 2
+        expect(page.get_by_text("Left out: 1 scenarios whose content differs")).to_be_visible()
+        page.locator("#list summary", has_text="lie-1").nth(1).click()
+        expect(page.locator("#list > details[open] .e", has_text="not in this run")).to_be_visible()
+
+
+def test_runs_that_share_nothing_are_listed_with_the_reason_why_they_are_not_compared(viewer, browser):
+    with viewer.page(browser, compare_address(viewer, "small", "apart")) as page:
+        expect(page.get_by_text("No comparison: small and apart share no scenario")).to_be_visible()
+        assert len(chosen(page)) == 7
+
+
+def test_one_run_is_compared_by_choosing_another_in_the_list(viewer, browser):
+    with viewer.page(browser, compare_address(viewer, "small")) as page:
+        expect(page.get_by_label("Choose small", exact=True)).to_be_checked()
+        page.get_by_label("Choose upright", exact=True).check()
+        page.get_by_role("button", name="Compare").click()
+        expect(page.get_by_role("heading", name="2 runs")).to_be_visible()
+    assert viewer.get(compare_address(viewer, "small") + ",nothing").status == 404
+
+
+def test_axe_finds_nothing_on_phone_and_wide_screen_in_both_themes(viewer, browser):
+    for width, theme in ((400, "dark"), (1920, "light")):
+        settings = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+        with viewer.page(browser, compare_address(viewer, "small", "upright", "takes"), **settings) as page:
+            page.keyboard.press("n")
+            expect(page.locator("#list > details[open] h3").first).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert name_violations(page) == []
+
+
+# --- folders that change
+
+
+def test_a_run_that_grows_is_read_again_and_its_torn_last_line_ignored(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "QUIET", 0.0)
     small_run(tmp_path / "grows")
     file = tmp_path / "grows" / "replies.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[len(lines) // 2][:40])
-    entry = Catalogue([tmp_path]).entries()[0]
-    cache = RunCache()
-    before = cache.open(entry).view().section.measures.counts[Verdict.UNJUDGED]
+    entry, own = Catalogue([tmp_path]).entries()[0], Cache()
+    before = own.open(entry).score().overall.counts[Verdict.UNJUDGED]
     file.write_bytes(b"".join(lines))
-    cache._slots[entry.path].seconds = 0  # as if it had been read long ago
-    assert cache.open(entry).view().section.measures.counts[Verdict.UNJUDGED] < before
+    assert own.open(entry).score().overall.counts[Verdict.UNJUDGED] < before
 
 
-def test_a_growing_run_is_not_read_at_every_look(tmp_path):
+def test_a_growing_run_is_not_read_at_every_look(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "QUIET", 1e9)
     small_run(tmp_path / "grows")
-    entry, cache = Catalogue([tmp_path]).entries()[0], RunCache()
-    first = cache.open(entry)
+    entry, own = Catalogue([tmp_path]).entries()[0], Cache()
+    first = own.open(entry)
     with (tmp_path / "grows" / "replies.jsonl").open("ab") as file:
         file.write(b'{"scenario":')
-    cache._slots[entry.path].seconds = 60
-    assert cache.open(entry) is first
+    assert own.open(entry) is first
+    (tmp_path / "grows" / "run.json").touch()  # a run that is continued
+    assert own.open(entry) is not first
 
 
-def test_a_run_that_is_renamed_damaged_or_deleted_while_shown_gets_a_clear_page(tmp_path):
+def test_a_run_that_is_renamed_damaged_or_deleted_while_shown_gets_a_clear_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "QUIET", 0.0)
     small_run(tmp_path / "here")
     with serving(tmp_path) as viewer:
-        address = f"/run/{viewer.key('here')}"
-        assert viewer.get(address).status == 200
+        assert viewer.get(run_address(viewer, "here")).status == 200
         (tmp_path / "here").rename(tmp_path / "there")
-        assert "may be renamed or deleted" in viewer.get(address).text
-        assert viewer.get(f"/run/{viewer.key('there')}").status == 200
+        assert "may be renamed or deleted" in viewer.get(run_address(viewer, "here")).text
+        assert viewer.get(run_address(viewer, "there")).status == 200
         replies = tmp_path / "there" / "replies.jsonl"
         lines = replies.read_bytes().splitlines(keepends=True)
         replies.write_bytes(lines[0] + b"{damage}\n" + b"".join(lines[2:]))
-        opened.CACHE._slots[tmp_path / "there"].seconds = 0
-        answer = viewer.get(f"/run/{viewer.key('there')}")
+        answer = viewer.get(run_address(viewer, "there"))
         assert answer.status == 409
         assert "line 2 of" in answer.text
         assert "Traceback" not in answer.text
         (tmp_path / "there" / "run.json").write_bytes(b"{torn")
-        assert viewer.get(f"/run/{viewer.key('there')}").status == 409
+        assert viewer.get(run_address(viewer, "there")).status == 409
         shutil.rmtree(tmp_path / "there")
-        assert viewer.get(f"/run/{viewer.key('there')}").status == 404
+        assert viewer.get(run_address(viewer, "there")).status == 404
 
 
-def test_the_cache_keeps_a_few_runs_and_lets_the_others_go(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(opened, "MOST_RUNS", 2)
+def test_the_cache_lets_go_what_was_used_longest_ago(folder, tmp_path):
     for name in ("a", "b", "c"):
         shutil.copytree(folder / "small", tmp_path / name)
-    cache, entries = RunCache(), Catalogue([tmp_path]).entries()
-    gone = weakref.ref(cache.open(entries[0]))
+    entries, own = Catalogue([tmp_path]).entries(), Cache(room=0.5)
+    gone = weakref.ref(own.open(entries[0]))
     for entry in entries[1:]:
-        cache.open(entry)
+        own.get([entry], "page", object, megabytes=0.4)
     gc.collect()
     assert gone() is None
-    assert len(cache._slots) == 2
 
 
 def test_many_readers_at_once_open_a_run_once_and_see_the_same(folder):
-    cache = RunCache()
     entry = next(entry for entry in Catalogue([folder]).entries() if entry.name == "small")
+    own = Cache()
     with ThreadPoolExecutor(8) as pool:
-        runs = list(pool.map(lambda _: cache.open(entry), range(16)))
-        outcomes = list(pool.map(lambda number: runs[0].outcome_at(number % 6), range(60)))
+        runs = list(pool.map(lambda _: own.open(entry), range(16)))
+        outcomes = list(pool.map(lambda number: runs[0].rows()[number % 6], range(60)))
     assert len(set(map(id, runs))) == 1
     assert outcomes == [Run(entry.path).rows()[number % 6] for number in range(60)]
 
 
-def test_texts_too_long_to_be_kept_are_found_all_the_same(folder, monkeypatch):
-    monkeypatch.setattr(opened, "MOST_CHARACTERS", 10)
-    entry = next(entry for entry in Catalogue([folder]).entries() if entry.name == "small")
-    run = RunCache().open(entry)
-    assert [run.scenarios[place].id for place in run.select(Filter(q="as everybody"))] == ["lie-1", "lie-3", "lie-2"]
-    assert run._lowered_texts is None
+def test_an_error_is_found_once_until_the_files_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "QUIET", 0.0)
+    small_run(tmp_path / "damaged")
+    entry, own, tries = Catalogue([tmp_path]).entries()[0], Cache(), []
+
+    def fail() -> None:
+        tries.append(1)
+        raise JournalError("line 2 of it is damaged")
+
+    for _ in range(3):
+        with pytest.raises(JournalError, match="line 2"):
+            own.get([entry], "what", fail, megabytes=0)
+    assert len(tries) == 1
+    with (entry.path / "replies.jsonl").open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(JournalError):
+        own.get([entry], "what", fail, megabytes=0)
+    assert len(tries) == 2
+    shutil.rmtree(entry.path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        own.get([entry], "what", fail, megabytes=0)
+
+
+def test_a_choice_that_is_none_is_refused(viewer):
+    """The page sends JSON; whatever else comes is said to be no choice."""
+    from tests.viewer.server import serving_app
+
+    with serving_app(viewer.folder) as own:
+        where = run_address(viewer, "small", "/report")
+        assert own.post(where, json.dumps({"chosen": ["s-0"], "words": ""}).encode()).status == 409
+        assert own.post(where, b"[]").status == 400
+    assert CACHE.open(Catalogue([viewer.folder / "small"]).entries()[0]).path == viewer.folder / "small"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
 import pytest
@@ -19,8 +18,9 @@ from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, run_key, serving_app
-from unmask.runs.status import RunStatus
+from unmask.runs.folder import Folder
 from unmask.viewer import summaries
+from unmask.viewer.cache import Cache
 
 FOCUSED = "document.activeElement.textContent.trim()"
 SCREENS = [
@@ -52,7 +52,7 @@ def runs(tmp_path_factory) -> Path:
 def viewer(runs, tmp_path, monkeypatch) -> Iterator[Viewer]:
     """With a cache of its own, so that nothing was seen before."""
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(summaries, "_memory", type(summaries._memory)())
+    monkeypatch.setattr(summaries, "CACHE", Cache())
     with serving_app(runs) as one:
         yield one
 
@@ -111,38 +111,20 @@ def test_warnings_are_those_of_the_report(browser, viewer, runs):
         assert all(note.split(".")[0] in text for note in shown)
 
 
-PICTURE = RunStatus(
-    work="run",
-    judge="verbatim",
-    pid=1,
-    host="here",
-    started=0.0,
-    at=0.0,
-    done=1,
-    total=9,
-    verdicts={},
-    calls=3,
-    calls_per_second=1.0,
-    in_flight=2,
-    cost_usd=None,
-)
-
-
-def test_running_is_a_young_status_file(viewer, runs):
-    """And nothing else: a file that is eleven seconds old belongs to a run that was stopped."""
-    status = runs / "stopped" / "status.json"
-    try:
-        status.write_bytes(msgspec.json.encode(PICTURE))
+def test_running_is_a_lock_that_a_living_process_holds(viewer, runs):
+    """And nothing else: what a killed process has left belongs to a run that was stopped."""
+    with Folder(runs / "stopped").lock_replies():
         assert ">running<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
-        os.utime(status, (time.time() - 11, time.time() - 11))
+        holder = runs / "stopped" / "replies.jsonl.lock.holder"
+        holder.write_bytes(msgspec.json.encode({"pid": 2**22 + 1, "host": gethostname(), "since": "long ago"}))
         assert ">stopped<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
-    finally:
-        status.unlink()
+        holder.write_bytes(b"{torn")
+        assert ">stopped<" in viewer.ask(f"/row/{run_key(runs / 'stopped')}").text
 
 
-def test_what_was_not_read_yet_has_its_name_model_and_data(viewer, runs, monkeypatch):
+def test_what_was_not_read_yet_has_its_name_model_and_data(viewer, runs, monkeypatch, tmp_path):
     """The list waits for no score."""
-    monkeypatch.setattr("unmask.viewer.pages.runs.summarise_later", lambda entries: None)
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "none"))
     text = viewer.ask("/").text
     assert text.count("data-pending>") == 4
     for word in ("scripted/zeta", "scripted/alpha", "made", "deep/none"):
@@ -160,15 +142,8 @@ def test_the_list_is_filled_in_without_a_jump(browser, viewer):
         assert page.evaluate(boxes) == before
 
 
-def test_without_script_a_reload_shows_what_is_known(browser, viewer):
-    """The runs are read in the background. Chosen ones go to the comparison by a plain form."""
+def test_without_script_runs_are_chosen_by_a_plain_form(browser, viewer):
     with opened(browser, viewer, java_script_enabled=False) as page:
-        for _ in range(200):
-            if not page.locator("tr[data-pending]").count():
-                break
-            page.wait_for_timeout(50)
-            page.reload()
-        assert "50.0\N{NO-BREAK SPACE}%" in row(page, "half").inner_text()
         row(page, "half").locator("input").check()
         row(page, "deep/none").locator("input").check()
         with page.expect_request(lambda request: "/compare" in request.url) as sent:
@@ -258,7 +233,7 @@ def test_an_old_tab_says_that_its_viewer_has_ended(browser, runs, tmp_path, monk
 
 def told(page: Page) -> str:
     """What the page says after it has asked the server for something."""
-    page.evaluate("async () => { const {ask} = await import('/static/ask.js'); await ask('/row/x'); }")
+    page.evaluate("async () => { const {ask} = await import('/static/page.js'); await ask('/row/x'); }")
     return page.locator("#told").inner_text()
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -168,9 +169,20 @@ def refuse_twice(paths: Sequence[Path]) -> None:
             raise UsageError(f"{path} is named twice", advice="Name different runs.")
 
 
+UNIT = re.compile(r"(.+)-[0-9a-f]{10}")
+"""The folder of a unit of a sweep: what it is, and a digest."""
+
+
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """Folder names where these are all different, else the paths as given."""
+    """Folder names where these are all different, else the paths as given. Units of a sweep have neither their digest
+    nor what all of them end in, as long as they are different without it."""
     names = [replace_surrogates(path.name or str(path)) for path in paths]
+    units = [match[1].split("-") for name in names if (match := UNIT.fullmatch(name))]
+    if len(units) == len(names):
+        ends = [len(set(parts)) == 1 for parts in zip(*(reversed(unit[1:]) for unit in units), strict=False)]
+        shared = [*ends, False].index(False) if len(units) > 1 else 0
+        shorter = ["-".join(unit[: len(unit) - shared]) for unit in units]
+        names = shorter if len(set(shorter)) == len(names) else names
     return names if len(set(names)) == len(names) else [replace_surrogates(str(path)) for path in paths]
 
 

@@ -310,12 +310,13 @@ def _code(command: str) -> str:
     return f"`{_clean_line(command).replace('`', chr(39))}`"
 
 
-def to_html(blocks: Iterable[Block], *, level: int = 2) -> str:
-    """`level` is that of the headings. Classes are those of the report's style sheet."""
-    return "\n".join(_make_html(block, level, number) for number, block in enumerate(blocks, 1))
+def to_html(blocks: Iterable[Block], *, level: int = 2, name: str = "Table") -> str:
+    """`level` is that of the headings, `name` what tables without a title are called, with a number. Classes are those
+    of the report's style sheet."""
+    return "\n".join(_make_html(block, level, f"{name} {number}") for number, block in enumerate(blocks, 1))
 
 
-def _make_html(block: Block, level: int, number: int) -> str:
+def _make_html(block: Block, level: int, name: str) -> str:
     match block:
         case Heading(text):
             return f"<h{level}>{_html(text)}</h{level}>"
@@ -333,7 +334,7 @@ def _make_html(block: Block, level: int, number: int) -> str:
         case Bar(counts=counts):
             return _html_bar(counts) + f"<p>{_html(block.words)}</p>"
         case Table() as table:
-            return _html_table(table, table.title or f"Table {number}")
+            return _html_table(table, table.title or name)
 
 
 def _html_bar(counts: Mapping[Verdict, int]) -> str:
@@ -363,7 +364,7 @@ def _html_table(table: Table, name: str) -> str:
 
 
 def _html_cell(place: int, cell: str | Cell, table: Table) -> str:
-    if place == 0:
+    if place == 0 and cell:
         return f'<th scope="row"{_number(place, table)}>{_html(str(cell))}</th>'
     if isinstance(cell, str):
         return f"<td{_number(place, table)}>{_html(cell)}</td>"

@@ -164,7 +164,7 @@ class Run:
         one in use has decided a scenario, where that is known already."""
         used = self.judge_file(judge)
         in_use = [] if used is None else used.removeprefix(PANEL).split(",")
-        others = [file for file in self.definition.judges if file not in in_use and self._has_readings(file)]
+        others = [file for file in self.definition.judges if file not in in_use and self.has_readings(file)]
         if used is None or not others:
             return None
         names = tuple(map(self.definition.typed_judge, others))
@@ -177,7 +177,7 @@ class Run:
     def _decides(self, file: str) -> bool:
         return any(outcome.verdict is not Verdict.UNJUDGED for outcome in self.rows(judge=file))
 
-    def _has_readings(self, file: str) -> bool:
+    def has_readings(self, file: str) -> bool:
         """Whether a judge has begun: its file has a line, or it needs none."""
         path = self._folder.readings_path(file)
         without_model = not JUDGES[self.definition.judges[file].style].questions(Kind.BINARY)

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unmask.viewer.templating import render_template
 
 LARGEST_POST = 64 * 1024
-"""Bytes of a label with its note: a longer body is refused unread."""
+"""Bytes of what a page sends, such as a label with its note: a longer body is refused unread."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -121,10 +121,10 @@ class Access:
         if headers.getlist("origin") != [f"http://{host}"] or (sites != ["same-origin"] and (is_loopback or sites)):
             return _refuse_with_page(403, "Only the viewer's own pages may write.", "Nothing was written.")
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return _refuse_with_page(415, "A label is sent as JSON.", "Nothing was written.")
+            return _refuse_with_page(415, "What is sent is JSON.", "Nothing was written.")
         length = headers.get("content-length", "")
         if not re.fullmatch("[0-9]{1,9}", length, re.ASCII) or int(length) > LARGEST_POST:
-            return _refuse_with_page(413, f"A label has at most {LARGEST_POST} bytes.", "Nothing was written.")
+            return _refuse_with_page(413, f"What is sent has at most {LARGEST_POST} bytes.", "Nothing was written.")
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from importlib import import_module
 from importlib.resources import files
 
@@ -15,13 +15,15 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from unmask.errors import UnmaskError
-from unmask.render.colours import style_variables
+from unmask.render.html.page import read_asset, read_styles
 from unmask.viewer.access import Access
 from unmask.viewer.catalogue import Catalogue, RunEntry
 from unmask.viewer.templating import page_response
 
-PAGES = ("runs", "run", "scenario", "compare", "label", "agreement", "live", "board", "grid")
+PAGES = ("runs", "run", "label", "agreement", "live", "board")
 """Files of `viewer/pages/`, each with its `ROUTES`."""
+SHARED = ("page.css", "page.js", "label.css", "label.js")
+"""Styles and scripts that pages have in their files where they are sent."""
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -31,10 +33,8 @@ def build_app(
     token: str,
     hosts: Collection[str],
     cookie: str,
-    is_stopping: Callable[[], bool] = lambda: False,
 ) -> ASGIApp:
-    """Pages are made by plain functions in threads: reading a journal must not keep others waiting. An answer that goes
-    on asks `is_stopping` whether the server wants to end."""
+    """Pages are made by plain functions in threads: reading a journal must not keep others waiting."""
     routes: list[BaseRoute] = [Route("/static/{name}", _send_static)]
     for name in PAGES:
         routes += import_module(f"unmask.viewer.pages.{name}").ROUTES
@@ -46,7 +46,6 @@ def build_app(
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.catalogue = catalogue
-    app.state.is_stopping = is_stopping
     app.state.label_sessions = {}
     return Access(app, token=token, hosts=hosts, cookie=cookie)
 
@@ -67,18 +66,13 @@ def find_entry(request: Request, key: str | None = None) -> RunEntry:
 def _send_static(request: Request) -> Response:
     """A style or a script of ours, by its name in the package."""
     name = request.path_params["name"]
-    if name == "colours.css":
-        light, dark = style_variables(dark=False), style_variables(dark=True)
-        text = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
-        return Response(text, media_type="text/css")
-    if name in ("report.css", "label.css", "label.js"):
-        file = files("unmask.render.html") / "templates" / name
-    else:
-        entries = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}
-        if name not in entries:
-            raise HTTPException(404, "The viewer has no such file.")
-        file = entries[name]
-    return Response(file.read_bytes(), media_type=STATIC[name[name.rindex(".") :]])
+    if name in SHARED:
+        text = read_styles() if name == "page.css" else read_asset(name)
+        return Response(text, media_type=STATIC[name[name.rindex(".") :]])
+    entries = {entry.name: entry for entry in (files("unmask.viewer") / "static").iterdir()}
+    if name not in entries:
+        raise HTTPException(404, "The viewer has no such file.")
+    return Response(entries[name].read_bytes(), media_type=STATIC[name[name.rindex(".") :]])
 
 
 def _show_http_problem(_: Request, error: Exception) -> Response:

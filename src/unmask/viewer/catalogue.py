@@ -15,7 +15,6 @@ from typing import NamedTuple
 from unmask.errors import UsageError
 from unmask.runs.folder import find_runs
 from unmask.runs.run import Run
-from unmask.sweep.state import SWEEP_FILE
 from unmask.text import replace_surrogates
 
 MOST = 5_000
@@ -32,17 +31,6 @@ class RunEntry(NamedTuple):
     def open(self) -> Run:
         """The run as its files are now; `JournalError` or `UsageError` where they cannot be read."""
         return Run(self.path)
-
-
-class SweepEntry(NamedTuple):
-    """The folder of a sweep, whose units are runs in its folder `runs`."""
-
-    key: str
-    path: Path
-    name: str
-
-    def holds(self, run: RunEntry) -> bool:
-        return run.path.parent == self.path / "runs"
 
 
 class Catalogue:
@@ -75,15 +63,6 @@ class Catalogue:
         self._by_key = seen
         return sorted(seen.values(), key=lambda entry: entry.name)
 
-    def sweeps(self, runs: Sequence[RunEntry]) -> list[SweepEntry]:
-        """The sweeps that the folders are or hold, by name. One below a folder is known by its runs."""
-        parents = dict.fromkeys(run.path.parent.parent for run in runs if run.path.parent.name == "runs")
-        folders = dict.fromkeys([*self._folders, *parents])
-        return sorted(
-            (SweepEntry(make_key(path), path, replace_surrogates(path.name)) for path in folders if is_sweep(path)),
-            key=lambda sweep: sweep.name,
-        )
-
     def find(self, key: str) -> RunEntry | None:
         """The run with this key. All folders are searched only where the last look did not show it."""
         entry = self._by_key.get(key)
@@ -92,10 +71,6 @@ class Catalogue:
         return entry
 
 
-def is_sweep(path: Path) -> bool:
-    return (path / SWEEP_FILE).is_file()
-
-
 def make_key(path: Path) -> str:
-    """What stands for a run or a sweep in addresses: the same as long as its folder stays where it is."""
+    """What stands for a run in addresses: the same as long as its folder stays where it is."""
     return hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()

@@ -49,13 +49,7 @@ def serve(
         hosts = {f"{host}:{chosen}" for host in (*LOOPBACK, name)}
         if chosen == 80:  # browsers leave it out
             hosts |= {*LOOPBACK, name}
-        app = build_app(
-            catalogue,
-            token=token,
-            hosts=hosts,
-            cookie=f"unmask-view-{chosen}",
-            is_stopping=lambda: server.should_exit,
-        )
+        app = build_app(catalogue, token=token, hosts=hosts, cookie=f"unmask-view-{chosen}")
         config = uvicorn.Config(
             app,
             log_level="critical",  # what fails in a page, the app itself says
@@ -67,7 +61,7 @@ def serve(
             server_header=False,
             proxy_headers=False,
         )
-        # Seconds for what is being written. A page that watches a run never ends by itself.
+        # Seconds for what is being written.
         config.timeout_graceful_shutdown = 0.3  # type: ignore[assignment]
         server = _TellingServer(config)
         server.tell = partial(ready, f"http://{name}:{chosen}{page}token={token}")

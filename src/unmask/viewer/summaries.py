@@ -1,7 +1,7 @@
 """What the list of runs says about each run: made once, and stored in the user's cache folder.
 
-To score a run takes a second, a list of thirty would take half a minute. A stored summary counts only as long as the
-files of its run are as long as they were: a journal only grows. The cache may be deleted at any time.
+To score a run takes a second, a list of thirty would take half a minute after every start. A stored summary counts as
+long as the files of its run are as they were. The folder may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -9,39 +9,31 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections import OrderedDict
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock, Thread
-from typing import NamedTuple
 
 import msgspec
 
 from unmask import __version__
 from unmask.errors import UnmaskError
-from unmask.files import open_plain_file, read_bytes, refuse_linked_folder, user_cache_folder
-from unmask.records import Preset, Record, Verdict
+from unmask.files import open_plain_file, read_bytes, user_cache_folder
+from unmask.records import Record, Verdict
 from unmask.render.notes import Note, collect_notes
 from unmask.scoring.score import SCORING_VERSION
 from unmask.stats.rate import Rate
+from unmask.viewer.cache import CACHE, read_stamp
 from unmask.viewer.catalogue import RunEntry
 
-MOST_IN_MEMORY = 2_000
-"""Summaries, of about 2 kB each."""
 LONGEST_LINE = 1 << 20
 """Bytes at the end of a journal that are searched for its last line."""
 
 
 class RunSummary(Record, frozen=True, kw_only=True):
-    """One run under one judge and preset. `stamp` names what it was made from."""
+    """One run under its own judge and preset. `stamp` names what it was made from."""
 
     stamp: str
-    judge: str
-    """As somebody would type it."""
-    preset: str
     is_done: bool
-    """Whether nothing is left to ask or to read. If not, and if it is not running, it was stopped."""
+    """Whether nothing is left to ask or to read. If not, and if nobody works on it, it was stopped."""
     scenarios: int
     unjudged: int
     p_lie: Rate
@@ -53,71 +45,25 @@ class RunSummary(Record, frozen=True, kw_only=True):
     """The serious notes of the report."""
 
 
-class Recalled(Record, frozen=True):
-    """A summary that was made before, and whether the files of the run are still as they were then."""
-
-    summary: RunSummary
-    is_current: bool
-
-
-class _Failure(NamedTuple):
-    """Why a run in this state cannot be summarised."""
-
-    stamp: str
-    text: str
-    advice: str | None
-
-
-_memory: OrderedDict[str, RunSummary | _Failure] = OrderedDict()
-_waiting: dict[Path, RunEntry] = {}
-_workers: list[Thread] = []
-_guard = Lock()
-"""Held to change one of the three above, never while a file is read."""
-_scoring = Lock()
-"""Held to score a run: one at a time, so that the first row is there early and pages that need no score do not wait."""
-
-
-def summarise(entry: RunEntry, judge: str | None = None, preset: Preset | str | None = None) -> RunSummary:
+def summarise(entry: RunEntry) -> RunSummary:
     """The summary of the run as its files are now; the run is scored where no stored summary fits."""
-    recalled = recall(entry, judge, preset)
-    if recalled is not None and recalled.is_current:
-        return recalled.summary
-    with _scoring:
-        recalled = recall(entry, judge, preset)  # another thread may have made it while this one waited
-        if recalled is not None and recalled.is_current:
-            return recalled.summary
-        name, stamp = _name_summary(entry, judge, preset), stamp_files(entry.path)
-        try:
-            summary = _make_summary(entry, judge, preset, stamp)
-        except UnmaskError as error:
-            _keep_in_memory(name, _Failure(stamp, str(error), error.advice))
-            raise
-        _write_summary(name, summary)
+
+    def make() -> RunSummary:
+        summary = _read_stored(entry)
+        if summary is None:
+            summary = _make_summary(entry)
+            _store(entry, summary)
         return summary
 
+    return CACHE.get([entry], "summary", make, megabytes=0.002)
 
-def recall(entry: RunEntry, judge: str | None = None, preset: Preset | str | None = None) -> Recalled | None:
-    """The summary that was made last, without scoring anything; `None` where there is none. A run that could not be
-    scored and has not changed is the same error again."""
-    summary = _look_up(_name_summary(entry, judge, preset))
-    if summary is None:
+
+def recall(entry: RunEntry) -> RunSummary | None:
+    """The stored summary, without scoring anything; `None` where there is none that fits."""
+    try:
+        return _read_stored(entry)
+    except OSError:
         return None
-    is_current = summary.stamp == stamp_files(entry.path)
-    if isinstance(summary, _Failure):
-        if is_current:
-            raise UnmaskError(summary.text, advice=summary.advice)
-        return None
-    return Recalled(summary, is_current)
-
-
-def summarise_later(entries: Iterable[RunEntry]) -> None:
-    """Make the summaries of these runs in the background, in this order."""
-    with _guard:
-        _waiting.clear()
-        _waiting.update((entry.path, entry) for entry in entries)
-        if _waiting and not _workers:
-            _workers.append(Thread(target=_work_off, name="summaries", daemon=True))
-            _workers[0].start()
 
 
 def summary_folder() -> Path:
@@ -125,65 +71,19 @@ def summary_folder() -> Path:
     return user_cache_folder() / "summaries"
 
 
-def stamp_files(path: Path) -> str:
-    """Names the state of a run: run.json, which has its id, the length of every other file that makes a score, and the
-    time of the scenarios, which nothing is ever added to."""
-    try:
-        definition = read_bytes(path / "run.json")
-        readings = sorted(refuse_linked_folder(path / "readings").glob("*.jsonl"))
-        files = [path / "scenarios.jsonl", path / "replies.jsonl", *readings]
-        sizes = [f"{file.name} {file.stat().st_size if file.exists() else -1}" for file in files]
-        sizes.append(str(files[0].stat().st_mtime_ns if files[0].exists() else -1))
-    except OSError as error:
-        raise _gone_error(path, error) from error
-    return _hash_bytes(str(SCORING_VERSION).encode(), __version__.encode(), definition, "\n".join(sizes).encode())
-
-
 # --- inside
 
 
-def _hash_bytes(*parts: bytes) -> str:
-    """`records.digest` remembers its texts, which here are long."""
-    state = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        state.update(len(part).to_bytes(8, "big") + part)
-    return state.hexdigest()
-
-
-def _gone_error(path: Path, error: OSError) -> UnmaskError:
-    return UnmaskError(
-        f"{path.name} cannot be read: {error.strerror or error}", advice="It may be renamed, deleted or not yours."
-    )
-
-
-def _work_off() -> None:
-    while True:
-        with _guard:
-            if not _waiting:
-                _workers.clear()
-                return
-            entry = _waiting.pop(next(iter(_waiting)))
-        # Whatever is wrong with a run, its own row says so when it is asked for.
-        with suppress(Exception):
-            summarise(entry)
-
-
-def _make_summary(entry: RunEntry, judge: str | None, preset: Preset | str | None, stamp: str) -> RunSummary:
-    """`stamp` is older than the score: what is written meanwhile makes the summary old."""
-    try:
-        run = entry.open()
-        file = run.judge_file(judge)
-        score = run.score(preset=preset, judge=judge)
-        # Outcomes are needed for notes that are not serious only.
-        notes = collect_notes(run, score, [], judge=file)
-        journals = [run.folder.replies.path, *sorted((entry.path / "readings").glob("*.jsonl"))]
-        answered = [time for time in map(_last_answer_time, journals) if time is not None]
-    except OSError as error:  # deleted, or moved away, while it was read
-        raise _gone_error(entry.path, error) from error
+def _make_summary(entry: RunEntry) -> RunSummary:
+    """The stamp is older than the score: what is written meanwhile makes the summary old."""
+    stamp, run = _name_state(entry), entry.open()
+    score = run.score()
+    # Outcomes are needed for notes that are not serious only.
+    notes = collect_notes(run, score, [], judge=run.judge_file())
+    journals = [run.folder.replies.path, *sorted((entry.path / "readings").glob("*.jsonl"))]
+    answered = [time for time in map(read_last_time, journals) if time is not None]
     return RunSummary(
         stamp=stamp,
-        judge=run.definition.typed_judge(file),
-        preset=score.preset,
         is_done=not score.undecided,
         scenarios=score.overall.scenarios,
         unjudged=score.overall.counts[Verdict.UNJUDGED],
@@ -199,7 +99,7 @@ class _LineTime(msgspec.Struct):
     at: float | None = None
 
 
-def _last_answer_time(path: Path) -> float | None:
+def read_last_time(path: Path) -> float | None:
     """When the last whole line of a journal was written, as far as its end says."""
     if not path.exists():
         return None
@@ -212,46 +112,36 @@ def _last_answer_time(path: Path) -> float | None:
         return None
 
 
-def _name_summary(entry: RunEntry, judge: str | None, preset: Preset | str | None) -> str:
-    """One name for a folder, judge and preset: a newer summary takes the place of the old one. The folder is part of
-    it because warnings name commands, and these name the folder."""
-    return _hash_bytes(os.fsencode(entry.path), (judge or "").encode(), str(preset or "").encode())
+def _name_state(entry: RunEntry) -> str:
+    """The folder is part of it because warnings name commands, and these name the folder."""
+    parts = (SCORING_VERSION, __version__, os.fsencode(entry.path), read_stamp(entry.path))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def _look_up(name: str) -> RunSummary | _Failure | None:
-    """The summary in memory, or on disk. One that cannot be read is none."""
-    with _guard:
-        if name in _memory:
-            _memory.move_to_end(name)
-            return _memory[name]
+def _file_of(entry: RunEntry) -> Path:
+    return summary_folder() / f"{entry.key}.json"
+
+
+def _read_stored(entry: RunEntry) -> RunSummary | None:
+    """One that cannot be read is none."""
     try:
-        summary = msgspec.json.decode(read_bytes(summary_folder() / f"{name}.json"), type=RunSummary)
+        summary = msgspec.json.decode(read_bytes(_file_of(entry)), type=RunSummary)
     except (OSError, UnmaskError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    _keep_in_memory(name, summary)
-    return summary
+    return summary if summary.stamp == _name_state(entry) else None
 
 
-def _keep_in_memory(name: str, summary: RunSummary | _Failure) -> None:
-    with _guard:
-        _memory[name] = summary
-        _memory.move_to_end(name)
-        while len(_memory) > MOST_IN_MEMORY:
-            _memory.popitem(last=False)
-
-
-def _write_summary(name: str, summary: RunSummary) -> None:
+def _store(entry: RunEntry, summary: RunSummary) -> None:
     """Where nothing can be written it is in memory only. The new file has a name of its own until it is complete: two
     viewers may write the same summary at the same time."""
-    _keep_in_memory(name, summary)
     with suppress(OSError):
-        folder = summary_folder()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, new_file = tempfile.mkstemp(dir=folder, prefix=f"{name}.", suffix=".new")
+        target = _file_of(entry)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, new_file = tempfile.mkstemp(dir=target.parent, prefix=f"{target.stem}.", suffix=".new")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(summary))
-            os.replace(new_file, folder / f"{name}.json")
+            os.replace(new_file, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(new_file)

@@ -33,7 +33,7 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
     if len(runs) > 2:
         yield Text(state_comparison(comparison), "strong")
         yield _show_side_by_side(comparison)
-        yield _show_pairs(comparison)
+        yield show_pairs(comparison)
         yield Text(f"{MARKS}; all {len(pairs)} comparisons are considered. {UNCORRECTED}")
     tested = any(pair.within or pair.corrected for pair in pairs)
     for pair in pairs if details or len(runs) == 2 else comparison.against_first if tested else ():
@@ -42,7 +42,7 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
         yield from map(Text, others)
         if details or len(runs) == 2:
             yield from _detail_pair(pair, comparison.measure, flips)
-    yield _make_run_table(comparison)
+    yield make_run_table(comparison)
     if len(runs) > 2 and not details:
         yield Text("--all shows archetypes, other measures and flips of every pair.")
     if (details or len(runs) == 2) and flips and any(pair.became_lies or pair.stopped_lying for pair in pairs):
@@ -81,7 +81,7 @@ def warn_of_comparison(comparison: Comparison) -> Iterator[Block]:
             )
 
 
-def _make_run_table(comparison: Comparison) -> Table:
+def make_run_table(comparison: Comparison) -> Table:
     """The model even where it is the same, then all that differs, then what is not known of each run."""
     rows = [(setting.name, *(value or "none" for value in setting.values)) for setting in comparison.differs]
     if not any(setting.name == "model" for setting in comparison.differs):
@@ -147,7 +147,7 @@ def _show_side_by_side(comparison: Comparison) -> Table:
     return Table(("% of what all runs share", *(run.name for run in runs)), rows)
 
 
-def _show_pairs(comparison: Comparison) -> Table:
+def show_pairs(comparison: Comparison) -> Table:
     """The difference of every pair."""
     names = [run.name for run in comparison.runs]
     found = {(pair.a, pair.b): pair.difference for pair in comparison.pairs}

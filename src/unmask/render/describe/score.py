@@ -58,11 +58,24 @@ def describe_score(
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
     if every:
-        yield from map(Text, describe_asides(score))
-        yield from _describe_spending(score)
+        yield from _describe_rest(score)
         yield from describe_import(about) if about is not None else ()
     completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
     yield from next_steps([*completing, *steps])
+
+
+def describe_measures(score: Score) -> Iterator[Block]:
+    """Every number of a score, for a page that has the finding and the outcomes already."""
+    yield _measures_table(score)
+    yield _archetypes_table(score, every=True)
+    if score.corrected is not None:
+        yield from map(Text, explain_corrected(score.corrected))
+    yield from _describe_rest(score)
+
+
+def _describe_rest(score: Score) -> Iterator[Block]:
+    yield from map(Text, describe_asides(score))
+    yield from _describe_spending(score)
 
 
 def _list_warnings(score: Score, limit: float) -> Iterator[str]:

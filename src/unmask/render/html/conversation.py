@@ -1,22 +1,21 @@
-"""One scenario as a conversation for the report: its outcome in words, the pressured exchange, the probes; several runs
-beside each other."""
+"""One scenario as a page shows it: a row that says what it comes to, and the conversation behind it, with the answers
+of several runs side by side."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
+from unmask.judges.base import JUDGES
 from unmask.records import (
     CHECK,
     DIRECT,
-    PIVOTAL,
     PRESSURED,
     Accuracy,
-    Choice,
     Interval,
     Kind,
     Letter,
@@ -24,11 +23,12 @@ from unmask.records import (
     NoBelief,
     Outcome,
     Pending,
+    Preset,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
-    Stop,
     Undecided,
     Unread,
     Verdict,
@@ -36,31 +36,76 @@ from unmask.records import (
 from unmask.render import words
 from unmask.render.describe.transcript import Replies, list_takes
 from unmask.render.html.shorten import Piece, shorten_text
-from unmask.render.words import NAMES, probe_title
-from unmask.text import format_figures, format_interval, visible_html, visible_html_line
+from unmask.runs.run import Run
+from unmask.text import format_figures, visible_html, visible_html_line
 
 Limit = Callable[[str, float], int]
 """How many characters of a text of this weight fit."""
 
-WEIGHTS = {"reply": 6.0, "prompt": 2.5, "probe": 1.0, "thinking": 0.5}
+WEIGHTS = {"reply": 6.0, "prompt": 2.5, "probe": 1.0, "thinking": 0.5, "judge": 0.25}
 """How much a text matters where not all of them fit: what was said under pressure most of all."""
 MANY = 3
 """Of more takes than these only the first that was read in each way is quoted."""
+PENDING = "pending"
+"""Why what is not asked or not read so far is unread."""
+
+
+class Finding(NamedTuple):
+    """What one run shows in a scenario, in words."""
+
+    verdict: Verdict
+    belief: Markup
+    stated: Markup
+    """What was said under pressure, in the words of the proposition."""
+    short: Markup
+    """The same in as few of them as tell it from its opposite."""
+    why: Markup | None
+
+
+class ScenarioRow(NamedTuple):
+    """A scenario in the list: what each run shows, and what the filter goes by."""
+
+    scenario: Scenario
+    outcomes: tuple[Outcome | None, ...]
+    """`None` for a run that does not show it."""
+    anchor: str
+    id: Markup
+    about: Markup
+    """The proposition, both sides of it."""
+    findings: tuple[Finding | None, ...]
+    change: str = ""
+    """`became` or `stopped` where it is a lie in a later run and none in the first, or the other way round."""
+
+    @property
+    def archetype(self) -> str:
+        return self.scenario.archetype.traits.title
+
+    @property
+    def pressure(self) -> str:
+        return self.scenario.pressure or "unknown"
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [outcome.verdict for outcome in self.outcomes if outcome is not None]
+
+    @property
+    def reasons(self) -> list[str]:
+        return sorted({reason for outcome in self.outcomes if outcome for reason in unread_reasons(outcome)})
+
+    @property
+    def keys(self) -> str:
+        """What the filter goes by, for the script of the page."""
+        verdicts = (words.NAMES[one.verdict] if one else "" for one in self.findings)
+        return "|".join((self.archetype, ",".join(verdicts), self.pressure, self.change, ",".join(self.reasons)))
 
 
 class QuotedAnswer(NamedTuple):
     """One answer, given in one take or, word for word, in several."""
 
     takes: str
-    numbers: tuple[int, ...]
-    """The takes, counted from 1."""
-    verdict: Verdict | None
-    """That of the take, where it is one of several under pressure."""
-    read_as: str
-    """The reading in a word: a letter, figures, or that there is none."""
     text: Piece | None
     thinking: Piece | None
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     readings: tuple[Markup, ...]
 
 
@@ -81,55 +126,35 @@ class Exchange(NamedTuple):
     answers: tuple[Answers | None, ...]
 
 
-class Finding(NamedTuple):
-    """What one run shows in a scenario, in words."""
+class Conversation(NamedTuple):
+    """What is behind a row."""
 
-    verdict: Verdict
-    belief: Markup
-    stated: Markup
-    """What was said under pressure, in the words of the proposition."""
-    short: Markup
-    """The same in as few of them as tell it from its opposite."""
-    why: Markup | None
-
-
-class ScenarioConversation(NamedTuple):
-    """A scenario from its outcome to the questions behind it, with the answers of each run beside each other."""
-
-    anchor: str
-    id: Markup
-    archetype: str
-    pressure: str
-    about: Markup
-    """The proposition, both sides of it."""
     sides: Markup
-    """What A and B stand for, and which is true."""
-    findings: tuple[Finding | None, ...]
-    pressured: tuple[Exchange, ...]
+    """What A and B are, and which is true."""
+    others: tuple[str, ...]
+    """For each run what other rules and judges make of it, where that is something else."""
+    pressured: tuple[Exchange, ...] = ()
     """The pressured request, and whatever was asked after it."""
-    probes: tuple[Exchange, ...]
+    probes: tuple[Exchange, ...] = ()
+    judged: tuple[tuple[str, Piece], ...] = ()
+    """What the judge was sent about the first reply under pressure, message by message."""
 
     @property
     def shortened(self) -> int:
         """Texts that are not on the page as a whole."""
         exchanges = (*self.pressured, *self.probes)
         asked = [text for exchange in exchanges for _, text in exchange.asked]
-        answered = [
-            text
-            for exchange in exchanges
-            for answers in filter(None, exchange.answers)
-            for answer in answers.said
-            for text in (answer.text, answer.thinking)
-        ]
+        said = (one for exchange in exchanges for answers in filter(None, exchange.answers) for one in answers.said)
+        answered = [text for one in said for text in (one.text, one.thinking)]
         return sum(bool(text and text.cut) for text in (*asked, *answered))
 
 
-class Page(NamedTuple):
-    """What every scenario needs to be shown."""
+class Style(NamedTuple):
+    """How much of every conversation is shown."""
 
     limit: Limit
-    redact: bool
-    brief: bool
+    redact: bool = False
+    brief: bool = False
     """There is no room for all texts: of several takes only the first that was read in each way is quoted."""
     whole: bool = False
     """Every take is quoted, whatever the room."""
@@ -145,113 +170,159 @@ def name_anchor(scenario_id: str, variant: int = 1) -> str:
     return f"s-{digest}" if variant == 1 else f"s-{digest}-{variant}"
 
 
-def build_conversation(scenario: Scenario, shown: Shown, page: Page, *, variant: int = 1) -> ScenarioConversation:
-    """The scenario as the page shows it: `shown` run by run."""
-    return ScenarioConversation(
+def unread_reasons(outcome: Outcome) -> set[str]:
+    """Why readings of a scenario are missing."""
+    readings = (reading for slot in outcome.readings.values() for reading in slot)
+    reasons = {reading.reason.partition(":")[0] for reading in readings if isinstance(reading, Unread)}
+    return reasons | {PENDING} if outcome.undecided else reasons
+
+
+def build_row(
+    scenario: Scenario, outcomes: Sequence[Outcome | None], *, variant: int = 1, change: str = "", redact: bool = False
+) -> ScenarioRow:
+    return ScenarioRow(
+        scenario=scenario,
+        outcomes=tuple(outcomes),
         anchor=name_anchor(scenario.id, variant),
         id=visible_html_line(scenario.id, limit=80),
-        archetype=scenario.archetype.traits.title,
-        pressure=scenario.pressure or "unknown",
-        about=Markup() if page.redact else visible_html_line(show_proposition(scenario), limit=400),
-        sides=Markup() if page.redact else _describe_sides(scenario),
-        findings=tuple(part and describe_finding(scenario, part[0], redact=page.redact) for part in shown),
-        pressured=() if page.redact else tuple(_pressured_exchanges(scenario, shown, page)),
-        probes=() if page.redact else tuple(_probe_exchanges(scenario, shown, page)),
+        about=Markup() if redact else visible_html_line(words.proposition(scenario), limit=400),
+        findings=tuple(one if one is None else describe_finding(scenario, one, redact=redact) for one in outcomes),
+        change=change,
     )
 
 
-def show_proposition(scenario: Scenario) -> str:
-    """The proposition without its tags, both sides of it."""
-    return scenario.proposition.replace("<pivotal>", "").replace("</pivotal>", "").replace("<value>", "…")
+def build_conversation(
+    row: ScenarioRow, replies: Sequence[Replies | None], style: Style, others: Sequence[str]
+) -> Conversation:
+    """What was asked and answered, and what was made of it; `others` are the words of `list_other_verdicts`."""
+    if style.redact:
+        return Conversation(Markup(), tuple(others))
+    shown: Shown = [
+        None if outcome is None or said is None else (outcome, said)
+        for outcome, said in zip(row.outcomes, replies, strict=True)
+    ]
+    return Conversation(
+        sides=_describe_sides(row.scenario),
+        others=tuple(others),
+        pressured=tuple(_pressured_exchanges(row.scenario, shown, style)),
+        probes=tuple(_probe_exchanges(row.scenario, shown, style)),
+    )
+
+
+Readers = Sequence[tuple[str | None, Preset, str]]
+"""Judges and rules by which a scenario is read, each pair with its name."""
+
+
+def list_readers(run: Run, *, preset: Preset, judge: str | None) -> Readers:
+    """All but the pair in use."""
+    files = dict.fromkeys([judge, *filter(run.has_readings, run.definition.judges)])
+    return [
+        (file, rules, rules.value if file == judge else f"{run.definition.typed_judge(file)} under {rules.value}")
+        for file in files
+        for rules in Preset
+        if (file, rules) != (judge, preset)
+    ]
+
+
+def list_other_verdicts(own: Outcome, others: Iterable[tuple[str, Outcome]]) -> str:
+    """What other rules and other judges make of a scenario, where that is another verdict."""
+    found: dict[Verdict, list[str]] = {}
+    for name, outcome in others:
+        if outcome.verdict is not own.verdict:
+            found.setdefault(outcome.verdict, []).append(name)
+    return "; ".join(f"{words.NAMES[verdict]} by {words.listed(names)}" for verdict, names in found.items())
+
+
+def quote_judge(run: Run, scenario: Scenario, outcome: Outcome, judge: str | None) -> Iterator[tuple[str, str]]:
+    """What the judge was sent about the first reply under pressure that it has read, message by message."""
+    readings, replies = outcome.readings.get(PRESSURED, ()), run.replies(scenario.id)
+    read = (take for take, reading in enumerate(readings) if getattr(reading, "by", None) == ReadBy.JUDGE)
+    choice = next((replies[PRESSURED, take] for take in read if (PRESSURED, take) in replies), None)
+    if choice is None or judge not in run.definition.judges:
+        return
+    settings = run.definition.settings(judge, kind=scenario.kind)
+    asked = JUDGES[settings.style]
+    for method in asked.questions(scenario.kind)[:1]:
+        request = asked.request(method, scenario, PRESSURED, (choice.answer,), sampling=settings.judge_sampling)
+        yield from ((message.role.capitalize(), message.content) for message in request.messages)
 
 
 # --- exchanges
 
 
-def _probe_exchanges(scenario: Scenario, shown: Shown, page: Page) -> Iterator[Exchange]:
+def _probe_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iterator[Exchange]:
     for slot, question in scenario.questions.items():
         if slot == CHECK and not any(part and CHECK in part[0].readings for part in shown):
             continue
-        title = "Was the supplied fact understood?" if slot == CHECK else probe_title(slot)
-        exchange = _build_exchange(slot, title, shown, page)
+        title = "Was the supplied fact understood?" if slot == CHECK else words.probe_title(slot)
+        exchange = _build_exchange(slot, title, shown, style)
         if any(answers and answers.said for answers in exchange.answers):  # a question never put needs no room
-            piece = shorten_text(question, page.limit(question, WEIGHTS["probe"]))
+            piece = shorten_text(question, style.limit(question, WEIGHTS["probe"]))
             exchange = exchange._replace(asked=(("", piece),))
         yield exchange
 
 
-def _pressured_exchanges(scenario: Scenario, shown: Shown, page: Page) -> Iterator[Exchange]:
+def _pressured_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iterator[Exchange]:
     names = {"system": "System", "user": "User", "assistant": "Put into its mouth"}
     asked = tuple(
-        (names[message.role], shorten_text(message.content, page.limit(message.content, WEIGHTS["prompt"])))
+        (names[message.role], shorten_text(message.content, style.limit(message.content, WEIGHTS["prompt"])))
         for message in scenario.conversation
     )
-    yield _build_exchange(PRESSURED, "Under pressure", shown, page)._replace(asked=asked)
+    yield _build_exchange(PRESSURED, "Under pressure", shown, style)._replace(asked=asked)
     elsewhere = {DIRECT, CHECK, PRESSURED, *scenario.probes}
     slots = (slot for _, replies in filter(None, shown) for slot, _ in replies if slot not in elsewhere)
     for slot in dict.fromkeys(slots):
-        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), shown, page)
+        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), shown, style)
 
 
-def _build_exchange(slot: Slot, title: str, shown: Shown, page: Page) -> Exchange:
-    return Exchange(title, (), tuple(part and _quote_run(slot, part, page) for part in shown))
+def _build_exchange(slot: Slot, title: str, shown: Shown, style: Style) -> Exchange:
+    return Exchange(title, (), tuple(part and _quote_run(slot, *part, style) for part in shown))
 
 
-def _quote_run(slot: Slot, part: tuple[Outcome, Replies], page: Page) -> Answers:
-    outcome, replies = part
-    readings = outcome.readings.get(slot, ())
+def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, style: Style) -> Answers:
     takes, joint = list_takes(slot, outcome, replies)
-    missing = None
-    if not takes:
-        missing = (
-            "Not sent: without a belief it could not change the verdict."
-            if outcome.verdict is Verdict.NO_BELIEF
-            else "Not sent, or no answer yet."
-        )
+    readings = outcome.readings.get(slot, ())
     return Answers(
-        said=tuple(_quote_answers(slot, list(takes), () if joint else readings, (outcome, replies, page))),
+        said=tuple(_quote_answers(slot, takes, () if joint else readings, (outcome, replies), style)),
         together=_describe_reading(readings[0]) if joint else None,
-        missing=missing,
+        missing=None if takes else words.no_answer(slot, outcome),
     )
 
 
 def _quote_answers(
-    slot: Slot, takes: list[int], readings: tuple[Reading, ...], context: tuple[Outcome, Replies, Page]
+    slot: Slot, takes: range, readings: tuple[Reading, ...], shown: tuple[Outcome, Replies], style: Style
 ) -> Iterator[QuotedAnswer]:
     """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
-    outcome, replies, page = context
-    alike = (len(takes) > MANY or page.brief) and not page.whole
+    outcome, replies = shown
+    alike = (len(takes) > MANY or style.brief) and not style.whole
+    weight = "reply" if slot == PRESSURED else "probe"
     groups: dict[object, list[int]] = {}
     for take in takes:
         choice = replies.get((slot, take))
         reading = readings[take] if take < len(readings) else None
         verdict = outcome.verdicts[take] if slot == PRESSURED and take < len(outcome.verdicts) else None
         text = choice and (choice.text, choice.reasoning, choice.stop)
-        key = (_reading_key(reading), verdict) if alike else (text, reading, verdict)
-        groups.setdefault(key, []).append(take)
+        groups.setdefault((_reading_key(reading), verdict) if alike else (text, reading, verdict), []).append(take)
     for same in groups.values():
-        first = same[0]
-        choice = replies.get((slot, first))
-        unread = words.not_read(slot, outcome)
-        reading_lines = [_describe_reading(readings[first], pending=unread)] if first < len(readings) else []
-        several = slot == PRESSURED and first < len(outcome.verdicts) and len(outcome.verdicts) > 1
-        verdict = outcome.verdicts[first] if several else None
-        if verdict is not None:
-            reading_lines.append(Markup(f"Verdict of this take: {NAMES[verdict]}."))
+        choice = replies.get((slot, same[0]))
         yield QuotedAnswer(
             takes=_name_takes(same, len(takes), alike=alike),
-            numbers=tuple(take + 1 for take in same),
-            verdict=verdict,
-            read_as=words.reading(readings[first]) if first < len(readings) else "",
-            text=_quote_text(choice.answer if choice else None, "reply" if slot == PRESSURED else "probe", page),
-            thinking=_quote_text(choice.thinking if choice else None, "thinking", page),
-            notes=tuple(_list_answer_notes(choice)),
-            readings=tuple(reading_lines),
+            text=_quote_text(choice.answer if choice else None, weight, style),
+            thinking=_quote_text(choice.thinking if choice else None, "thinking", style),
+            notes=words.answer_notes(choice),
+            readings=tuple(_describe_take(slot, same[0], readings, outcome)),
         )
 
 
-def _quote_text(text: str | None, weight: str, page: Page) -> Piece | None:
-    return shorten_text(text, page.limit(text, WEIGHTS[weight])) if text else None
+def _describe_take(slot: Slot, take: int, readings: tuple[Reading, ...], outcome: Outcome) -> Iterator[Markup]:
+    if take < len(readings):
+        yield _describe_reading(readings[take], pending=words.not_read(slot, outcome))
+    if slot == PRESSURED and take < len(outcome.verdicts) and len(outcome.verdicts) > 1:
+        yield Markup(f"Verdict of this take: {words.NAMES[outcome.verdicts[take]]}.")
+
+
+def _quote_text(text: str | None, weight: str, style: Style) -> Piece | None:
+    return shorten_text(text, style.limit(text, WEIGHTS[weight])) if text else None
 
 
 def _reading_key(reading: Reading | None) -> object:
@@ -276,41 +347,18 @@ def _name_takes(same: list[int], total: int, *, alike: bool) -> str:
     return f"Take {numbers[0]}; read like it: {', '.join(numbers[1:])}"
 
 
-def _list_answer_notes(choice: Choice | None) -> Iterator[str]:
-    if choice is None:
-        yield "No answer came back."
-        return
-    if not choice.answer:
-        yield "The answer is empty."
-    if choice.stop is Stop.LENGTH:
-        yield "It was cut off: no room left for more tokens."
-    elif choice.stop is not Stop.END:
-        yield f"It ended early: {choice.stop.value}."
-
-
 # --- what it comes to
 
 
 def _describe_reading(reading: Reading, *, pending: str = "Not read yet.") -> Markup:
     match reading:
-        case Lettered(letter=letter, by=by, why=why):
-            return Markup(f"Read as <b>{letter.value}</b> {_describe_origin(by)}{_quote_reason(why)}")
-        case Ranged(by=by, why=why):
-            return Markup(f"Read as <b>{format_figures(reading)}</b> {_describe_origin(by)}{_quote_reason(why)}")
+        case Lettered(by=by, why=why) | Ranged(by=by, why=why):
+            origin = visible_html_line(words.origin(by), limit=60)
+            return Markup(f"Read as <b>{words.reading(reading)}</b> {origin}{_quote_reason(why)}")
         case Unread(reason=reason):
             return Markup(f"<b>Unread</b>{_quote_reason(reason)}")
         case Pending():
             return Markup(pending)
-
-
-def _describe_origin(by: str) -> Markup:
-    phrases = {
-        "judge": "by the judge",
-        "rule": "by rule",
-        "silent": "because it is silent",
-        "person": "by a person",
-    }
-    return Markup(phrases[by]) if by in phrases else visible_html_line(f"by {by}", limit=60)
 
 
 # Nothing is given back: three rows of marks side by side would be divided in every way there is.
@@ -318,7 +366,7 @@ _ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?[\W_]*+[a-d]?+[\W_]*+", re.
 
 
 def _quote_reason(why: str | None) -> Markup:
-    """What the judge said besides its answer, which stands before it."""
+    """What the judge said besides its answer."""
     if not why or _ONLY_ANSWER.fullmatch(why):
         return Markup(".")
     return Markup(f": <q>{visible_html_line(why, limit=400)}</q>")
@@ -327,16 +375,14 @@ def _quote_reason(why: str | None) -> Markup:
 def _describe_sides(scenario: Scenario) -> Markup:
     if scenario.kind is Kind.NUMERIC:
         return Markup(f"True: <b>{words.truth(scenario)}</b>")
-    match = PIVOTAL.search(scenario.proposition)
-    left, _, right = match.group(1).partition("/") if match else ("", "", "")
-    truth = words.truth(scenario)
-    return Markup(f"<b>A</b> {visible_html_line(left)}, <b>B</b> {visible_html_line(right)}; true: <b>{truth}</b>")
+    sides = (visible_html_line(words.quote_side(scenario, letter).words) for letter in (Letter.A, Letter.B))
+    return Markup("<b>A</b> {}, <b>B</b> {}; true: <b>{}</b>").format(*sides, words.truth(scenario))
 
 
 def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
     read = (reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending))
     readings = list({_reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
-    silent = Markup("nothing yet" if outcome.verdict is Verdict.UNJUDGED else "nothing: not asked")
+    silent = Markup("said nothing yet" if outcome.verdict is Verdict.UNJUDGED else "said nothing: not asked")
     stated, short = (
         Markup(" / ").join(
             dict.fromkeys(_describe_statement(scenario, reading, redact=redact, brief=brief) for reading in readings)
@@ -344,7 +390,7 @@ def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> F
         or silent
         for brief in (False, True)
     )
-    # Only for what could not be judged; the reason for a missing belief stands with the belief.
+    # Only for what could not be judged; the reason for a missing belief is next to the belief.
     why = outcome.why if outcome.verdict is Verdict.UNJUDGED else None
     return Finding(
         verdict=outcome.verdict,
@@ -362,10 +408,9 @@ def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> M
             supplied = "the truth" if redact else _quote_side(scenario, scenario.truth)
             return Markup("{}, supplied by the scenario").format(supplied)
         case Lettered(letter=letter):
-            side = letter.value if redact else _quote_side(scenario, letter)
-            return Markup(f"{side}{right}")
-        case Ranged() as belief:
-            return Markup(f"{_quote_figures(scenario, belief, redact=redact)}{right}")
+            return Markup("{}{}").format(letter.value if redact else _quote_side(scenario, letter), right)
+        case Ranged() as figures:
+            return Markup("{}{}").format(_quote_figures(scenario, figures, redact=redact), right)
         case NoBelief(why=why):
             return Markup("<b>nothing steady</b> ({})").format(visible_html_line(why))
         case Undecided(why=why):
@@ -374,16 +419,15 @@ def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> M
 
 def _describe_statement(scenario: Scenario, reading: Reading, *, redact: bool, brief: bool) -> Markup:
     match reading:
-        case Lettered(letter=letter) if letter in {Letter.A, Letter.B}:
-            return Markup(letter.value) if redact else _quote_side(scenario, letter, brief=brief)
+        case Lettered(letter=letter) if letter in words.NO_SIDE:
+            return Markup(words.NO_SIDE[letter])
         case Lettered(letter=letter):
-            return Markup("that both are wrong" if letter is Letter.D else "nothing clear")
+            quoted = Markup(letter.value) if redact else _quote_side(scenario, letter, brief=brief)
         case Ranged():
-            return _quote_figures(scenario, reading, redact=redact, brief=brief)
-        case Unread():
-            return Markup("what was not read")
-        case Pending():
-            return Markup("what is not read yet")
+            quoted = _quote_figures(scenario, reading, redact=redact, brief=brief)
+        case _:
+            return Markup(words.reading(reading))
+    return quoted if brief else Markup("said {}").format(quoted)
 
 
 def _quote_figures(scenario: Scenario, reading: Ranged, *, redact: bool, brief: bool = False) -> Markup:
@@ -396,26 +440,11 @@ def _quote_figures(scenario: Scenario, reading: Ranged, *, redact: bool, brief: 
 
 def _quote_side(scenario: Scenario, side: Letter | Interval, *, brief: bool = False) -> Markup:
     """A side of the proposition in its own words: all of the sentence, or only what tells it from another side."""
-    if isinstance(side, Interval):
-        figure, (before, _, after) = (
-            format_interval(side),
-            PIVOTAL.sub(r"\1", scenario.proposition).partition("<value>"),
-        )
-        return Markup.escape(figure) if brief else _quote_sentence(before, figure, after)
-    number = 0 if side is Letter.A else 1
-    pivot = PIVOTAL.search(scenario.proposition)
-    if pivot is None:
-        return Markup(side.value)
-    words, before, after = pivot[1].split("/", 1)[number], pivot.string[: pivot.start()], pivot.string[pivot.end() :]
-    return visible_html_line(words) if brief else _quote_sentence(before, words, after)
-
-
-def _quote_sentence(before: str, words: str, after: str) -> Markup:
-    """In quotation marks and in one line, with the words that matter in bold."""
-    safe_before, safe_words, safe_after = (
-        visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, words, after)
-    )
-    return Markup(f"“{safe_before}<b>{safe_words}</b>{safe_after}”")
+    before, own, after = words.quote_side(scenario, side)
+    if brief or not (before or after):
+        return visible_html_line(own)
+    parts = (visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, own, after))
+    return Markup("“{}<b>{}</b>{}”").format(*parts)
 
 
 def _redact_reason(why: str, *, redact: bool) -> Markup:

@@ -7,18 +7,21 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unmask.analysis.board import Board, BoardRow, rank_entries
+from unmask.analysis.board import Board, BoardEntry, BoardRow, measure_entry, rank_entries
+from unmask.analysis.sides import short_names
+from unmask.errors import UnmaskError
 from unmask.render.blocks import to_html
 from unmask.render.describe import board as drawn
 from unmask.render.describe.several import label_model
 from unmask.viewer.app import find_entry, get_catalogue
+from unmask.viewer.cache import CACHE
 from unmask.viewer.catalogue import RunEntry
-from unmask.viewer.measured import measure_runs
 from unmask.viewer.templating import page_response
 
 
@@ -35,9 +38,20 @@ class BoardTable(NamedTuple):
 
 def show_board(request: Request) -> Response:
     chosen = choose_runs(request)
-    measured = measure_runs(chosen)
+    named = dict(zip(short_names([entry.path for entry in chosen]), chosen, strict=True))
+    entries, left_out, problems = [], [], {}
+    for name, entry in named.items():
+        try:
+            measured = _measure_run(entry)
+        except UnmaskError as error:
+            problems[name] = str(error)
+            continue
+        if measured is None:
+            left_out.append(name)
+        else:
+            entries.append(msgspec.structs.replace(measured, row=msgspec.structs.replace(measured.row, name=name)))
     published = request.query_params.get("published") == "1"
-    board = rank_entries(measured.entries, left_out=measured.left_out, with_published=published)
+    board = rank_entries(entries, left_out=left_out, with_published=published)
     sort, order = request.query_params.get("sort", ""), request.query_params.get("order", "")
     groups = {
         "ranked": [row for row in board.rows if row.place is not None],
@@ -50,7 +64,8 @@ def show_board(request: Request) -> Response:
         board=board,
         tables={name: _make_table(board, rows, sort, order) for name, rows in groups.items()},
         remarks=list(drawn.describe_ranks(board, {row.name: row.name for row in board.rows})),
-        measured=measured,
+        runs=named,
+        problems=problems,
         every=get_catalogue(request).entries(),
         chosen={entry.key for entry in chosen},
         published=others if published else None,
@@ -65,6 +80,17 @@ def choose_runs(request: Request) -> list[RunEntry]:
     """The runs of `runs=KEY,KEY` (or `runs=KEY&runs=KEY`, as a form sends it); all where it names none."""
     keys = dict.fromkeys(key for text in request.query_params.getlist("runs") for key in text.split(",") if key)
     return [find_entry(request, key) for key in keys] or get_catalogue(request).entries()
+
+
+def _measure_run(entry: RunEntry) -> BoardEntry | None:
+    """`None` for a run without any reply."""
+
+    def measure() -> BoardEntry | None:
+        run = entry.open()
+        has_replies = any(line.choices for line in run.folder.asked())
+        return measure_entry(entry.name, run) if has_replies else None
+
+    return CACHE.get([entry], "board", measure, megabytes=0.1)
 
 
 def _make_table(board: Board, rows: Sequence[BoardRow], sort: str, order: str) -> BoardTable:

@@ -1,179 +1,271 @@
-"""*Run*: one run, its figures and its scenarios."""
+"""*Run* and *Compare*: the page of the report, whose conversations are fetched one by one when they are opened."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
-from markupsafe import Markup
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from unmask.analysis.sensitivity import sensitivity
 from unmask.errors import UsageError
-from unmask.records import Archetype, Outcome, Preset
-from unmask.render.html.conversation import Finding, describe_finding, name_anchor
-from unmask.render.html.report import report
-from unmask.text import visible_html, visible_html_line
+from unmask.records import Outcome, Preset, Scenario
+from unmask.render import words
+from unmask.render.describe.transcript import Replies
+from unmask.render.html.conversation import (
+    Style,
+    build_conversation,
+    list_other_verdicts,
+    list_readers,
+    name_anchor,
+    quote_judge,
+)
+from unmask.render.html.report import page_values, report
+from unmask.render.html.sections import PageContent, RunSection, build_content
+from unmask.render.html.shorten import shorten_text
 from unmask.viewer.app import find_entry
-from unmask.viewer.filters import PRESSURES, REASONS, Filter, read_filter, read_number, unread_reasons
-from unmask.viewer.opened import CACHE, OpenedRun, RunView
-from unmask.viewer.templating import load_macros, page_response
+from unmask.viewer.cache import CACHE, FrozenRun
+from unmask.viewer.catalogue import RunEntry
+from unmask.viewer.templating import page_response, render_template
 
-ROWS = 100
-"""Scenarios on one page of the list."""
-AROUND = 60
-"""Characters that are shown before and after a text that was searched for."""
-
-
-class ListRow(NamedTuple):
-    """A scenario in the list. `excerpt` is the first place where the text that was searched for stands."""
-
-    anchor: str
-    id: Markup
-    archetype: str
-    pressure: str | None
-    finding: Finding
-    hits: int
-    excerpt: Markup
+LONGEST_TEXT = 200_000
+"""Characters of one text on the page of its scenario; the journal's own lines have all of them."""
+LONGEST_QUERY = 500
+"""Characters of a text that is searched for."""
 
 
-class ListPage(NamedTuple):
-    """Which of many rows a page shows: from `first` to `last`, counted from 1."""
+class Reading(NamedTuple):
+    """The runs that an address names, and how their verdicts are made: the judge and the preset of each run unless
+    given."""
 
-    number: int
-    pages: int
-    first: int
-    last: int
+    entries: list[RunEntry]
+    judge: str | None
+    preset: Preset | None
+
+    def open(self) -> list[FrozenRun]:
+        return [CACHE.open(entry) for entry in self.entries]
+
+    def keep(self, what: str, make: Callable[[], Any], *, megabytes: float) -> Any:
+        """What was made of these runs read so, until a file of them changes."""
+        return CACHE.get(self.entries, (what, self.judge, self.preset), make, megabytes=megabytes)
+
+    def content(self) -> PageContent:
+        def make() -> PageContent:
+            return build_content(self.open(), preset=self.preset, judge=self.judge)
+
+        return self.keep("content", make, megabytes=5.0 * len(self.entries))  # type: ignore[no-any-return]
+
+
+class Served(NamedTuple):
+    """Where the links of a page lead, and which judges and presets can be chosen."""
+
+    keys: list[str]
+    query: str
+    scenario: str
+    search: str
+    judges: list[tuple[str, str]]
+    judge: str | None
+    presets: list[Preset]
+    preset: Preset | None
+
+
+class ChosenPart(msgspec.Struct, forbid_unknown_fields=True):
+    """The scenarios, by their anchors, that a report is wanted of, and what they were chosen by."""
+
+    chosen: list[str]
+    words: str
 
 
 def show_run(request: Request) -> Response:
-    entry = find_entry(request)
-    opened, wanted = CACHE.open(entry), read_filter(request.query_params)
-    view, places = opened.view(wanted.judge, wanted.preset), opened.select(wanted)
-    page = cut_page(len(places), read_number(request.query_params, "page"))
-    shown = places[page.first - 1 : page.last]
-    hits = opened.count_hits(wanted.q, places) if wanted.q else {}
-    list_address = f"/run/{entry.key}?{_append_ampersand(Filter(judge=wanted.judge, preset=wanted.preset).query())}"
-    headline, figures = _draw_section(view, list_address)
-    return page_response(
-        "run.html",
-        here="runs",
-        many=False,
-        entry=entry,
-        part=view.section,
-        headline=headline,
-        figures=figures,
-        wanted=wanted,
-        choices=list_choices(opened, view),
-        rows=[_make_row(opened, view, place, hits.get(place, 0), wanted.q) for place in shown],
-        total=len(opened.scenarios),
-        selected=len(places),
-        hits=sum(hits.values()),
-        page=page,
-        list_address=list_address,
+    return _show_page(_read_one(request))
+
+
+def show_comparison(request: Request) -> Response:
+    reading = _read_several(request)
+    if len(reading.entries) < 2:
+        with_run = f"/?with={reading.entries[0].key}" if reading.entries else "/"
+        return RedirectResponse(with_run, status_code=303)
+    return _show_page(reading)
+
+
+def _show_page(reading: Reading) -> Response:
+    def make() -> str:
+        values = page_values(reading.content()) | {"served": _link(reading), "here": "runs"}
+        return render_template("report.html", **values)
+
+    return HTMLResponse(reading.keep("page", make, megabytes=2.0 * len(reading.entries)))
+
+
+def _link(reading: Reading) -> Served:
+    runs = reading.open()
+    definition = runs[0].definition
+    keys = [entry.key for entry in reading.entries]
+    many = len(keys) > 1
+    base = "/compare" if many else f"/run/{keys[0]}"
+    asked = {"runs": ",".join(keys) if many else "", "judge": reading.judge or "", "preset": reading.preset or ""}
+    query = urlencode({name: text for name, text in asked.items() if text})
+    shared = [file for file in runs[0].judges if all(file in run.judges for run in runs)]
+    return Served(
+        keys=keys,
+        query=query,
+        scenario=f"{base}/scenario/",
+        search=f"{base}/search?{query}&q=",
+        judges=[(file, definition.typed_judge(file)) for file in shared],
+        judge=reading.judge,
+        presets=list(Preset),
+        preset=reading.preset,
     )
+
+
+def show_scenario(request: Request) -> Response:
+    """One scenario in full, with what the judge was sent: by itself, or in the list, whose script fetches this page."""
+    reading = _read_one(request) if "run" in request.path_params else _read_several(request)
+    content, anchor = reading.content(), request.path_params["anchor"]
+    row = next((row for row in content.rows if row.anchor == anchor), None)
+    if row is None:
+        raise HTTPException(404, "There is no such scenario. A run may have been made anew.")
+    replies: list[Replies | None] = []
+    others: list[str] = []
+    judged: list[tuple[str, str]] = []
+    for part, outcome in zip(content.parts, row.outcomes, strict=True):
+        replies.append(None if outcome is None else part.run.replies(row.scenario.id))
+        others.append("" if outcome is None else _read_otherwise(part, outcome))
+        if outcome is not None and not judged:
+            judged = list(quote_judge(part.run, row.scenario, outcome, part.judge_file))
+    style = Style(lambda text, _: LONGEST_TEXT, whole=True)
+    talk = build_conversation(row, replies, style, others)
+    quoted = tuple((role, shorten_text(text, LONGEST_TEXT)) for role, text in judged)
+    return page_response(
+        "scenario.html",
+        here="runs",
+        entry=reading.entries[0],
+        row=row,
+        scenario=row.scenario,
+        outcome=row.outcomes[0],
+        talk=talk._replace(judged=quoted),
+        **(page_values(content) | {"served": _link(reading)}),
+    )
+
+
+def _read_otherwise(part: RunSection, own: Outcome) -> str:
+    readers = list_readers(part.run, preset=Preset(part.score.preset), judge=part.judge_file)
+    read = ((name, part.run.outcome(own.id, preset=rules, judge=file)) for file, rules, name in readers)
+    return list_other_verdicts(own, read)
 
 
 def show_sensitivity(request: Request) -> Response:
     """On its own page: it takes several times as long as all the rest of a run."""
-    entry = find_entry(request)
-    opened, wanted = CACHE.open(entry), read_filter(request.query_params)
-    section = opened.view(wanted.judge, wanted.preset).section
-    looked = sensitivity(opened, preset=wanted.preset, judge=wanted.judge)
-    section = section._replace(sensitivity=looked)
-    return page_response("sensitivity.html", here="runs", many=False, entry=entry, part=section, wanted=wanted)
-
-
-def send_report(request: Request) -> Response:
-    """The report of exactly the scenarios that the filter chooses, as a file to send."""
-    entry = find_entry(request)
-    opened, wanted = CACHE.open(entry), read_filter(request.query_params)
-    places = opened.select(wanted)
-    if not places:
-        raise UsageError("no scenario is like this, so there is nothing to send", advice="Choose another filter.")
-    chosen = opened.restrict(opened.scenarios[place].id for place in places) if wanted.chooses else opened
-    part = f"that were chosen by: {wanted.describe()} ({len(places)} of {len(opened.scenarios)})"
-    text = report(chosen, preset=wanted.preset, judge=wanted.judge, part=part if wanted.chooses else None)
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", entry.path.name).strip("-.") or "run"
-    file = f"{name}-part.html" if wanted.chooses else f"{name}.html"
-    return HTMLResponse(text, headers={"Content-Disposition": f'attachment; filename="{file}"'})
-
-
-def cut_page(rows: int, number: int) -> ListPage:
-    """The page with this number, or the last there is."""
-    pages = max(1, -(-rows // ROWS))
-    number = min(number, pages)
-    return ListPage(number, pages, (number - 1) * ROWS + 1, min(number * ROWS, rows))
-
-
-def list_choices(opened: OpenedRun, view: RunView) -> Mapping[str, list[tuple[str, str, int | None]]]:
-    """Value, title and number of scenarios of everything that can be chosen."""
-    return {
-        "judge": [(file, opened.definition.typed_judge(file), None) for file in opened.judges],
-        "preset": [(preset.value, preset.value, None) for preset in Preset],
-        **count_choices(view.outcomes),
-    }
-
-
-def count_choices(outcomes: list[Outcome]) -> dict[str, list[tuple[str, str, int | None]]]:
-    """What these scenarios can be chosen by, without what none of them has."""
-    archetypes = Counter(outcome.archetype for outcome in outcomes)
-    pressures = Counter[str](outcome.pressure or "unknown" for outcome in outcomes)
-    reasons = Counter(reason for outcome in outcomes for reason in unread_reasons(outcome))
-    titles = {"pending": "not asked or read yet", "cut_off": "cut off"}
-    return {
-        "archetype": [(name.value, name.traits.title, archetypes[name]) for name in Archetype if archetypes[name]],
-        "pressure": [(name, name, pressures[name]) for name in PRESSURES if pressures[name]],
-        "reason": [(name, titles.get(name, name), reasons[name]) for name in REASONS if reasons[name]],
-    }
-
-
-def quote_hit(texts: Iterator[str], query: str) -> Markup:
-    """The first place where a text stands, in whatever case, with a few words around it; nothing where there is none.
-    What is searched in lower case may have no such place in its own."""
-    pattern = re.compile(re.escape(query), re.IGNORECASE)
-    match = next(filter(None, map(pattern.search, texts)), None)
-    if match is None:
-        return Markup()
-    text, start, end = match.string, match.start(), match.end()
-    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
-    marks = ("…" if start > AROUND else "", "…" if end + AROUND < len(text) else "")
-    return Markup("{}{}<mark>{}</mark>{}{}").format(
-        marks[0], visible_html(before), visible_html(match.group()), visible_html(after), marks[1]
+    reading = _read_one(request)
+    part = reading.content().parts[0]
+    found = reading.keep(
+        "sensitivity",
+        lambda: sensitivity(part.run, preset=reading.preset, judge=reading.judge),
+        megabytes=0.1,
+    )
+    values = page_values(reading.content()) | {"served": _link(reading)}
+    number = request.query_params.get("n", "1")[:3]
+    return page_response(
+        "sensitivity.html", here="runs", number=number, part=part._replace(sensitivity=found), **values
     )
 
 
-def _draw_section(view: RunView, list_address: str) -> tuple[Markup, Markup]:
-    """Headline and figures: the same under every filter, and half of the work of a page."""
-    if list_address not in view.drawn:
-        draw = load_macros("parts.html", many=False, list_address=list_address)
-        view.drawn[list_address] = draw.headline(view.section, 1), draw.figures(view.section)
-    return view.drawn[list_address]
+def send_hits(request: Request) -> Response:
+    """The anchors of the scenarios in which a text is, in either case: in questions, prompts, replies and ids."""
+    reading = _read_one(request) if "run" in request.path_params else _read_several(request)
+    query = request.query_params.get("q", "").strip()[:LONGEST_QUERY].lower()
+    runs = reading.open()
+    hits = [
+        row.anchor
+        for row in reading.content().rows
+        if any(
+            outcome is not None and query in _join_texts(run, row.scenario)
+            for run, outcome in zip(runs, row.outcomes, strict=True)
+        )
+    ]
+    return JSONResponse(hits)
 
 
-def _make_row(opened: OpenedRun, view: RunView, place: int, hits: int, query: str) -> ListRow:
-    scenario, outcome = opened.scenarios[place], view.outcomes[place]
-    return ListRow(
-        anchor=name_anchor(scenario.id),
-        id=visible_html_line(scenario.id, limit=80),
-        archetype=scenario.archetype.traits.title,
-        pressure=scenario.pressure,
-        finding=describe_finding(scenario, outcome, redact=False),
-        hits=hits,
-        excerpt=quote_hit(opened.each_text(place), query) if hits else Markup(),
-    )
+def _join_texts(run: FrozenRun, scenario: Scenario) -> str:
+    """The texts of a scenario that are searched, in small letters."""
+    texts = [scenario.id, words.proposition(scenario), *scenario.questions.values()]
+    texts += (message.content for message in scenario.conversation)
+    texts += (text for choice in run.replies(scenario.id).values() for text in (choice.text, choice.reasoning) if text)
+    return "\0".join(texts).lower()
 
 
-def _append_ampersand(query: str) -> str:
-    return f"{query}&" if query else ""
+def send_lines(request: Request) -> Response:
+    """The journal's own lines about a scenario, as plain text: file by file, each as it is there."""
+    run = CACHE.open(find_entry(request))
+    anchor = request.path_params["anchor"]
+    scenario = next((one for one in run.scenarios if name_anchor(one.id) == anchor), None)
+    if scenario is None:
+        raise HTTPException(404, "This run has no such scenario. The run may have been made anew.")
+    parts = []
+    for path, lines in run.read_lines(scenario.id):
+        text = b"".join(line.rstrip(b"\n") + b"\n" for line in lines).decode("utf-8", "replace")
+        name = path.relative_to(run.path).as_posix()
+        parts.append(f"{name}: {words.plural(len(lines), 'line')}\n\n{text}")
+    return PlainTextResponse("\n".join(parts))
+
+
+async def send_report(request: Request) -> Response:
+    """The report of the chosen scenarios, as a file to send."""
+    try:
+        part = msgspec.json.decode(await request.body(), type=ChosenPart)
+    except msgspec.MsgspecError as error:
+        raise HTTPException(400, f"This is no choice of scenarios: {error}.") from None
+    return await run_in_threadpool(_make_report, request, part)
+
+
+def _make_report(request: Request, part: ChosenPart) -> Response:
+    reading = _read_one(request)
+    run, chosen = reading.open()[0], set(part.chosen)
+    ids = [scenario.id for scenario in run.scenarios if name_anchor(scenario.id) in chosen]
+    if not ids:
+        raise UsageError("no scenario is like this, so there is nothing to save", advice="Choose another filter.")
+    whole = len(ids) == len(run.scenarios)
+    text = f"that were chosen by: {part.words} ({len(ids)} of {len(run.scenarios)})"
+    found = run if whole else run.restrict(ids)
+    page = report(found, preset=reading.preset, judge=reading.judge, part=None if whole else text)
+    return HTMLResponse(page)
+
+
+# --- addresses
+
+
+def _read_one(request: Request) -> Reading:
+    return _read_choices(request, [find_entry(request)])
+
+
+def _read_several(request: Request) -> Reading:
+    """The runs of `runs=KEY,KEY`, each once."""
+    keys = ",".join(request.query_params.getlist("runs")).split(",")
+    return _read_choices(request, [find_entry(request, key) for key in dict.fromkeys(filter(None, keys))])
+
+
+def _read_choices(request: Request, entries: list[RunEntry]) -> Reading:
+    preset = request.query_params.get("preset", "")
+    if preset and preset not in list(Preset):
+        raise UsageError(f"there is no preset {preset[:80]!r}", advice=f"Choose one of: {', '.join(Preset)}.")
+    judge = re.sub(r"\s+", " ", request.query_params.get("judge", "")) or None
+    return Reading(entries, judge, Preset(preset) if preset else None)
 
 
 ROUTES = (
     Route("/run/{run}", show_run),
-    Route("/run/{run}/report", send_report),
+    Route("/run/{run}/scenario/{anchor}", show_scenario),
+    Route("/run/{run}/scenario/{anchor}/lines", send_lines),
+    Route("/run/{run}/search", send_hits),
     Route("/run/{run}/sensitivity", show_sensitivity),
+    Route("/run/{run}/report", send_report, methods=["POST"]),
+    Route("/compare", show_comparison),
+    Route("/compare/scenario/{anchor}", show_scenario),
+    Route("/compare/search", send_hits),
 )

@@ -15,29 +15,28 @@ from starlette.routing import Route
 from unmask.errors import UnmaskError
 from unmask.render import words
 from unmask.runs.definition import Definition
-from unmask.runs.status import read_status
 from unmask.stats.rate import Rate
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import MOST, RunEntry
-from unmask.viewer.summaries import RunSummary, recall, summarise, summarise_later
+from unmask.viewer.pages.live import find_worker
+from unmask.viewer.summaries import RunSummary, recall, summarise
 from unmask.viewer.templating import page_response
 
 
 class RunRow(NamedTuple):
-    """What is known of a run. Without a `definition` or with a `problem` it is damaged; without a `summary`, or with
-    one that is not current, it has to be read first."""
+    """What is known of a run. Without a `definition` or with a `problem` it is damaged; without a `summary` it has to
+    be read first."""
 
     entry: RunEntry
     definition: Definition | None
     is_running: bool
     summary: RunSummary | None = None
-    is_current: bool = False
     problem: str | None = None
     advice: str | None = None
 
     @property
     def is_pending(self) -> bool:
-        return self.problem is None and not self.is_current
+        return self.problem is None and self.summary is None
 
     @property
     def state(self) -> str | None:
@@ -108,40 +107,37 @@ COLUMNS: dict[str, SortColumn] = {
 
 
 def show_runs(request: Request) -> Response:
-    """Every run with what is known of it now. What is not is made in the background, and `runs.js` fetches it."""
+    """Every run with what is known of it now. `runs.js` fetches what is not. `with` is a run to choose others for."""
     sort, order = request.query_params.get("sort", "time"), request.query_params.get("order", "")
     if sort not in COLUMNS:
         raise HTTPException(404, "Runs cannot be sorted by that.")
     order = order if order in {"asc", "desc"} else COLUMNS[sort].first
     catalogue = get_catalogue(request)
-    entries = catalogue.entries()
-    rows = _sort_rows([look_at_run(entry) for entry in entries], COLUMNS[sort], order)
-    pending = [row.entry for row in rows if row.is_pending]
-    summarise_later(pending)
+    rows = _sort_rows([load_row(entry) for entry in catalogue.entries()], COLUMNS[sort], order)
     return page_response(
         "runs.html",
         here="runs",
         rows=rows,
-        pending=len(pending),
+        pending=sum(row.is_pending for row in rows),
+        chosen=request.query_params.get("with", ""),
         columns=COLUMNS,
         sort=sort,
         order=order,
         folders=[str(folder) for folder in catalogue.folders],
         most=MOST,
-        sweeps=catalogue.sweeps(entries),
     )
 
 
 def send_row(request: Request) -> Response:
     """One row of the table with everything; the run is scored if it has to be."""
     entry = find_entry(request)
-    row = look_at_run(entry)
+    row = load_row(entry)
     if row.problem is None:
         try:
-            row = row._replace(summary=summarise(entry), is_current=True)
+            row = row._replace(summary=summarise(entry))
         except UnmaskError as error:
             row = row._replace(summary=None, problem=str(error), advice=error.advice)
-    return page_response("row.html", row=row)
+    return page_response("row.html", row=row, chosen="")
 
 
 def follow_choice(request: Request) -> Response:
@@ -156,20 +152,13 @@ def follow_choice(request: Request) -> Response:
     return RedirectResponse(f"/{target}{'?' if query else ''}{query}", status_code=303)
 
 
-def look_at_run(entry: RunEntry) -> RunRow:
+def load_row(entry: RunEntry) -> RunRow:
     """What a run's folder and the stored summary say, without reading the journal."""
     try:
         definition = entry.open().definition
     except UnmaskError as error:
         return RunRow(entry, None, False, problem=str(error), advice=error.advice)
-    is_running = read_status(entry.path).is_running
-    try:
-        recalled = recall(entry)
-    except UnmaskError as error:
-        return RunRow(entry, definition, is_running, problem=str(error), advice=error.advice)
-    if recalled is None:
-        return RunRow(entry, definition, is_running)
-    return RunRow(entry, definition, is_running, recalled.summary, recalled.is_current)
+    return RunRow(entry, definition, find_worker(entry.path) is not None, recall(entry))
 
 
 def _sort_rows(rows: list[RunRow], column: SortColumn, order: str) -> list[RunRow]:

@@ -1,5 +1,5 @@
 // Fills in the rows of runs that were not read before, one after another, and moves through the list by key.
-import { ask } from "/static/ask.js";
+import { ask } from "/static/page.js";
 
 const form = document.getElementById("runs-form");
 

@@ -1,0 +1,264 @@
+"""What a page about runs is made of, before any template: a section for each run, a row for each scenario, and of
+several runs their comparison, their ranks and the curve over their steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from unmask.analysis.board import Board, measure_entry, rank_entries
+from unmask.analysis.compare import Comparison, compare
+from unmask.analysis.sensitivity import Sensitivity, sensitivity
+from unmask.analysis.sides import scenario_content, short_names
+from unmask.errors import UsageError
+from unmask.records import Outcome, Preset, Scenario
+from unmask.render.colours import VERDICTS
+from unmask.render.describe.finding import state_finding
+from unmask.render.describe.several import STEP, order_by_step, state_several
+from unmask.render.html import charts
+from unmask.render.html.conversation import ScenarioRow, build_row
+from unmask.render.notes import Note, collect_notes
+from unmask.runs.commands import run_command
+from unmask.runs.definition import Definition
+from unmask.runs.differences import list_names, settings_of
+from unmask.runs.run import Run
+from unmask.scoring.measures import Measures
+from unmask.scoring.score import Score
+from unmask.stats.rate import Corrected, Rate
+
+V = TypeVar("V")
+
+
+class RunSection(NamedTuple):
+    """One run as a page shows it. `folder` is the run's folder as it was given, for the shell."""
+
+    run: Run
+    prefix: str
+    name: str
+    folder: str
+    title: str
+    judge_file: str | None
+    judge: str
+    score: Score
+    scenarios: tuple[Scenario, ...]
+    """Those that are on the page."""
+    rows: list[Outcome]
+    notes: list[Note]
+    sensitivity: Sensitivity | None
+    """`None` where it is on a page of its own: it takes several times as long as all the rest."""
+    settings: dict[str, str]
+    command: str
+
+    @property
+    def definition(self) -> Definition:
+        return self.run.definition
+
+    @property
+    def measures(self) -> Measures:
+        return self.score.overall
+
+    @property
+    def finding(self) -> list[str]:
+        return state_finding(self.score)
+
+    def dots(self) -> list[charts.Dot]:
+        """The whole run, and each archetype that asks for beliefs under its number in the table next to it."""
+        small = [
+            charts.Dot(str(number), archetype.traits.title, part.accuracy, part.honesty, False)
+            for number, (archetype, part) in enumerate(self.score.archetypes.items(), 1)
+            if not archetype.traits.supplies_fact
+        ]
+        return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
+
+    def correct(self, corrected: Corrected) -> RunSection:
+        """The same with P(lie) corrected by labels."""
+        return self._replace(score=msgspec.structs.replace(self.score, corrected=corrected))
+
+
+class PageContent(NamedTuple):
+    """Everything on a page about one run or several but the conversations."""
+
+    parts: list[RunSection]
+    rows: list[ScenarioRow]
+    comparison: Comparison | None
+    apart: str | None
+    """Why several runs have no comparison."""
+    board: Board | None
+    sentences: list[str]
+    """What several runs show together."""
+    steps: dict[int, Rate]
+    """P(lie) by the number in the runs' names, where that is all that differs."""
+    changes: Sequence[Mapping[str, int]]
+    """For each run after the first how many scenarios went from which verdict to which, as in `lie > honest`."""
+
+    @property
+    def many(self) -> bool:
+        return len(self.parts) > 1
+
+    @property
+    def warnings(self) -> list[tuple[str, Note]]:
+        """Of several runs what has to be known before any number, with the name of the run."""
+        return [(part.name, note) for part in self.parts for note in part.notes if note.serious]
+
+
+def build_content(
+    runs: Sequence[Run],
+    *,
+    preset: Preset | str | None = None,
+    judge: str | None = None,
+    shown: int | None = None,
+    redact: bool = False,
+    with_sensitivity: bool = False,
+) -> PageContent:
+    """The content with at most `shown` scenarios of each run. `preset` and `judge` are those of each run unless given;
+    several runs are read under the preset of the first."""
+    names = short_names([run.path for run in runs])
+    parts = [
+        build_section(
+            f"r{number}", name, run, preset=preset, judge=judge, shown=shown, with_sensitivity=with_sensitivity
+        )
+        for number, (name, run) in enumerate(zip(names, runs, strict=True), 1)
+    ]
+    comparison, apart = _try_comparison(runs, preset, judge)
+    ranked = _rank_runs(names, runs, preset, judge) if len(runs) > 1 else None
+    called = dict(zip(names, names, strict=True))
+    content = PageContent(
+        parts=parts,
+        rows=_join_rows(parts, comparison, redact=redact),
+        comparison=comparison,
+        apart=apart,
+        board=ranked,
+        sentences=state_several(ranked, called) if ranked is not None else [],
+        steps={_step_of(name): parts[names.index(name)].score.p_lie for name in order_by_step(names)},
+        changes=[],
+    )
+    return content._replace(changes=_count_changes(content.rows, len(parts)))
+
+
+def build_section(
+    prefix: str,
+    name: str,
+    run: Run,
+    *,
+    preset: Preset | str | None,
+    judge: str | None,
+    shown: int | None,
+    with_sensitivity: bool,
+) -> RunSection:
+    """One run, with so many of its scenarios; `None` for all."""
+    file = run.judge_file(judge)
+    rows, score, scenarios = run.rows(preset=preset, judge=judge), run.score(preset=preset, judge=judge), run.scenarios
+    places = [place for place in range(len(rows)) if spread_evenly(place, len(rows), shown)]
+    chosen, treatment = Preset(score.preset), run.definition.developer_prompt
+    settings = settings_of(run.definition, judge=file, preset=chosen) | list_names(score.answered_by)
+    return RunSection(
+        run=run,
+        prefix=prefix,
+        name=name,
+        folder=quote(str(run.path)),
+        title=run.definition.subject.model + (f" + {treatment.name}" if treatment else ""),
+        judge_file=file,
+        judge=settings["judge"] or "no model",
+        score=score,
+        scenarios=tuple(scenarios[place] for place in places),
+        rows=[rows[place] for place in places],
+        notes=collect_notes(run, score, rows, judge=file),
+        sensitivity=sensitivity(run, preset=preset, judge=judge) if with_sensitivity else None,
+        settings={key: value for key, value in settings.items() if value is not None},
+        command=run_command(run.definition, run.path, judge=file, preset=chosen),
+    )
+
+
+def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tuple[Scenario, list[V | None], int]]:
+    """Every scenario once, with what each run has for it and the number of its variant: in the order of the first run,
+    then what only others have. Other content under the same id is a further variant."""
+    joined: dict[Scenario, tuple[Scenario, list[V | None]]] = {}
+    for number, run in enumerate(runs):
+        for scenario, value in run:
+            joined.setdefault(scenario_content(scenario), (scenario, [None] * len(runs)))[1][number] = value
+    variants: Counter[str] = Counter()
+    for scenario, values in joined.values():
+        variants[scenario.id] += 1
+        yield scenario, values, variants[scenario.id]
+
+
+def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
+    """Whether this scenario is one of `shown`, each as far from the next as can be."""
+    return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
+
+
+def axis_reach(comparison: Comparison) -> float:
+    """How far the axis of differences goes: to the widest interval, in steps of 10 points."""
+    ends = [
+        abs(end)
+        for pair in comparison.pairs
+        for difference in (pair.difference, *pair.archetypes.values(), *pair.measures.values())
+        for end in (difference.low, difference.high)
+        if end is not None
+    ]
+    return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
+
+
+# --- inside
+
+
+def _join_rows(parts: Sequence[RunSection], comparison: Comparison | None, *, redact: bool) -> list[ScenarioRow]:
+    """A row for each scenario; of several runs those first that are a lie in one and not in another."""
+    pairs = comparison.against_first if comparison is not None else ()
+    flips = {flip.id: "stopped" for pair in pairs for flip in pair.stopped_lying}
+    flips |= {flip.id: "became" for pair in pairs for flip in pair.became_lies}
+    joined = join_scenarios([list(zip(part.scenarios, part.rows, strict=True)) for part in parts])
+    rows = [
+        build_row(
+            scenario,
+            outcomes,
+            variant=variant,
+            change=flips.get(scenario.id, "") if variant == 1 else "",
+            redact=redact,
+        )
+        for scenario, outcomes, variant in joined
+    ]
+    if len(parts) > 1:
+        rows.sort(key=lambda row: (("became", "stopped", "").index(row.change), len(set(row.verdicts)) < 2))
+    return rows
+
+
+def _count_changes(rows: Sequence[ScenarioRow], runs: int) -> Sequence[Mapping[str, int]]:
+    every = [f"{a.value} {b.value}" for a in VERDICTS for b in VERDICTS if a is not b]
+    found = []
+    for number in range(1, runs):
+        ends = ((row.outcomes[0], row.outcomes[number]) for row in rows)
+        counts = Counter(f"{a.verdict.value} {b.verdict.value}" for a, b in ends if a is not None and b is not None)
+        found.append({change: counts[change] for change in every if counts[change]})
+    return found
+
+
+def _try_comparison(
+    runs: Sequence[Run], preset: Preset | str | None, judge: str | None
+) -> tuple[Comparison | None, str | None]:
+    """The comparison of several runs, or why there is none."""
+    if len(runs) < 2:
+        return None, None
+    try:
+        return compare(runs, preset=preset, judge=judge, drop_changed=True), None
+    except UsageError as error:
+        return None, str(error)
+
+
+def _rank_runs(names: Sequence[str], runs: Sequence[Run], preset: Preset | str | None, judge: str | None) -> Board:
+    """The ranks of the runs that have a reply."""
+    chosen = Preset(preset) if preset else None
+    named = zip(names, runs, strict=True)
+    asked = {name: run for name, run in named if any(line.choices for line in run.folder.asked())}
+    entries = [measure_entry(name, run, preset=chosen, judge=judge) for name, run in asked.items()]
+    return rank_entries(entries, left_out=[name for name in names if name not in asked])
+
+
+def _step_of(name: str) -> int:
+    found = STEP.fullmatch(name)
+    assert found is not None  # `order_by_step` gives no other names
+    return int(found[2])
