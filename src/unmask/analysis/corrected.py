@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def corrected_p_lie(
 
 
 def correct_each(
-    runs: Sequence[Run], labels: str | Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
+    runs: Iterable[Run], labels: str | Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
 ) -> list[Corrected]:
     """Each run by its own labels. One without any says so in place of a rate; where none has any, that is an error."""
     found: list[Corrected] = []
@@ -60,7 +60,7 @@ def correct_each(
         except UsageError as error:
             found.append(Corrected(why=str(error)))
             problems.append(error)
-    if problems and len(problems) == len(runs):
+    if problems and len(problems) == len(found):
         raise problems[0]
     return found
 
