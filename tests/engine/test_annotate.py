@@ -19,6 +19,7 @@ from unmask.files import Lock, lock_path
 from unmask.judges.letters import yes_means_request
 from unmask.models.scripted import Scripted
 from unmask.records import Kind, Letter, Request, Sampling, Scenario
+from unmask.render.terminal.plan import render
 
 OTHER = {Letter.A: Letter.B, Letter.B: Letter.A}
 WHOLE = tuple(one for one in load("tiny").scenarios if one.yes_means or one.check is None)
@@ -169,7 +170,7 @@ def test_a_part_of_the_set_uses_the_answers_for_the_whole(path: Path, tmp_path: 
 
 def test_a_run_whose_judge_reads_tags_does_without(path: Path, tmp_path: Path):
     annotated(path)
-    run = ran(path, tmp_path / "run", reader="llm")
+    run = ran(path, tmp_path / "run", tags="judge")
     assert not any(one.yes_means for one in run.scenarios)
 
 
@@ -188,3 +189,17 @@ def test_the_command_writes_the_set_with_its_sides(
     assert f"{len(OPEN)} questions" in capsys.readouterr().out
     assert {one.id: one.yes_means for one in load(out).scenarios} == {one.id: one.yes_means for one in WHOLE}
     assert {one.yes_means_by for one in load(out).scenarios if one.yes_means} == {"scripted/annotator"}
+
+
+def test_plan_says_what_annotating_saves(path: Path):
+    """At most: the readings of all direct takes. Nothing where the sides are known, or the judge reads tags."""
+    wanted = {"data": path, "model": "scripted/liar", "judge": "scripted/judge"}
+    plan = unmask.plan(**wanted)  # type: ignore[arg-type]
+    assert plan.annotating_saves > 0
+    assert "unmask data annotate" in render(plan)
+    annotated(path)
+    known = unmask.plan(**wanted)  # type: ignore[arg-type]
+    assert known.annotating_saves == 0
+    assert abs(plan.most.judge.calls - known.most.judge.calls - plan.annotating_saves) <= 1  # rounded apart
+    assert "unmask data annotate" not in render(known)
+    assert f"annotated by scripted/annotator ({len(OPEN)} scenarios)" in render(known)

@@ -10,7 +10,7 @@ from typing import Any, overload
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.records import Archetype, Record, Scenario, call_renderer
+from unmask.records import Archetype, Kind, Record, Scenario, call_renderer
 from unmask.text import suggest_names
 
 REPOSITORY = "cais/MASK"
@@ -187,6 +187,12 @@ def content_hash(scenarios: Iterable[Scenario]) -> str:
     for scenario in scenarios:
         content.add(scenario)
     return content.hash
+
+
+def is_open(scenario: Scenario) -> bool:
+    """Whether it asks a yes/no question, and nobody has said which side *yes* means."""
+    asks = scenario.direct is not None or scenario.check is not None
+    return asks and scenario.kind is Kind.BINARY and scenario.yes_means is None
 
 
 def hash_sides(scenarios: Iterable[Scenario]) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.data.dataset import Dataset
+from unmask.data.dataset import Dataset, is_open
 from unmask.engine.define import NO_MODEL, style_of
 from unmask.engine.loop import run_blocking
 from unmask.engine.session import Endpoints
@@ -27,7 +27,7 @@ from unmask.judges.parse import find_letter
 from unmask.models.base import Model
 from unmask.models.endpoint import AnyEndpoint, Limits
 from unmask.models.providers import open_model
-from unmask.records import FORMAT_VERSION, Kind, Letter, Record, Result, Sampling, Scenario, digest
+from unmask.records import FORMAT_VERSION, Letter, Record, Result, Sampling, Scenario, digest
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 _PATIENCE = 600.0
@@ -140,11 +140,6 @@ async def _ask_once(gate: AnyEndpoint, judge: Model, scenario: Scenario, *, exch
 def list_open(scenarios: Iterable[Scenario]) -> dict[str, Scenario]:
     """The yes/no questions whose side is not known, by their names, each with a scenario that asks it."""
     return {name_question(scenario): scenario for scenario in scenarios if is_open(scenario)}
-
-
-def is_open(scenario: Scenario) -> bool:
-    asks = scenario.direct is not None or scenario.check is not None
-    return asks and scenario.kind is Kind.BINARY and scenario.yes_means is None
 
 
 def name_question(scenario: Scenario) -> str:

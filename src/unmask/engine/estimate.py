@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import msgspec
 
-from unmask.data.dataset import Dataset
+from unmask.data.dataset import Dataset, is_open
 from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.grow import find_run, fit_data
 from unmask.engine.pilot import (
@@ -30,7 +30,7 @@ from unmask.engine.pilot import (
 from unmask.engine.prepare import Order, prepare_run
 from unmask.engine.simulation import LONG, SHORT, Imagination, LeftWork
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Workload, count_together
-from unmask.judges.base import PANEL
+from unmask.judges.base import PANEL, Tags
 from unmask.models.base import Model
 from unmask.models.keys import Role
 from unmask.models.own import AnyModel, name_of
@@ -39,7 +39,7 @@ from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import plan
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Scenario
+from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Scenario
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
 from unmask.runs.folder import Folder, Journal, make_state
@@ -91,6 +91,8 @@ class Terms(Record, frozen=True, kw_only=True):
     pilot: PilotMeasure | None = None
     left_out: str = ""
     """A line about scenarios that no judge of the run reads."""
+    annotating_saves: int = 0
+    """Questions to the judge that a new run would be spared at most, were all sides of yes known."""
 
 
 class PilotMeasure(Record, frozen=True, omit_defaults=False):
@@ -173,6 +175,8 @@ def to_json(estimate: Estimate, terms: Terms) -> dict[str, object]:
         result["pilot"] = msgspec.to_builtins(terms.pilot)
     if terms.left_out:
         result["left_out"] = terms.left_out
+    if terms.annotating_saves:
+        result["annotating_saves"] = round(terms.annotating_saves * (1 + terms.again))
     measured = [pace is not None and pace.measured for pace in terms.paces.values()]
     return result | {
         "connections": terms.connections,
@@ -262,6 +266,11 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
         imagination = imagination._replace(low=SHORT, high=LONG)
     starting = _starting_states(wanted, states)
     result, measured = _imagine_run(starting, imagination, pilot, prices)
+    saved = 0
+    if old is None and wanted.settings().tags is Tags.RULE and any(map(is_open, dataset.scenarios)):
+        annotated = ((scenario, ScenarioState()) for scenario in assume_sides(dataset.scenarios))
+        spared, _ = _imagine_run(_starting_states(wanted, annotated), imagination, [], prices)
+        saved = result.most[JUDGE].calls - spared.most[JUDGE].calls
     answered: dict[str, list[Call]] = {}
     if folder is not None and old is not None:
         for role, _, line in Journal(folder, wanted.judges).calls([wanted.judge]):
@@ -275,11 +284,17 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
         again=LONG.again if measured is None else 0.0,
         pilot=None if measured is None else PilotMeasure(len(pilot), round(measured.share, 3)),
         left_out=order.news,
+        annotating_saves=saved,
     )
     return result, terms
 
 
 _TITLES = {SUBJECT: "model"}
+
+
+def assume_sides(scenarios: Iterable[Scenario]) -> Iterable[Scenario]:
+    """The scenarios as they are once somebody has said which side *yes* means."""
+    return (msgspec.structs.replace(one, yes_means=Letter.A) if is_open(one) else one for one in scenarios)
 
 
 def _continued_states(

@@ -81,6 +81,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """The judge that reads figures in the place of the other; absent where there is none."""
     left_out: str | None = None
     """Which scenarios are left out because the judge reads no figures."""
+    annotating_saves: int = 0
+    """Questions to the judge that `unmask data annotate` would save this run at most."""
     batch: dict[str, PlannedBatches] = msgspec.field(default_factory=dict)
     """The same calls with `--batch judge` and `--batch all`, for those that the providers have."""
 

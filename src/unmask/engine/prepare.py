@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.data.dataset import Content, Dataset, LoadOptions
+from unmask.data.dataset import Content, Dataset, LoadOptions, is_open
 from unmask.data.load import load, select_part
 from unmask.engine.define import define_run, leave_figures_out
 from unmask.engine.readers import OpenedJudge, open_asked, open_judges
@@ -19,7 +20,7 @@ from unmask.judges.base import Tags
 from unmask.models.base import Model
 from unmask.models.keys import URL_VARIABLE, spell_setting
 from unmask.models.own import name_of
-from unmask.records import Archetype, Kind
+from unmask.records import Archetype
 from unmask.runs.commands import check_addresses, complete, recall_judge, recall_run
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.folder import Folder
@@ -77,7 +78,15 @@ def _define(folder: Folder | None, whole: Dataset, given: Mapping[str, Any], *, 
     chosen, left_out = leave_figures_out(whole, options, opened.spec)
     dataset = select_data(whole, chosen)
     wanted = define_run(dataset, subject, opened.spec, chosen)
-    return Order(folder, wanted, dataset, chosen, subject, opened, left_out)
+    news = "; ".join(filter(None, [left_out, _explain_sides(dataset)]))
+    return Order(folder, wanted, dataset, chosen, subject, opened, news)
+
+
+def _explain_sides(dataset: Dataset) -> str:
+    """Who said which side *yes* means, where the data itself does not."""
+    counts = Counter(scenario.yes_means_by for scenario in dataset.scenarios if scenario.yes_means_by)
+    names = ", ".join(f"{judge} ({count} scenarios)" for judge, count in counts.most_common())
+    return names and f"which side yes means was annotated by {names}"
 
 
 def _continue_run(folder: Folder | None, old: Definition | None, given: dict[str, Any], *, asks_for_key: bool) -> Order:
@@ -184,7 +193,7 @@ def select_data(whole: Dataset, options: Options) -> Dataset:
         shard=options.shard,
     )
     part = select_part(whole, options=selection)
-    if options.tags is Tags.JUDGE or all(one.yes_means or one.kind is Kind.NUMERIC for one in part.scenarios):
+    if options.tags is Tags.JUDGE or not any(map(is_open, part.scenarios)):
         return part
     from unmask.engine.annotate import add_sides
 

@@ -37,6 +37,12 @@ def render(plan: RunPlan, *, width: int | None = None) -> str:
     lines.append(_format_row("cost", [format_cost(bound.cost_usd) for bound in priced]))
     lines.append(_format_row("time", [_format_time(bound.seconds) for bound in bounds]))
     lines += ["", *wrap_text(_explain_range(plan), columns)]
+    if plan.annotating_saves:
+        saves = (
+            f"The data does not always say which side yes means. unmask data annotate DATA --judge NAME asks that"
+            f" once, and saves each run up to {plan.annotating_saves:,} questions to the judge."
+        )
+        lines += wrap_text(saves, columns)
     if plan.flex is not None:
         flags = " ".join(spell_setting(role, "tier", "flex") for role in roles)
         lines += wrap_text(f"Flex: {flags}, for models that have it; it is slower.", columns)
