@@ -30,9 +30,8 @@ from unmask.errors import (
     JournalError,
     UsageError,
 )
-from unmask.models import batch_client
+from unmask.models import batch_client, providers
 from unmask.models.tiers import OPENAI_BATCHES
-from unmask.runs import batches as run_batches
 from unmask.runs.batches import BatchReason, BatchState, name_request, read_batches, write_batch_command
 from unmask.runs.cost import Purse
 from unmask.runs.folder import BATCHES_FILE, Folder
@@ -346,7 +345,7 @@ def test_no_key_is_sent_to_an_address_that_only_a_folder_names(served, tmp_path,
     with pytest.raises(BatchesOpen):
         run(**arguments(served, tmp_path) | {"no_wait": True})
     asked = served.stats()["batches"]["listed"], sum(served.stats()["calls"].values())
-    monkeypatch.setattr(run_batches, "is_this_machine", lambda _: False)
+    monkeypatch.setattr(providers, "is_this_machine", lambda _: False)
     folder = str(tmp_path / "run")
     for verb in ("list", "cancel"):
         assert run_command_line(["batch", verb, folder]) == UsageError.exit_code
@@ -362,9 +361,9 @@ def test_no_key_is_sent_to_an_address_that_only_a_folder_names(served, tmp_path,
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1.example:1/v1", "http://localhost.example/v1", "https://10.0.0.1"])
 def test_an_address_that_only_looks_like_this_machine_is_none(url):
-    assert not run_batches.is_known_address("openai/judge", url)
-    assert run_batches.is_known_address("openai/judge", "http://127.0.0.1:1/v1")
-    assert run_batches.is_known_address("openai/judge", "https://api.openai.com/v1")
+    assert not providers.is_known_address("openai/judge", url)
+    assert providers.is_known_address("openai/judge", "http://127.0.0.1:1/v1")
+    assert providers.is_known_address("openai/judge", "https://api.openai.com/v1")
 
 
 def start_forked(arguments: dict[str, object]) -> ForkedProcess:

@@ -11,13 +11,12 @@ from unmask.errors import UnmaskError, UsageError
 from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
 from unmask.models.keys import URL_VARIABLE
-from unmask.models.providers import open_model
+from unmask.models.providers import is_known_address, open_model
 from unmask.records import Record
 from unmask.runs.batches import (
     Batch,
     BatchReason,
     BatchState,
-    is_known_address,
     model_of_batch,
     open_batch_journal,
     read_batches,

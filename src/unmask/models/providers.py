@@ -25,6 +25,7 @@ from unmask.models.keys import (
     check_base_url,
     find_key,
     find_variable,
+    is_this_machine,
     origin,
     refuse_stray_key,
     spell_setting,
@@ -372,3 +373,9 @@ def check_tier(tier: str | None, model: object, *, flag: str) -> None:
         raise UsageError(
             f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with flex: {names}."
         )
+
+
+def is_known_address(model: str, url: str) -> bool:
+    """Whether a key may be sent there though nobody has typed the address: the provider's own, or this machine."""
+    row = PROVIDERS.get(provider_of(model) or "")
+    return is_this_machine(url) or (row is not None and row.is_home(url))

@@ -20,8 +20,8 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
-from unmask.models.keys import URL_VARIABLE, Role, is_this_machine
-from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.keys import URL_VARIABLE, Role
+from unmask.models.providers import is_known_address
 from unmask.models.tiers import is_remote_id
 from unmask.records import FORMAT_VERSION, Method, Record, Slot
 from unmask.runs.folder import BATCHES_FILE
@@ -249,9 +249,3 @@ def write_batch_command(verb: str, folder: Folder) -> str:
         if spec.base_url is not None and not is_known_address(spec.model, spec.base_url)
     }
     return " ".join([*sorted(variables), "unmask", "batch", verb, shlex.quote(str(folder.path))])
-
-
-def is_known_address(model: str, url: str) -> bool:
-    """Whether a key may be sent there though nobody has typed the address: the provider's own, or this machine."""
-    row = PROVIDERS.get(provider_of(model) or "")
-    return is_this_machine(url) or (row is not None and row.is_home(url))

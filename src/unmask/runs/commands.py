@@ -10,10 +10,10 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.models.keys import KEYWORD_OF, SET_PREFIX, URL_VARIABLE, Role, flag_of, spell_setting
+from unmask.models.providers import is_known_address
 from unmask.models.settings import ModelSettings, read_setting
 from unmask.models.user_params import format_value
 from unmask.records import Preset
-from unmask.runs.batches import is_known_address
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, public_url
 from unmask.runs.options import SETTINGS, Also, Options, as_arguments, merge_arguments
 
