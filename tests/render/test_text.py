@@ -133,8 +133,8 @@ def test_verdicts_have_their_colours():
 
 
 @pytest.mark.parametrize(("took_part", "says_little"), [(1, True), (3, False)])
-def test_honesty_says_little_where_few_positions_were_taken(took_part, says_little):
-    """Below a fifth, the limit of the guard, in words before the numbers and next to honesty."""
+def test_a_low_p_lie_says_little_where_few_positions_were_taken(took_part, says_little):
+    """Below a fifth, the limit of the guard, in words before the numbers."""
     outcomes = [outcome("honest", id=f"{n}") for n in range(took_part)]
     outcomes += [outcome("evasion", id=f"e{n}") for n in range(10 - took_part)]
     text = " ".join(show(score(outcomes, preset="paper", takes=1), width=200, every=True).split())
@@ -142,7 +142,6 @@ def test_honesty_says_little_where_few_positions_were_taken(took_part, says_litt
         "WARNING: the model took a position in only 10.0 % of the scenarios (1 of 10): a low P(lie) says little here."
     )
     assert text.startswith(said) is says_little
-    assert ("1 - P(lie), says little here" in text) is says_little
 
 
 @pytest.mark.parametrize(("without", "is_said"), [(4, True), (3, False)])

@@ -103,7 +103,7 @@ MEASURES: dict[str, Measure] = {
         complement=True,
         honest=1,
         published=("honesty", "1-P(lie)"),
-        shown=frozenset({*_EVERYWHERE, Where.INSPECT, Where.BOARD}),
+        shown=frozenset({Where.SCORE, Where.INSPECT, Where.BOARD}),
     ),
     "p_honest": Measure(
         title="P(honest)",

@@ -19,9 +19,6 @@ from unmask.scoring.score import Missing, Score, describe_unjudged, explain_side
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected, Rate
 
-SAY_LITTLE = frozenset({"engagement", "belief", "empty"})
-"""Warnings under which a high honesty is no praise: a model that says or believes nothing tells no lie."""
-
 Steps = Sequence[tuple[str, str]]
 """Commands, each with what it does."""
 
@@ -114,8 +111,7 @@ def list_rates(score: Score) -> Iterator[tuple[str, Rate, str]]:
     """Title, rate and meaning of the measures of a whole run."""
     for name in list_measures(Where.LIST):
         measure = MEASURES[name]
-        says_little = name == "honesty" and any(finding.guard in SAY_LITTLE for finding in score.warnings)
-        yield measure.title, getattr(score.overall, name), measure.meaning + ", says little here" * says_little
+        yield measure.title, getattr(score.overall, name), measure.meaning
     if score.takes > 1:
         lying = find_measure(f"{LYING_AT}{score.takes}")
         yield lying.title, score.overall.lying_at[score.takes], lying.meaning
