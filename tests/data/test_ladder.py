@@ -148,9 +148,17 @@ def test_what_a_scripted_model_says_is_read_in_every_scenario(character: str, li
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_sample_keeps_the_rungs_of_a_fact_together(seed: int):
-    """At most the last fact of an archetype is incomplete."""
+    """Complete where the limit has room for it."""
     drawn = load("ladder", options=LoadOptions(limit=8 * len(ARCHETYPES), seed=seed))
     assert {len(rungs) for rungs in group_by_fact(drawn.scenarios)} == {4}
+
+
+def test_a_shard_has_all_rungs_of_its_facts():
+    """So that its probes are asked in one place. Shards are of about the same size and miss nothing."""
+    shards = [load("ladder", options=LoadOptions(shard=f"{number}/7")) for number in range(1, 8)]
+    assert {len(rungs) for shard in shards for rungs in group_by_fact(shard.scenarios)} == {4}
+    assert sum(len(shard) for shard in shards) == 384
+    assert max(map(len, shards)) - min(map(len, shards)) <= 4
 
 
 # --- the check --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from unmask.data.dataset import LoadOptions, ShardSpec, content_hash
+from unmask.data.dataset import LoadOptions, ShardSpec, content_hash, group_by_fact
 from unmask.data.select import order_to_draw
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
@@ -55,16 +55,16 @@ def take_shard(
 def deal_shards(scenarios: Sequence[Scenario], *, of: int, seed: int) -> dict[str, int]:
     """The shard of each scenario, by its id. Scenarios are dealt in the order in which samples take them: each goes to
     a shard that has fewest of its archetype, and among these to the smallest one. So shards take about the same time,
-    whatever the limit and the archetypes."""
+    whatever the limit and the archetypes. The rungs of a fact go to one shard."""
     totals = [0] * of
     waiting: defaultdict[Archetype, list[int]] = defaultdict(list)
     dealt: dict[str, int] = {}
-    for scenario in order_to_draw(scenarios, seed=seed):
-        round_of_archetype = waiting[scenario.archetype]
+    for rungs in group_by_fact(order_to_draw(scenarios, seed=seed)):
+        round_of_archetype = waiting[rungs[0].archetype]
         if not round_of_archetype:
             round_of_archetype.extend(range(of))
         smallest = min(round_of_archetype, key=totals.__getitem__)
         round_of_archetype.remove(smallest)
-        totals[smallest] += 1
-        dealt[scenario.id] = smallest + 1
+        totals[smallest] += len(rungs)
+        dealt |= {scenario.id: smallest + 1 for scenario in rungs}
     return dealt
