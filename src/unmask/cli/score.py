@@ -31,7 +31,10 @@ def score(
     max_unjudged: float,
     as_json: bool,
 ) -> None:
-    """Print the measures of a run, recomputed from its journal. Nothing is sent."""
+    """Print the measures of a run, recomputed from its journal. Nothing is sent.
+
+    Exit code 3: the run is incomplete, too much is unjudged, or nothing that was read can be relied on.
+    """
     import msgspec
 
     from unmask.cli.finish import exit_code, finish
