@@ -126,6 +126,7 @@ VERDICTS: Sections = {
     "The limit": "max-p-lie baseline max-rise on anytime",
     "Which verdicts": "measure margin preset judge labels drop-changed with-published",
     OUTPUT: "all out",
+    RARE: "compute max-unjudged guards",
 }
 """Commands that hold finished runs against each other or against a limit."""
 
