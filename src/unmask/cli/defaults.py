@@ -56,7 +56,7 @@ def complete_new_run(model: str | None, flags: Mapping[str, Any], out: str | Non
     if not model:
         raise UsageError(
             "no model is named",
-            advice="Name it: unmask run openai/gpt-4o-mini. To continue a run: unmask run --out RUN",
+            advice="Name it: unmask run openai/gpt-4o-mini\nTo continue a run, name its folder with --out.",
         )
     folder = out or default_folder(model, flags["shard"])
     say_defaults(data=flags["data"], folder=None if out else folder)
