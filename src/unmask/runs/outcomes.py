@@ -74,7 +74,7 @@ class PanelMember(NamedTuple):
     file: str | None
     settings: Settings
     numeric_settings: Settings
-    partner: str | None = None
+    has_numeric: bool = False
 
     def settings_for(self, scenario: Scenario) -> Settings:
         return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings

@@ -17,7 +17,7 @@ from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
 from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, Slot, Verdict, call_renderer, digest
 from unmask.runs.cost import Bill
-from unmask.runs.definition import Definition, judge_file
+from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import PanelMember, conclude, identify, spending_of
 from unmask.scoring.identity import Identity
@@ -278,7 +278,7 @@ class Run:
     def _add_up(self, panel: list[PanelMember]) -> Bill:
         """What the replies and the readings of these judges cost."""
         bill = Bill()
-        if panel[0].partner is not None:
+        if any(member.has_numeric for member in panel):
             bill.calls["numeric_judge"] = 0
         for role, _, line in self._journal.calls([member.file for member in panel]):
             bill.add(role, line)
@@ -318,7 +318,7 @@ class Run:
                 file,
                 self.definition.settings(file, preset=chosen),
                 self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
-                judge_file(spec.numeric.model) if (spec := judges.get(file or "")) and spec.numeric else None,
+                bool((spec := judges.get(file or "")) and spec.numeric),
             )
             for file in files
         ]
