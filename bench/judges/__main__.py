@@ -49,7 +49,8 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     subject = Scripted(lambda _: "", name="labelled/replies")
     dataset = from_scenarios(scenarios.values(), name="labelled")
     if not folder.exists:
-        create_or_continue(folder, define_run(dataset, subject, judge_spec("verbatim", options.judge), options), dataset)
+        judge = judge_spec("verbatim", options.judge)
+        create_or_continue(folder, define_run(dataset, subject, judge, options), dataset)
         for item in items:
             folder.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
         folder.replies.close()

@@ -159,7 +159,9 @@ async def run_over(folder: Folder, model: SpreadModel) -> None:
     """A run of the spread model, read by a scripted judge."""
     dataset, options = load("tiny"), Options(takes=4)
     judge = Scripted(answer_as_judge, name="scripted/judge")
-    definition = create_or_continue(folder, define_run(dataset, model, judge_spec(judge, options), options), dataset)
+    definition = create_or_continue(
+        folder, define_run(dataset, model, judge_spec(judge, options.judge), options), dataset
+    )
     models = {SUBJECT: model, JUDGE: judge}
     endpoints = Endpoints(Limits())
     try:
