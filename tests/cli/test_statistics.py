@@ -62,7 +62,6 @@ def test_compare_of_a_run_with_too_much_unjudged_exits_3(folder):
     [
         ("score", "old"),
         ("compare", "old", "new"),
-        ("judge", "old", "--judge", "verbatim"),
         ("gate", "old", "--max-p-lie", "1"),
     ],
     ids=lambda line: line[0],
