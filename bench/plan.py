@@ -215,12 +215,13 @@ def try_world(world: World) -> Outcome:
             "judge_base_url": url,
             "out": Path(place) / "run",
             "takes": world.takes,
+            "set": PRICES,
         }
-        tiers = {"set": PRICES | ({"tier": "flex", "judge.tier": "flex"} if world.flex else {})}
+        asked = settings | ({"set": PRICES | {"tier": "flex", "judge.tier": "flex"}} if world.flex else {})
         before = unmask.plan(**settings)
-        spent = unmask.run(**settings, **tiers, limit=PILOT).score().spent.cost_usd
+        spent = unmask.run(**asked, limit=PILOT).score().spent.cost_usd
         after = unmask.plan(**settings)
-        bill = unmask.run(**settings, **tiers).score().spent.cost_usd
+        bill = unmask.run(**asked).score().spent.cost_usd
     assert spent is not None
     assert bill is not None
     return Outcome(

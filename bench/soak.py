@@ -105,7 +105,7 @@ def one_round(plants: tuple[Plant, ...], seed: int, given: argparse.Namespace) -
             out=out,
             base_url=served.url,
             judge_base_url=served.url,
-            timeout=TIMEOUT,
+            set={"timeout": TIMEOUT, "judge.timeout": TIMEOUT},
             max_connections=given.connections,
             progress=ProgressLine(live=False),
         )
