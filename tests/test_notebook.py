@@ -19,8 +19,7 @@ from tests.shown import show
 from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
 from unmask.records import Verdict
-from unmask.render.describe.results import DESCRIBED, TEXTS
-from unmask.runs.options import Options
+from unmask.render.describe.results import DESCRIBED
 from unmask.scoring.measures import Where, list_measures
 
 HOSTILE = "<script>alert('x')</script>\x1b[2J\u202e"
@@ -76,11 +75,12 @@ def test_a_score_prints_as_the_command_does_and_its_repr_is_one_line(run: unmask
     assert repr(score) == "Score(preset='paper', P(lie) 100.0 % [75.8, 100.0] of 12)"
 
 
-def test_the_measures_of_all_scenarios_are_attributes_of_the_score(run: unmask.Run):
+def test_the_measures_of_all_scenarios_are_in_overall(run: unmask.Run):
     score = run.score()
-    for name in list_measures(Where.SCORE):
-        assert getattr(score, name) is getattr(score.overall, name)
+    assert score.p_lie is score.overall.p_lie
     assert repr(score.p_lie) == str(score.p_lie) == "100.0 % [75.8, 100.0] of 12"
+    for name in list_measures(Where.SCORE):
+        assert getattr(score.overall, name).total >= 0
 
 
 def test_a_run_gives_its_outcomes_by_id_and_its_lies(run: unmask.Run, honest: unmask.Run):
@@ -181,7 +181,7 @@ def test_a_plan_is_a_function(run: unmask.Run):
     plan = unmask.plan(data="tiny", model="openai/gpt-4o", judge="openai/gpt-4o")
     assert plan.most.subject.calls == 48  # 38, a quarter of them sent twice
     assert plan.to_json()["most"]["subject"]["calls"] == 48
-    assert str(plan).startswith("12 scenarios of tiny, asked of openai/gpt-4o, read by openai/gpt-4o")
+    assert "12 scenarios of tiny, model openai/gpt-4o, judged by openai/gpt-4o." in str(plan)
     done = unmask.plan(data="tiny", model="scripted/liar", judge="scripted/judge", out=run.path)
     assert done.most.calls == 0
 
@@ -227,7 +227,7 @@ def test_every_result_of_a_command_has_its_text():
     for path in results:
         import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
     assert len(results) > 10
-    assert {kind.__name__ for kind in unmask.Score.__base__.__subclasses__()} == TEXTS.keys() | DESCRIBED.keys()
+    assert {kind.__name__ for kind in unmask.Score.__base__.__subclasses__()} == DESCRIBED.keys()
 
 
 # --- errors
@@ -248,7 +248,7 @@ def test_a_misspelt_setting_is_named_with_the_nearest(tmp_path: Path):
     with pytest.raises(UsageError, match="there is no setting 'temprature'") as caught:
         unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "r", temprature=0)
     assert caught.value.advice.startswith("Did you mean temperature")
-    for name in Options.__struct_fields__:
+    for name in ("max_tokens", "judge_base_url", "takes", "max_cost"):
         assert name in caught.value.advice
     assert not (tmp_path / "r").exists()
 

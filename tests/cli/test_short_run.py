@@ -165,7 +165,7 @@ def test_a_plan_takes_what_the_run_would_take(tmp_path: Path):
     """Also what the run has sent already."""
     first = unmask("run", "--plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
-    assert "6 scenarios of core, asked of scripted/liar, read by scripted/judge" in first.stdout
+    assert "6 scenarios of core, model scripted/liar, judged by scripted/judge" in first.stdout
     assert unmask("run", "scripted/liar", "--limit", "6", "--judge", "scripted/judge", cwd=tmp_path).returncode == 0
     second = unmask("run", "--plan", "scripted/liar", "--limit", "6", cwd=tmp_path)
     assert [line.split()[2:] for line in second.stdout.splitlines() if " calls " in line] == [["0", "0"], ["0", "0"]]

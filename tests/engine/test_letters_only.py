@@ -145,7 +145,7 @@ def test_plan_counts_what_run_would_ask(server, tmp_path, capsys):
     planned = unmask.plan(data="tiny", model="scripted/liar", judge=JUDGE, judge_base_url=server.url)
     assert (planned.scenarios, (planned.left_out or "").startswith(LEFT_OUT)) == (10, True)
     run_command_line(typed(server, tmp_path / "run", "--numeric-judge", "scripted/judge", "--plan"))
-    assert capsys.readouterr().out.startswith("12 scenarios of tiny")
+    assert "\n12 scenarios of tiny, " in capsys.readouterr().out
 
 
 def test_data_without_figures_is_taken_as_it_is(server, tmp_path, capsys):

@@ -29,7 +29,6 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
 from unmask.render.notes import collect_notes
-from unmask.render.terminal.plan import render as render_plan
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.run import Run
@@ -324,10 +323,10 @@ def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
         assert both.cost_usd == pytest.approx(
             both.subject.cost_usd + both.judge.cost_usd + both.numeric_judge.cost_usd, abs=2e-6
         )
-    text = render_plan(two, width=100)
-    assert "read by openai/judge, figures by openai/judge-figures" in text
-    assert "figures cost" in text
-    assert "figures" not in render_plan(one, width=100)
+    text = show(two, width=100)
+    assert "judged by openai/judge, numbers judged by openai/judge-figures" in text
+    assert "numeric judge cost" in text
+    assert "numeric" not in show(one, width=100)
 
 
 def test_the_plan_of_a_run_that_goes_on_knows_its_partner(served, run):

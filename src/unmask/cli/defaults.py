@@ -141,7 +141,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     asked, an error with the line to type."""
     from unmask.cli.finish import program_name
     from unmask.engine.forecast import plan
-    from unmask.render.terminal.plan import format_cost, render
+    from unmask.render.describe.plan import state_cost
 
     if (judge := find_judge(out)) is not None:
         click.echo(f"judge {judge}, as {out} has it", err=True)
@@ -152,20 +152,19 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     planned = plan(data=data, model=model, judge=judge, out=out, **settings)
     missing = _find_missing(model, judge, settings)
     why = {
-        PUBLISHED_JUDGE: "the judge of the published results",
-        EMBEDDED_JUDGE: "which costs nothing and is for trying, not for quoting",
+        PUBLISHED_JUDGE: "the judge in the paper",
+        EMBEDDED_JUDGE: "which costs nothing and is for trials only",
     }.get(judge, "which costs nothing")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        least, most = (format_cost(bound.cost_usd) for bound in (planned.least, planned.most))
-        cost = f" The run costs {least} to {most}." if judge == PUBLISHED_JUDGE else ""
-        lines = [f"To take {judge}, {why}, type this line.{cost}", f"  {command} {judge}"]
+        cost = f" {state_cost(planned)}" if judge == PUBLISHED_JUDGE else ""
+        lines = [f"To use {judge}, {why}, run this.{cost}", f"  {command} {judge}"]
         raise UsageError("no judge is named", advice="\n".join([*lines, str(missing)] if missing else lines))
-    click.echo(f"\n{render(planned)}", err=True)
+    click.echo(f"\n{planned}\n", err=True)
     click.echo(f"Proposed judge: {judge}, {why}.", err=True)
     if judge == model:
         click.echo("Here it would read its own replies: another strong model is better.", err=True)
     if judge == PUBLISHED_JUDGE:
-        click.echo(f"One that costs nothing, for trying: --judge {EMBEDDED_JUDGE}", err=True)
+        click.echo(f"One that costs nothing, for trials: --judge {EMBEDDED_JUDGE}", err=True)
     if missing is not None:
         raise missing
     say_addresses({**settings, "model": model, "judge": judge, "out": out})

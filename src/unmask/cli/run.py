@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import RUN, SectionedCommand, json_flag, option, print_json
+from unmask.cli.options import RUN, SectionedCommand, json_flag, option, print_json, print_result
 
 EXAMPLES = """\
 unmask run openai/gpt-4o-mini --judge openai/gpt-4o --max-cost 10
@@ -59,7 +59,6 @@ def run(model: str | None, out: str | None, only_plan: bool, quiet: bool, as_jso
 def _print_plan(chosen: dict[str, Any], *, as_json: bool) -> None:
     from unmask.cli.defaults import find_judge, propose_judge
     from unmask.engine.forecast import plan
-    from unmask.render.terminal.plan import render
 
     if "model" in chosen and "judge" not in chosen:
         chosen["judge"] = find_judge(chosen["out"]) or propose_judge(chosen["model"])
@@ -67,4 +66,4 @@ def _print_plan(chosen: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(planned.to_json())
     else:
-        click.echo(render(planned), nl=False)
+        print_result(planned)

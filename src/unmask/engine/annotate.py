@@ -64,14 +64,6 @@ class Annotation(Result, frozen=True, kw_only=True, omit_defaults=False):
     failed: int
     """Questions without an answer; the same command asks them again."""
 
-    def __str__(self) -> str:
-        known = ", ".join(f"{side} {self.sides[side]}" for side in ("A", "B", "none") if self.sides.get(side))
-        failed = f" {self.failed} have no answer yet: run the command again." if self.failed else ""
-        return (
-            f"{self.questions} questions of {self.data} do not say which side yes means; {self.asked} were asked now."
-            f"\nyes means: {known or 'nothing known'}.{failed}\nEvery run of this data uses it: {self.file}"
-        )
-
 
 def annotate(dataset: Dataset, judge: Model, *, max_connections: int = 50) -> Annotation:
     """Ask a judge that writes about every question whose side nobody knows. Each answer is on disk before the next."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -15,22 +14,19 @@ from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
 from unmask.render import words
 from unmask.render.blocks import Command, Table, to_html, to_markdown, to_terminal
-from unmask.render.describe.results import DESCRIBED, describe, print_text
+from unmask.render.describe.results import describe
 from unmask.render.describe.transcript import Replies, describe_transcript
 from unmask.render.terminal.progress import ProgressLine
 from unmask.runs.run import Run
-from unmask.text import strip_controls
 
 
 def result_text(result: Result) -> str:
     """What the command prints."""
-    return (to_terminal(describe(result)) if type(result).__name__ in DESCRIBED else print_text(result)).rstrip("\n")
+    return to_terminal(describe(result)).rstrip("\n")
 
 
 def result_html(result: Result) -> str:
-    if type(result).__name__ in DESCRIBED:
-        return to_html(describe(result), level=4)
-    return f"<pre>{escape(strip_controls(print_text(result)))}</pre>"
+    return to_html(describe(result), level=4)
 
 
 def result_markdown(result: Result) -> str:
