@@ -63,17 +63,17 @@ def _follow(address: str, out: Path, ready: threading.Event, ended: threading.Ev
     with browser() as started:
         page = started.new_page()
         ready.set()
-        while not (out / "status.json").exists() and not ended.is_set():
+        while not (out / "replies.jsonl").exists() and not ended.is_set():
             time.sleep(0.05)
         page.goto(f"{parts.scheme}://{parts.netloc}/run/{make_key(out)}/live?{parts.query}")
-        page.wait_for_selector("[data-part=done]")
-        looks.append(page.inner_text("[data-part=done]"))
+        page.wait_for_selector("#live")
+        looks.append(page.inner_text("label[for=progress]"))
         # A person reads; asking the browser every second would be work of the measurement and not of the page.
         ended.wait()
         deadline = time.monotonic() + 10
         while looks[-1] == looks[0] and time.monotonic() < deadline:
             time.sleep(0.5)
-            looks.append(page.inner_text("[data-part=done]"))
+            looks.append(page.inner_text("label[for=progress]"))
 
 
 @contextmanager
