@@ -22,7 +22,6 @@ import msgspec
 from unmask.records import Asked, Call, Judged, Label, Scenario, Usage
 from unmask.runs.batches import BatchLine
 from unmask.runs.definition import Definition
-from unmask.runs.status import RunStatus
 from unmask.whitebox.fluency import Fluency
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "files.md"
@@ -36,7 +35,6 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "batches.jsonl": BatchLine,
     "labels": Label,
     "fluency.json": Fluency,
-    "status.json": RunStatus,
 }
 """What a line or the whole of each file is. The records inside are found from these."""
 ABSENT: tuple[Any, ...] = (msgspec.NODEFAULT, msgspec.UNSET, None, (), "", {}, Usage())

@@ -49,7 +49,6 @@ def write(folder: Path = GOLDEN) -> None:
         unmask.judge(made, judge="scripted/judge", set={"judge.name": JUDGES[1]}, also="role-play")
         for who, wrong in (("ada", 3), ("ben", 5)):
             _label(made, who=who, wrong=wrong)
-        (made / "status.json").unlink()  # of this machine and this minute
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(made, folder)
 

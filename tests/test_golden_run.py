@@ -30,7 +30,7 @@ def run(tmp_path, monkeypatch):
 
 
 def read_files(run):
-    return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "status.json"}
+    return {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
 def rounded(plain: Any) -> Any:

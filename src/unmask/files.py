@@ -132,20 +132,17 @@ def refuse_file_name(folder: Path) -> None:
         )
 
 
-def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object], *, durable: bool = True) -> None:
-    """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself. What
-    need not be `durable` does not wait for the disk, and makes no folder."""
+def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
+    """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     new_file = path.with_name(path.name + ".new")
     try:
-        if durable:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         new_file.unlink(missing_ok=True)
         # Whatever a stranger put there is neither followed nor written into.
         with open(new_file, "xb") as file:
             file.write(data) if isinstance(data, bytes) else data(file)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+            file.flush()
+            os.fsync(file.fileno())
         new_file.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):

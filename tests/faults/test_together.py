@@ -20,7 +20,6 @@ from tests.faults.watched import Watched, finished, watched
 from tests.made_runs import made
 from tests.thorough import draw_part
 from unmask.runs.run import Run
-from unmask.runs.status import read_status
 
 SCENARIOS = 16
 
@@ -219,6 +218,5 @@ def test_a_run_leaves_no_lock(tmp_path: Path):
         out = ran(served, tmp_path / "run").path
         assert locks(out) == []
         assert sorted(path.name for path in out.iterdir()) == [
-            *("readings", "replies.jsonl", "run.json", "scenarios.jsonl", "status.json")
+            *("readings", "replies.jsonl", "run.json", "scenarios.jsonl")
         ]
-        assert read_status(out).status.ended == "done"

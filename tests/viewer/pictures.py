@@ -3,6 +3,7 @@ both themes, one sheet a page. FOLDER gets the runs that are shown, unless it ho
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from socket import gethostname
 
 import msgspec
 from playwright.sync_api import Browser, Page, expect
@@ -21,9 +23,8 @@ from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import label
 from unmask.experiments.recorded import open_recorded
 from unmask.models.scripted import Scripted, open_scripted
-from unmask.records import PRESSURED, Label, Letter, Lettered, Request, Verdict
+from unmask.records import PRESSURED, Label, Letter, Lettered, Request
 from unmask.runs.run import Run
-from unmask.runs.status import EndpointStatus, read_status, status_path
 
 PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 WIDTHS = (400, 1280, 1920)
@@ -77,37 +78,12 @@ def write_labels(run: Run, who: str, differs: int) -> None:
 
 
 def show_running(run: Path) -> None:
-    """The picture of a run at work, with a pause and a request that is tried again."""
-    status = read_status(run).status
-    assert status is not None
-    paused = EndpointStatus(
-        name="api.example.com",
-        in_flight=0,
-        connections=16,
-        pause=12.0,
-        retries=9,
-        error="429: too many requests, asks for 12 seconds",
-    )
-    reading = EndpointStatus(name="localhost:8000", in_flight=31, connections=32)
-    at_work = msgspec.structs.replace(
-        status,
-        ended=None,
-        done=180,
-        verdicts={Verdict.HONEST: 121, Verdict.LIE: 59},
-        p_lie=(0.328, 0.263, 0.399),
-        calls_per_second=41.5,
-        in_flight=31,
-        failed=9,
-        endpoints=(paused, reading),
-    )
-    status_path(run).write_bytes(msgspec.json.encode(at_work))
-
-
-def open_link(page: Page, viewer: Viewer, pattern: str) -> None:
-    """Follow the first link of the page whose address matches."""
-    found = re.search(rf'href="({pattern}[^"]*)"', page.content())
-    assert found is not None, pattern
-    page.goto(viewer.origin + found[1].replace("&amp;", "&"))
+    """As if a process were at work: half of the replies are there, and this process holds the lock."""
+    replies = run / "replies.jsonl"
+    lines = replies.read_bytes().splitlines(keepends=True)
+    replies.write_bytes(b"".join(lines[: len(lines) * 3 // 5]))
+    holder = {"pid": os.getpid(), "host": gethostname(), "since": "09:41"}
+    (run / "replies.jsonl.lock.holder").write_bytes(msgspec.json.encode(holder))
 
 
 def draw_pages(page: Page, viewer: Viewer, who: str, folder: Path) -> dict[str, bytes]:
@@ -116,7 +92,7 @@ def draw_pages(page: Page, viewer: Viewer, who: str, folder: Path) -> dict[str, 
     expect(page.locator("tr[data-pending]")).to_have_count(0, timeout=60_000)
     keys = list(dict.fromkeys(re.findall(r'href="/run/([0-9a-f]+)"', page.content())))
     named = {page.locator(f'a[href="/run/{key}"]').first.inner_text(): key for key in keys}
-    real, first, last = (named[name] for name in ("qwen-1.5b", "step-1000", "step-4000"))
+    real, first, middle, last = (named[name] for name in ("qwen-1.5b", "step-1000", "step-2000", "step-4000"))
 
     def label() -> None:
         page.goto(f"{viewer.origin}/label")
@@ -125,9 +101,10 @@ def draw_pages(page: Page, viewer: Viewer, who: str, folder: Path) -> dict[str, 
         page.get_by_role("button", name="Begin").click()
         page.locator("#desk").wait_for(timeout=60_000)
 
-    def show_live() -> None:
-        show_running(folder / "step-4000")
-        page.goto(f"{viewer.origin}/run/{last}/live")
+    def open_scenario() -> None:
+        page.goto(f"{viewer.origin}/compare?runs={first},{last}")
+        page.keyboard.press("n")
+        expect(page.locator("#list > details[open] h3").first).to_be_visible()
 
     def go(path: str) -> Callable[[], object]:
         return lambda: page.goto(viewer.origin + path)
@@ -135,18 +112,13 @@ def draw_pages(page: Page, viewer: Viewer, who: str, folder: Path) -> dict[str, 
     steps: dict[str, Callable[[], object]] = {
         "runs": go("/"),
         "run": go(f"/run/{real}"),
-        "list": go(f"/run/{real}?verdict=lie#scenarios"),
-        "scenario": lambda: open_link(page, viewer, f"/run/{real}/scenario/"),
-        "sensitivity": go(f"/run/{real}/sensitivity"),
-        "choose": go("/compare"),
-        "compare": go(f"/compare?runs={first},{last}"),
-        "compared": lambda: open_link(page, viewer, "/compare/scenario/"),
+        "compare": go(f"/compare?runs={first},{middle},{last}"),
+        "scenario": open_scenario,
         "start": go("/label"),
         "label": label,
         "agreement": go(f"/agreement?run={real}#differences"),
-        "live": show_live,
+        "live": go(f"/run/{last}/live"),
         "board": go("/board"),
-        "grid": go("/grid"),
         "gone": go("/run/000000000000"),
     }
     drawn = {}
@@ -174,6 +146,7 @@ def join_sheet(browser: Browser, pictures: list[tuple[int, bytes]]) -> bytes:
 def main(folder: Path) -> None:
     if not any(folder.rglob("run.json")):
         make_runs(folder)
+    show_running(folder / "step-4000")
     drawn: dict[str, list[tuple[int, bytes]]] = {}
     with (
         tempfile.TemporaryDirectory() as cache,

@@ -15,7 +15,6 @@ import msgspec
 
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
-from unmask.engine.status import draw_status
 from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
@@ -229,7 +228,7 @@ async def run_session(
         if workload.news:
             executor.tick()  # show this before anything is sent
         with endpoints.listen(executor.wake), interruption.listen(stop):
-            async with draw_status(workload, executor), call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
+            async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
                 free = all(price is not None and price.free for price in workload.prices.values())
                 await executor.run(grace=FREE_GRACE if free else GRACE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeVar
@@ -52,8 +52,6 @@ FRAME_TOKENS = 16
 UNLIMITED_TOKENS = 32_768
 """What --max-cost expects at most of an answer whose length is left to the endpoint."""
 
-MOST_NEWEST = 12
-"""Finished scenarios that are remembered to be shown."""
 
 T = TypeVar("T", bound=Call)
 
@@ -114,8 +112,6 @@ class Workload:
     open_calls: Counter[int] = field(default_factory=Counter)
     """Calls of this session by scenario, for those that have something left to send."""
     open_states: dict[int, ScenarioState] = field(default_factory=dict)
-    newest: deque[tuple[int, Verdict, float]] = field(default_factory=lambda: deque(maxlen=MOST_NEWEST))
-    """The scenarios that this session has finished last, with their verdicts and times."""
 
     def state(self, scenario: int) -> ScenarioState:
         if scenario not in self.open_states:
@@ -203,8 +199,6 @@ class Workload:
         self.done += 1
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
-        if calls:
-            self.newest.append((scenario, outcome.verdict, round(time.time(), 3)))
         self.worked_calls += calls
         del self.open_states[scenario]
 
