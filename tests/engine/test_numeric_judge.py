@@ -297,7 +297,7 @@ def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
     assert f"{figures} to the judge for figures" in show(score, width=200, every=True)
     assert "judge openai/judge, openai/judge-figures for figures" in show(score, width=200)
     page = unmask.report(run)
-    assert f"Calls to the judge for figures</dt><dd><b>{figures}" in page
+    assert f"{figures} to the judge for figures</dd>" in page
     assert "openai/judge, openai/judge-figures for figures" in page
 
 

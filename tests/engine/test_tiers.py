@@ -44,7 +44,7 @@ def test_flex_is_asked_for_billed_at_half_and_shown(tmp_path):
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
     assert score.to_json()["tiers"]["flex"]["cost_usd"] == pytest.approx(provider.invoice)
     assert re.search(r"\n  flex +\$", show(score, width=100, every=True))
-    assert "Cost at tier flex" in unmask.report(run)
+    assert "<dt>flex</dt><dd>$" in unmask.report(run)
     assert {line.tier for line in Folder(tmp_path / "run").asked()} == {"flex"}
 
 
