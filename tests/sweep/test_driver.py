@@ -24,6 +24,7 @@ from tests.sweep.sweeping import (
     sweep,
     write_grid,
 )
+from unmask.analysis.sides import short_names
 from unmask.files import Lock
 from unmask.runs.run import Run
 
@@ -233,7 +234,7 @@ def test_a_sweep_stands_for_its_runs(tmp_path, endpoint):
     result(grid)
     for verb, *flags in (("board", "--json"), ("compare", "--json"), ("report", "--out", "-")):
         done = unmask(verb, str(tmp_path / "out"), *flags)
-        assert all(folder.name in done.stdout for folder in folders(grid)), verb
+        assert all(name in done.stdout for name in short_names(folders(grid))), verb
 
 
 @pytest.mark.parametrize(("lines_of_subject", "tiers"), [((), {None}), (("batch = true",), {"batch"})])
