@@ -323,7 +323,7 @@ def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
         assert both.cost_usd == pytest.approx(
             both.subject.cost_usd + both.judge.cost_usd + both.numeric_judge.cost_usd, abs=2e-6
         )
-    text = show(two, width=100)
+    text = show(two, width=200)
     assert "judged by openai/judge, numbers judged by openai/judge-figures" in text
     assert "numeric judge cost" in text
     assert "numeric" not in show(one, width=100)

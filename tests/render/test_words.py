@@ -27,7 +27,7 @@ from unmask.render.blocks import (
 
 RENDER = Path(unmask.__file__).parent / "render"
 DESCRIBING = sorted([*RENDER.glob("describe/*.py"), RENDER / "blocks.py", RENDER / "notes.py", RENDER / "notebook.py"])
-TEMPLATES = sorted((RENDER.parent / "viewer").rglob("*.html"))
+TEMPLATES = sorted([*RENDER.rglob("*.html"), *(RENDER.parent / "viewer").rglob("*.html")])
 OWN_WORDS = {
     "a share in percent": r"\{100 \* [^}]*:\+?\.\df\}",
     "money": r"\$\{",
