@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unmask.runs.run import Run
     from unmask.scoring.score import Score
 
-PLAN = "plan openai/gpt-4o-mini --judge openai/gpt-4o"
+PLAN = "run openai/gpt-4o-mini --judge openai/gpt-4o --plan"
 
 
 @click.command()
