@@ -273,6 +273,22 @@ def test_several_runs_are_compared(made, tmp_path):
     assert re.search("model ?scripted/keeper ?scripted/upright", told)
 
 
+def test_checkpoints_are_a_curve_and_begin_with_the_finding(tmp_path):
+    """Where the names of the runs differ in a number only; units of a sweep are called without what they share."""
+    honest = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")
+    for step, model in ((900, None), (1000, honest), (2000, honest)):
+        settings = {} if model is None else {"model": model}
+        small_run(tmp_path / f"step-{step}-core-00000{step:05d}", **settings)
+    found = report([tmp_path])
+    overview = words(found.partition('id="overview"')[2].partition("</section>")[0])
+    assert "P(lie) is lowest for step-1000, 17 %" in overview
+    assert "highest for step-900, 67 %" in overview
+    curve = found.partition("over the steps")[2].partition("</svg>")[0]
+    assert re.search(r"<desc>900 66\.7 %", curve)
+    ticks = re.findall(r'class="tick">(\d+)</text>', curve)
+    assert ticks[-2:] == ["900", "2000"]
+
+
 def test_several_runs_are_one_matrix(made, tmp_path):
     """Each scenario and each question once, with what every run said; runs themselves are folded."""
     honest = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")

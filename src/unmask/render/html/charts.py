@@ -273,12 +273,11 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     known_rates = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
     if len(known_rates) < 2:
         return Markup()
-    ticks = [k for k in known_rates if max(known_rates) <= 12 or k == 1 or k % 5 == 0]
-    return rate_curve(known_rates, title="Lying@k", axis="takes (k)", point="Lying@", first=1, ticks=ticks)
+    return rate_curve(known_rates, title="Lying@k", axis="takes (k)", point="Lying@", first=1)
 
 
 def rate_curve(
-    rates: Mapping[int, Rate], *, title: str, axis: str, point: str = "", first: int | None = None, ticks: Sequence[int]
+    rates: Mapping[int, Rate], *, title: str, axis: str, point: str = "", first: int | None = None
 ) -> Markup:
     """Rates over a number, with their intervals as a band. The axis begins at `first`, or at the least number; `point`
     stands before the number in the description."""
@@ -303,7 +302,7 @@ def rate_curve(
         )
     parts += [
         tag("text", [str(number)], x=x_of(number), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
-        for number in ticks
+        for number in _choose_ticks(rates)
     ]
     parts.append(tag("text", [escape(axis)], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
     upper = [(x_of(number), y_of_share(rate.high or 0)) for number, rate in rates.items()]
@@ -313,6 +312,16 @@ def rate_curve(
     parts.append(tag("polyline", points=_format_points(middle), class_="curve"))
     parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]
     return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {height}", role="img")
+
+
+def _choose_ticks(numbers: Iterable[int]) -> list[int]:
+    """Those that have room below the axis."""
+    least, *others = sorted(numbers)
+    ticks = [least]
+    for number in others:
+        if 300 * (number - ticks[-1]) / (others[-1] - least) >= 7 * len(str(number)) + 8:
+            ticks.append(number)
+    return ticks
 
 
 def _format_points(points: Sequence[tuple[float, float]]) -> str:

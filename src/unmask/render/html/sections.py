@@ -133,7 +133,7 @@ def build_content(
         apart=apart,
         board=ranked,
         sentences=state_several(ranked, called) if ranked is not None else [],
-        steps={_step_of(name): parts[names.index(name)].score.p_lie for name in order_by_step(names)},
+        steps=_list_steps(names, parts),
         changes=[],
     )
     return content._replace(changes=_count_changes(content.rows, len(parts)))
@@ -258,7 +258,11 @@ def _rank_runs(names: Sequence[str], runs: Sequence[Run], preset: Preset | str |
     return rank_entries(entries, left_out=[name for name in names if name not in asked])
 
 
-def _step_of(name: str) -> int:
-    found = STEP.fullmatch(name)
-    assert found is not None  # `order_by_step` gives no other names
-    return int(found[2])
+def _list_steps(names: Sequence[str], parts: Sequence[RunSection]) -> dict[int, Rate]:
+    """P(lie) over the steps; nothing where the names have none, or a run has no P(lie)."""
+    rates = {
+        int(found[2]): parts[names.index(name)].score.p_lie
+        for name in order_by_step(names)
+        if (found := STEP.fullmatch(name))
+    }
+    return rates if all(rate.value is not None for rate in rates.values()) else {}
