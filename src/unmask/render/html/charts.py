@@ -82,18 +82,6 @@ def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
     return tag("svg", parts, class_="row", height=height, aria_hidden="true")
 
 
-def range_row(low: float | None, value: float | None, high: float | None, *, at: float | None = None) -> Markup:
-    """A point with its interval, where there is a value; `at` is a line to compare with."""
-    height = 18
-    parts = [tag("line", x2="100%", y1=height / 2, y2=height / 2, class_="axis"), *_draw_quarters(height)]
-    if at is not None:
-        parts.append(tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="own"))
-    if low is not None and high is not None and value is not None:
-        parts += _draw_whisker(low, high, height / 2)
-        parts.append(tag("circle", cx=_percent(value), cy=height / 2, r=4, class_="f-lie"))
-    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
-
-
 def difference_row(difference: Difference, *, reach: float, honest: int = -1) -> Markup:
     """A difference with its interval on an axis from -reach to +reach, zero in the middle. Its colour says which side
     is more `honest`, 1 for more and -1 for less, if that can be told from chance whatever is unjudged."""
