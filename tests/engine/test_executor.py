@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from tests.patience import PATIENCE
-from unmask.engine.executor import LOOKS_PER_TURN, MOST_FAILURES_IN_A_ROW, Executor, Job, Route
+from unmask.engine.executor import LOOKS_PER_TURN, MOST_FAILURES_IN_A_ROW, Executor, Route
+from unmask.engine.work import Job
 from unmask.errors import (
     FatalModelError,
     IncompleteError,
@@ -21,8 +22,9 @@ from unmask.errors import (
     TransientModelError,
 )
 from unmask.models.base import Capabilities
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.limiter import Limiter, Limits
 from unmask.records import Choice, Completion, Message, Request
+from unmask.runs.cost import Purse
 
 
 class Answers:
@@ -55,6 +57,7 @@ class Chains:
         self.failed: list[ModelError] = []
         self.budget: int | None = None
         self.full = False
+        self.purse = Purse()
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         if self.left[scenario] and not busy:
@@ -81,9 +84,6 @@ class Chains:
     def settle(self, job: Job) -> None:
         pass
 
-    def is_asked_elsewhere(self, job: Job, on_end: object) -> bool:
-        return False
-
     def has_failed_before(self, job: Job) -> bool:
         return False
 
@@ -91,15 +91,18 @@ class Chains:
         return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
 
 
+def each(scenarios: int) -> list[tuple[int]]:
+    return [(number,) for number in range(scenarios)]
+
+
 def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
     async def go() -> None:
-        endpoint = Endpoint("test", Limits(max_connections=connections, tries=1))
-        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
-        endpoint.on_free = executor.wake
+        limiter = Limiter("test", Limits(max_connections=connections, tries=1))
+        executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(len(course.left)))
         try:
             await asyncio.wait_for(executor.run(grace=1), PATIENCE)
         finally:
-            await endpoint.close()
+            await limiter.close()
 
     asyncio.run(go())
 
@@ -152,11 +155,10 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
     course, turns = Chains(*[1] * 2000), []
 
     async def go() -> None:
-        endpoint = Endpoint("test", Limits(max_connections=500, head_start=0.0))
-        executor = Executor(course, {"subject": Route(Instant(), endpoint)}, scenarios=2000)
-        endpoint.on_free = executor.wake
+        limiter = Limiter("test", Limits(max_connections=500))
+        executor = Executor(course, {"subject": Route(Instant(), limiter)}, groups=each(2000))
         turns.extend(await turns_of(executor, course))
-        await endpoint.close()
+        await limiter.close()
 
     asyncio.run(go())
     assert len(course.ended) == 2000
@@ -168,12 +170,11 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
     course, turns, shown = Chains(*[0] * 10_000, 1, 1), [], []
 
     async def go() -> None:
-        endpoint = Endpoint("test", Limits())
-        executor = Executor(course, {"subject": Route(Answers(), endpoint)}, scenarios=10_002)
-        endpoint.on_free = executor.wake
+        limiter = Limiter("test", Limits())
+        executor = Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(10_002))
         executor.tick = lambda: shown.append(len(course.ended))
         turns.extend(await turns_of(executor, course))
-        await endpoint.close()
+        await limiter.close()
 
     asyncio.run(go())
     assert (len(course.ended), len(course.sent)) == (10_002, 2)
@@ -186,13 +187,12 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
     course = Chains(*[0] * 10_000, 1)
 
     async def go() -> None:
-        endpoint = Endpoint("test", Limits())
-        executor = Executor(course, {"subject": Route(Answers(), endpoint)}, scenarios=10_001)
-        endpoint.on_free = executor.wake
+        limiter = Limiter("test", Limits())
+        executor = Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(10_001))
         asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
         with pytest.raises(Interrupted):
             await asyncio.wait_for(executor.run(grace=1), PATIENCE)
-        await endpoint.close()
+        await limiter.close()
 
     asyncio.run(go())
     assert (course.sent, len(course.ended) < 1000) == ([], True)
@@ -234,42 +234,11 @@ class Flaky(Answers):
 
     async def complete(self, request: Request) -> Completion:
         self.calls += 1
+        number = self.calls
         await asyncio.sleep(0)
-        if 1 < self.calls <= 1 + self.count:
+        if 1 < number <= 1 + self.count:
             raise TransientModelError("broken")
         return Completion((Choice("ok"),))
-
-
-def test_scenarios_that_wait_for_another_try_take_nobodys_place():
-    """As many failed as a window holds: the connections they left are used by others meanwhile."""
-
-    async def go() -> int:
-        held: list[asyncio.Future[None]] = []
-
-        async def sleep(seconds: float) -> None:
-            if seconds > 0.2:
-                held.append(asyncio.get_running_loop().create_future())
-                await held[-1]
-            else:
-                await asyncio.sleep(seconds)
-
-        limits = Limits(max_connections=2, tries=2, backoff_base=1e6, backoff_cap=1e6)
-        endpoint = Endpoint("test", limits, sleep=sleep)
-        course = Chains(*[1] * 14)
-        executor = Executor(course, {"subject": Route(Flaky(8), endpoint)}, scenarios=14)
-        endpoint.on_free = executor.wake
-        working = asyncio.create_task(executor.run(grace=1))
-        for _ in range(200):
-            await asyncio.sleep(0.001)
-        ended = len(course.ended)
-        for future in held:
-            future.set_result(None)
-        await asyncio.wait_for(working, PATIENCE)
-        await endpoint.close()
-        assert len(held) == 8
-        return ended
-
-    assert asyncio.run(go()) == 6
 
 
 @pytest.mark.parametrize("crash", [False, True])
@@ -278,30 +247,33 @@ def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
 
     async def go() -> tuple[Flaky, Chains]:
         limits = Limits(max_connections=4, tries=3, backoff_base=1e6, backoff_cap=1e6)
-        endpoint, model, course = Endpoint("test", limits), Flaky(3), Chains(*[1] * 4)
-        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=4)
-        endpoint.on_free = executor.wake
+        limiter, model, course = Limiter("test", limits), Flaky(3), Chains(*[1] * 4)
+        executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(4))
         working = asyncio.create_task(executor.run(grace=1e6))
         for _ in range(100):
             await asyncio.sleep(0.001)
         if crash:
-            course.halt = lambda: 1 / 0  # type: ignore[assignment, return-value]
-            executor.wake()
+            executor._start(fail_by_a_bug())
         else:
             executor.stop(Interrupted("enough"))
-            assert executor.in_flight == 0
         with pytest.raises(ZeroDivisionError if crash else Interrupted):
             await asyncio.wait_for(working, PATIENCE)
-        await endpoint.close()
+        assert executor.in_flight == 0
+        await limiter.close()
         return model, course
 
     model, course = asyncio.run(go())
     assert (model.calls, course.failed, course.ended) == (4, [], [course.sent[0]])
 
 
+async def fail_by_a_bug() -> None:
+    raise ZeroDivisionError("bug")
+
+
 def test_a_wrong_key_is_found_out_by_one_request():
     """The first call goes out alone; when it is fatal, nothing else is sent."""
     model = Answers(FatalModelError("wrong key"))
+    model.target = SimpleNamespace(key_source="OPENAI_API_KEY")
     with pytest.raises(FatalModelError, match="wrong key"):
         drive(Chains(*[2] * 50), model)
     assert model.calls == 1
@@ -374,9 +346,8 @@ class Slow(Answers):
 
 async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Executor], Awaitable[None]]) -> None:
     """A run with four requests in flight of which one is answered, whereupon the run stops with three on their way."""
-    endpoint = Endpoint("test", Limits(max_connections=4, tries=1))
-    executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=len(course.left))
-    endpoint.on_free = executor.wake
+    limiter = Limiter("test", Limits(max_connections=4, tries=1))
+    executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(len(course.left)))
     working = asyncio.create_task(executor.run(grace=0.0))
     await asyncio.wait_for(model.others.wait(), PATIENCE)
     for _ in range(20):
@@ -386,7 +357,7 @@ async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Execut
     await scene(executor)
     with pytest.raises(IncompleteError, match="budget"):
         await asyncio.wait_for(working, PATIENCE)
-    await endpoint.close()
+    await limiter.close()
 
 
 def test_a_run_that_stops_by_itself_waits_for_all_that_is_in_flight():
@@ -419,27 +390,6 @@ def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
 
     asyncio.run(go())
     assert (len(course.ended), len(course.sent)) == (2, 5)
-
-
-@pytest.mark.filterwarnings("error")
-def test_requests_given_up_before_their_first_step_warn_of_nothing():
-    """A second Ctrl-C may come in the very turn in which requests were started."""
-    course, model = Chains(*[1] * 50), Answers()
-
-    async def go() -> None:
-        endpoint = Endpoint("test", Limits(head_start=0.0))
-        executor = Executor(course, {"subject": Route(model, endpoint)}, scenarios=50)
-        executor.pump()
-        assert executor.in_flight
-        executor.stop(Interrupted("interrupted"))
-        executor.abandon()
-        with pytest.raises(Interrupted):
-            await executor.run(grace=1)
-        await endpoint.close()
-
-    asyncio.run(go())
-    gc.collect()
-    assert model.calls == 0
 
 
 def test_a_full_disk_stops_the_run():

@@ -28,6 +28,8 @@ class Canned(NamedTuple):
     body: Any
     status: int = 200
     headers: Mapping[str, str] = {}
+    delay: float = 0.0
+    """Seconds before it is sent."""
 
 
 Script = Callable[[Sent], Canned]
@@ -55,6 +57,7 @@ async def loopback(script: Script | Canned | list[Canned], *, port: int = 0) -> 
         sent = Sent(request.path_qs, dict(request.headers), json.loads(await request.read()))
         server.sent.append(sent)
         answer = server.script(sent)
+        await asyncio.sleep(answer.delay)
         if isinstance(answer.body, bytes):
             return web.Response(body=answer.body, status=answer.status, headers=dict(answer.headers))
         return web.json_response(answer.body, status=answer.status, headers=dict(answer.headers))

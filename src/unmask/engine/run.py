@@ -16,10 +16,10 @@ from unmask.engine.define import NO_MODEL, add_judge, check_role_play, create_or
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.prepare import complete_judge, prepare_run
 from unmask.engine.readers import open_judges
-from unmask.engine.session import Endpoints, Interruption, Progress, open_workload, run_session
+from unmask.engine.session import Interruption, Limiters, Progress, open_workload, run_session
 from unmask.engine.work import Workload
 from unmask.models.base import Model
-from unmask.models.endpoint import Limits
+from unmask.models.limiter import Limits
 from unmask.records import call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import Definition, JudgeSpec, file_of
@@ -150,32 +150,32 @@ def _open_progress(wanted: bool | None) -> Progress | None:
     return shown
 
 
-def _open_endpoints(options: Options, models: dict[str, Model]) -> Endpoints:
-    """The gates in front of the addresses of these models. One that two of them share waits for its server as long as
+def _open_limiters(options: Options, models: dict[str, Model]) -> Limiters:
+    """The limiters of the addresses of these models. One that two of them share waits for its server as long as
     either asks for."""
     limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
-    endpoints = Endpoints(limits)
+    limiters = Limiters(limits)
     for model in models.values():
         waits = [options.of(role).wait_for_server for role, other in models.items() if other.endpoint == model.endpoint]
-        endpoints.assign(model, model.endpoint, msgspec.structs.replace(limits, wait_for_server=max(waits)))
-    return endpoints
+        limiters.assign(model, model.endpoint, msgspec.structs.replace(limits, wait_for_server=max(waits)))
+    return limiters
 
 
 async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
-    endpoints = _open_endpoints(options, workload.models)
+    limiters = _open_limiters(options, workload.models)
     interruption = Interruption()
     try:
         with on_signals(interruption.request):
             await run_session(
                 workload,
-                endpoints=endpoints,
+                limiters=limiters,
                 purse=Purse(options.max_cost),
                 interruption=interruption,
                 progress=progress if callable(progress) else _open_progress(progress),
             )
     finally:
-        await endpoints.close()
+        await limiters.close()
         for model in {id(model): model for model in workload.models.values()}.values():
             if interruption.requests < 2:
                 await model.close()

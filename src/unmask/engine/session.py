@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import msgspec
 
@@ -18,7 +18,7 @@ from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
-from unmask.models.endpoint import AnyEndpoint, Endpoint, GatedModel, Limits
+from unmask.models.limiter import Limiter, Limits
 from unmask.models.keys import spell_setting
 from unmask.models.prices import Price, price_of
 from unmask.protocol.state import ScenarioState
@@ -42,52 +42,28 @@ FREE_GRACE = 2.0
 """The same where nobody pays for an answer: models in this process."""
 
 
-@contextmanager
-def _add_for_now(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> Iterator[None]:
-    listeners.append(listener)
-    try:
-        yield
-    finally:
-        listeners.remove(listener)
-
-
-class Endpoints:
-    """The gates in front of all addresses that sessions ask, one for each address. A model that was given a gate of
-    its own, as those with another key are, goes through that."""
+class Limiters:
+    """One limiter for each address that sessions ask, or for each name that a model was given."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._own: dict[int, tuple[str, Limits]] = {}
-        self._gates: dict[str, AnyEndpoint] = {}
-        self._listeners: list[Callable[[], None]] = []
+        self._limiters: dict[str, Limiter] = {}
 
-    def assign(self, model: Model, gate: str, limits: Limits) -> None:
-        """Let this model, which has to live as long as the gates, go through the gate of this name. The first to name
-        a gate sets its limits."""
-        self._own[id(model)] = (gate, limits)
+    def assign(self, model: Model, name: str, limits: Limits) -> None:
+        """Let this model, which has to live as long as the limiters, go through the limiter of this name. The first to
+        name a limiter sets its limits."""
+        self._own[id(model)] = (name, limits)
 
-    def endpoint_of(self, model: Model) -> AnyEndpoint:
-        if isinstance(model, GatedModel):
-            model.on_free = self.wake_listeners
-            return model.gate
-        gate, limits = self._own.get(id(model), (model.endpoint, self._limits))
-        if gate not in self._gates:
-            self._gates[gate] = Endpoint(model.endpoint, limits, on_free=self.wake_listeners)
-        return self._gates[gate]
-
-    def listen(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `wake` whenever an endpoint has room, while the body runs."""
-        return _add_for_now(self._listeners, wake)
-
-    def wake_listeners(self, *, but: Callable[[], None] | None = None) -> None:
-        """Wake all who listen, `but` for one who knows already."""
-        for wake in self._listeners:
-            if wake != but:
-                wake()
+    def limiter_of(self, model: Model) -> Limiter:
+        name, limits = self._own.get(id(model), (model.endpoint, self._limits))
+        if name not in self._limiters:
+            self._limiters[name] = Limiter(model.endpoint, limits)
+        return self._limiters[name]
 
     async def close(self) -> None:
-        for gate in self._gates.values():
-            await gate.close()
+        for limiter in self._limiters.values():
+            await limiter.close()
 
 
 class Interruption:
@@ -97,8 +73,14 @@ class Interruption:
         self._listeners: list[Callable[[], None]] = []
         self.requests = 0
 
-    def listen(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
-        return _add_for_now(self._listeners, stop)
+    @contextmanager
+    def listen(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call `stop` at every wish while the body runs."""
+        self._listeners.append(stop)
+        try:
+            yield
+        finally:
+            self._listeners.remove(stop)
 
     def request(self, number: signal.Signals) -> None:
         self.requests += 1
@@ -192,7 +174,7 @@ def price_for(model: Model, role: str, options: Options) -> Price | None:
 async def run_session(
     workload: Workload,
     *,
-    endpoints: Endpoints,
+    limiters: Limiters,
     purse: Purse,
     interruption: Interruption,
     progress: Progress | None = None,
@@ -204,16 +186,16 @@ async def run_session(
     if not is_paid:
         purse.pay(workload.bill.known_cost)
     live = {role: model for role, model in workload.models.items() if role not in workload.batched}
-    routes = {role: Route(model, endpoints.endpoint_of(model)) for role, model in live.items()}
+    routes = {role: Route(model, limiters.limiter_of(model)) for role, model in live.items()}
     for role, route in routes.items():
         if workload.bill.calls[role]:
-            route.endpoint.vouch(route.model)
-    executor = _open_executor(workload, routes, endpoints, progress)
+            route.limiter.mark_working(route.model)
+    executor = _open_executor(workload, routes, progress)
 
     async def send_live() -> None:
         """What is not asked in batches, until the planner wants no more of it."""
         nonlocal executor
-        executor = _open_executor(workload, routes, endpoints, progress)
+        executor = _open_executor(workload, routes, progress)
 
         def stop() -> None:
             if executor.interrupted:
@@ -227,8 +209,13 @@ async def run_session(
 
         if workload.news:
             executor.tick()  # show this before anything is sent
-        with endpoints.listen(executor.wake), interruption.listen(stop):
-            async with call_repeatedly(executor.tick, every=PROGRESS_INTERVAL):
+
+        def look() -> None:
+            executor.look_again()
+            executor.tick()
+
+        with interruption.listen(stop):
+            async with call_repeatedly(look, every=PROGRESS_INTERVAL):
                 free = all(price is not None and price.free for price in workload.prices.values())
                 await executor.run(grace=FREE_GRACE if free else GRACE)
 
@@ -246,11 +233,8 @@ async def run_session(
     executor.tick()
 
 
-def _open_executor(
-    workload: Workload, routes: dict[str, Route], endpoints: Endpoints, progress: Progress | None
-) -> Executor:
-    executor = Executor(workload, routes, scenarios=len(workload.scenarios))
-    executor.on_room = lambda: endpoints.wake_listeners(but=executor.wake)
+def _open_executor(workload: Workload, routes: dict[str, Route], progress: Progress | None) -> Executor:
+    executor = Executor(workload, routes, groups=[(number,) for number in range(len(workload.scenarios))])
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
     return executor

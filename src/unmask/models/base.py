@@ -55,6 +55,16 @@ class Model(Protocol):
         """Release connections or memory. Called once, after the last request."""
 
 
+def sends_key(model: Model) -> bool:
+    """Whether requests to this model carry a key, which may be wrong."""
+    return getattr(getattr(model, "target", None), "key_source", None) is not None
+
+
+def awaits_server(model: Model) -> bool:
+    """Whether the server of this model is still being placed."""
+    return bool(getattr(model, "awaits_server", False))
+
+
 class Treatment(Record, frozen=True):
     """An adapter's folder or a steer file. `kind` is as in a model's name: `adapter`, `steer`."""
 

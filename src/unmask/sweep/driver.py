@@ -20,13 +20,13 @@ from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
-from unmask.engine.session import Endpoints, Interruption, run_session
+from unmask.engine.session import Interruption, Limiters, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
 from unmask.files import Lock
 from unmask.models.base import Model
-from unmask.models.endpoint import Limits
 from unmask.models.keys import Role
+from unmask.models.limiter import Limits
 from unmask.models.providers import key_of_model
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
@@ -163,7 +163,7 @@ class Driver:
         _raise_file_limit()
         grid = self.expansion.grid
         self._purse.pay(await asyncio.to_thread(sum_costs, self.out))
-        self._endpoints = Endpoints(self._limits_of(None))
+        self._limiters = Limiters(self._limits_of(None))
         models = self._assign_gates()
         fleet = open_fleet(grid.sweep.fleet, self.out, grid.fleet)
         self._placement = Placement(fleet, tell=self._show_line)
@@ -172,7 +172,7 @@ class Driver:
                 await self._run_units()
         finally:
             await self._placement.close()
-            await self._endpoints.close()
+            await self._limiters.close()
             for model in models:
                 closing = model.close()
                 with contextlib.suppress(TimeoutError):
@@ -207,7 +207,7 @@ class Driver:
                 continue
             key = key_of_model(opened.row.model, role=role, key_variable=opened.row.key)
             gate = f"{opened.model.endpoint} {digest((key.value,)) if key else ''}"
-            self._endpoints.assign(opened.model, gate, self._limits_of(opened.row))
+            self._limiters.assign(opened.model, gate, self._limits_of(opened.row))
             models.append(opened.model)
         return models
 
@@ -333,7 +333,10 @@ class Driver:
 
     async def _await_model(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
         if servers is not None:
-            return await self._await_interruptibly(lambda: servers.get_model(opened.row.name))
+            model = await self._await_interruptibly(lambda: servers.get_model(opened.row.name))
+            self._limiters.assign(model, model.endpoint, model.limits)
+            self._limiters.limiter_of(model).mark_working(model)  # its supervisor has had an answer
+            return model
         if opened.model is None:
             raise UsageError(f"{opened.row.name} was never placed")
         return opened.model
@@ -364,7 +367,7 @@ class Driver:
             try:
                 await run_session(
                     workload,
-                    endpoints=self._endpoints,
+                    limiters=self._limiters,
                     purse=self._purse,
                     interruption=self._interruption,
                     progress=self._make_progress(unit, file),

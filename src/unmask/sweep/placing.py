@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from unmask.errors import UnmaskError
 from unmask.fleet.base import Fleet, NoRoom, Server, ServerFailed, ServerSpec
-from unmask.models.base import Model
-from unmask.models.endpoint import Limits
+from unmask.models.limiter import Limits
 from unmask.models.local.catalogue import is_trained_judge
 from unmask.sweep.fleets import key_of_server, make_spec
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.schedule import ServerJob, pick_next
+
+if TYPE_CHECKING:
+    from unmask.fleet.spread import SpreadModel
 
 MOST_REPLACEMENTS = 3
 """Times that a server which was lost is placed again."""
@@ -42,7 +45,7 @@ class PlacedServers:
         """Why the fleet had no room for them, the last time it was asked."""
         self._users = users
 
-    async def get_model(self, name: str) -> Model:
+    async def get_model(self, name: str) -> SpreadModel:
         """The model of one row, once a server is ready. Raises why there is none."""
         await asyncio.shield(self.ready)
         return self.models[name]

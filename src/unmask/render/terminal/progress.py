@@ -17,7 +17,7 @@ from unmask.text import shorten_error
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
-    from unmask.models.endpoint import AnyEndpoint
+    from unmask.models.limiter import Limiter
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
@@ -158,8 +158,8 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
     return contextlib.nullcontext(False) if quiet else ProgressLine()
 
 
-def _endpoints_of(executor: Executor) -> list[AnyEndpoint]:
-    return list({id(line.endpoint): line.endpoint for line in executor.lines.values()}.values())
+def _endpoints_of(executor: Executor) -> list[Limiter]:
+    return list({id(line.limiter): line.limiter for line in executor.routes.values()}.values())
 
 
 def _describe_slowdown(executor: Executor) -> list[str]:
@@ -194,7 +194,7 @@ def _describe_wait(executor: Executor, *, silent: float) -> str:
     return f"waiting to try {executor.in_flight} requests again{errors}{for_long}"
 
 
-def _quote_error(endpoint: AnyEndpoint) -> str:
+def _quote_error(endpoint: Limiter) -> str:
     """The last error of an endpoint in brackets, without the model and the address it begins with."""
     if endpoint.last_error is None:
         return ""

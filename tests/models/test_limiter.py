@@ -3,9 +3,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from functools import partial
 from itertools import pairwise
-from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,17 +13,14 @@ from hypothesis import strategies as st
 
 from tests.models.loopback import Canned, chat, loopback, request
 from tests.models.virtual import Virtual
-from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
-from unmask.models import endpoint as limits
+from unmask.errors import FatalModelError, IncompleteError, RequestRefusedError, TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.endpoint import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Endpoint
+from unmask.models.limiter import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Call, Limiter, Limits
 from unmask.models.providers import open_model
 from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Request
 
 DONE = Completion((Choice("done"),))
-Limits = partial(limits.Limits, head_start=inf)
-"""Here the first request goes alone until it is answered, unless a test says otherwise."""
 DEFAULT = Limits()
 
 
@@ -60,8 +56,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def made(time: Virtual, limits: limits.Limits = DEFAULT, on_free: Callable[[], None] | None = None) -> Endpoint:
-    return Endpoint("here", limits, rng=random.Random(7), on_free=on_free, clock=time.clock, sleep=time.sleep)
+class Keyed(Gated):
+    """One that is asked with a key."""
+
+    target = SimpleNamespace(key_source="OPENAI_API_KEY")
+
+
+def made(time: Virtual, limits: Limits = DEFAULT) -> Limiter:
+    return Limiter("here", limits, rng=random.Random(7), clock=time.clock, sleep=time.sleep)
 
 
 def failing(*outcomes: Exception | str) -> Scripted:
@@ -81,13 +83,13 @@ def run(test: Callable[[Virtual], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test(Virtual()))
 
 
-def start(endpoint: Endpoint, model: Gated, count: int) -> list[asyncio.Task[Completion]]:
-    return [asyncio.get_running_loop().create_task(endpoint.send(model, request())) for _ in range(count)]
+def start(limiter: Limiter, model: Gated, count: int) -> list[asyncio.Task[Completion]]:
+    return [asyncio.get_running_loop().create_task(limiter.send(model, request())) for _ in range(count)]
 
 
-async def proven(endpoint: Endpoint, model: Gated) -> None:
+async def proven(limiter: Limiter, model: Gated) -> None:
     """Let the model answer for the first time."""
-    start(endpoint, model, 1)
+    start(limiter, model, 1)
     await settle()
     await model.answer(DONE)
 
@@ -99,72 +101,29 @@ def overload(**more: Any) -> TransientModelError:
 # --- first contact --------------------------------------------------------------------------------------------
 
 
-def test_one_request_at_a_time_until_the_first_answer():
-    """A wrong key is found out by one request, not by fifty."""
+@pytest.mark.parametrize("worked", [False, True])
+def test_the_first_request_with_a_key_goes_alone_until_it_is_answered(worked: bool):
+    """A wrong key is found out by one request, not by fifty, also where it was right in another session."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        assert endpoint.free(model) == 1
-        start(endpoint, model, 1)
-        assert endpoint.free(model) == 0
-        await settle()
-        await model.answer(DONE)
-        assert endpoint.free(model) == 50
-
-    run(go)
-
-
-def test_a_first_request_at_work_lets_the_others_start():
-    """What is refused is refused at once: after the head start nobody waits for a long answer."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
-        tasks = start(endpoint, model, 10)
+        limiter, model = made(time), Keyed()
+        if worked:
+            limiter.mark_working(model)
+        tasks = start(limiter, model, 10)
         await settle()
         assert len(model.waiting) == 1
-        await time.step()
-        assert len(model.waiting) == 10
-        await model.answer(*[DONE] * 10)
-        assert all(task.done() for task in tasks)
-
-    run(go)
-
-
-def test_a_first_request_between_two_tries_gives_no_start_to_the_others():
-    """A server in trouble is not at work on an answer, however long the wait."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(head_start=0.15)), Gated()
-        start(endpoint, model, 3)
-        await settle()
-        await model.answer(TransientModelError("500"))
-        time.now += 100
-        await settle()
-        assert endpoint.free(model) == 0
+        await model.answer(FatalModelError("wrong key"))
+        assert [type(task.exception()) for task in tasks] == [FatalModelError] * 10
         assert len(model.waiting) == 0
 
     run(go)
 
 
-def test_first_contact_is_per_model():
-    """A judge that works says nothing about the subject beside it."""
-
+def test_the_first_answer_lets_the_others_go():
     async def go(time: Virtual) -> None:
-        endpoint, judge, subject = made(time), Gated(), Gated()
-        await proven(endpoint, judge)
-        assert (endpoint.free(judge), endpoint.free(subject)) == (50, 1)
-
-    run(go)
-
-
-def test_whoever_does_not_ask_first_waits_for_the_first_answer():
-    """Also ten requests sent blindly are one request until the model has answered."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        tasks = start(endpoint, model, 10)
+        limiter, model = made(time), Keyed()
+        tasks = start(limiter, model, 10)
         await settle()
-        assert len(model.waiting) == 1
         await model.answer(DONE)
         assert len(model.waiting) == 9
         await model.answer(*[DONE] * 9)
@@ -173,18 +132,60 @@ def test_whoever_does_not_ask_first_waits_for_the_first_answer():
     run(go)
 
 
-def test_a_first_request_that_waits_for_its_next_try_still_holds_the_others_back():
-    """Between two tries nothing is known yet."""
+@pytest.mark.parametrize("trouble", [None, TransientModelError("500")])
+def test_two_seconds_let_the_others_go(trouble: TransientModelError | None):
+    """A server that is at work on a long answer, or that fails for a moment, has not refused the key."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        tasks = start(endpoint, model, 1)
+        limiter, model = made(time, Limits(backoff_base=1e6, backoff_cap=1e6)), Keyed()
+        start(limiter, model, 10)
         await settle()
-        await model.answer(TransientModelError("500"))
-        assert (endpoint.in_flight, endpoint.free(model)) == (0, 0)
+        if trouble is not None:
+            await model.answer(trouble)
+        begin = time.now
         await time.step()
-        await model.answer(DONE)
-        assert tasks[0].done()
+        assert (time.now - begin, len(model.waiting)) == (2.0, 10 - (trouble is not None))
+
+    run(go)
+
+
+def test_without_a_key_nobody_waits_for_the_first_answer():
+    async def go(time: Virtual) -> None:
+        limiter, model = made(time), Gated()
+        start(limiter, model, 10)
+        await settle()
+        assert len(model.waiting) == 10
+
+    run(go)
+
+
+def test_first_contact_is_per_model():
+    """A judge that works says nothing about the subject at the same address."""
+
+    async def go(time: Virtual) -> None:
+        limiter, judge, subject = made(time), Keyed(), Keyed()
+        await proven(limiter, judge)
+        start(limiter, judge, 5)
+        start(limiter, subject, 5)
+        await settle()
+        assert (len(judge.waiting), len(subject.waiting)) == (5, 1)
+
+    run(go)
+
+
+def test_after_a_fatal_error_nothing_more_is_sent():
+    """Requests that wait or come later get the same error without a call. Other models go on."""
+
+    async def go(time: Virtual) -> None:
+        limiter, model, other = made(time, Limits(max_connections=2)), Gated(), Gated()
+        tasks = start(limiter, model, 5)
+        await settle()
+        await model.answer(FatalModelError("wrong key"))
+        results = await asyncio.gather(*tasks[:1], *tasks[2:], limiter.send(model, request()), return_exceptions=True)
+        assert [type(result) for result in results] == [FatalModelError] * 5
+        start(limiter, other, 1)
+        await settle()
+        assert (len(model.waiting), len(other.waiting)) == (1, 1)
 
     run(go)
 
@@ -207,9 +208,9 @@ def test_an_unreachable_server_that_has_answered_before_is_tried_again():
 
     async def go(time: Virtual) -> None:
         gone = TransientModelError("refused", unreachable=True)
-        endpoint, model = made(time), failing("one", gone, gone, "two")
-        await endpoint.send(model, request())
-        answer = await time.run(endpoint.send(model, request()))
+        limiter, model = made(time), failing("one", gone, gone, "two")
+        await limiter.send(model, request())
+        answer = await time.run(limiter.send(model, request()))
         assert answer.choices[0].text == "two"
 
     run(go)
@@ -224,13 +225,13 @@ def test_a_server_that_is_not_up_is_waited_for(error: TransientModelError):
     """More often than a request is tried, without pausing for longer each time and without fewer connections."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(wait_for_server=60, tries=2)), failing(*[error] * 20, "up")
+        limiter, model = made(time, Limits(wait_for_server=60, tries=2)), failing(*[error] * 20, "up")
         before = time.now
-        answer = await time.run(endpoint.send(model, request()))
+        answer = await time.run(limiter.send(model, request()))
         assert answer.choices[0].text == "up"
         assert time.now - before == 20 * SERVER_INTERVAL
-        assert endpoint.limit == 50
-        assert not endpoint.awaits_server
+        assert limiter.limit == 50
+        assert not limiter.awaits_server
 
     run(go)
 
@@ -238,10 +239,10 @@ def test_a_server_that_is_not_up_is_waited_for(error: TransientModelError):
 @pytest.mark.parametrize("error", [REFUSED, LOADING])
 def test_a_server_that_never_comes_up_ends_the_wait_with_the_reason(error: TransientModelError):
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(wait_for_server=61)), failing(error)
+        limiter, model = made(time, Limits(wait_for_server=61)), failing(error)
         before = time.now
         with pytest.raises(FatalModelError, match=f"{error}; waited 61 s for the server") as caught:
-            await time.run(endpoint.send(model, request()))
+            await time.run(limiter.send(model, request()))
         assert time.now - before == 61
         assert "--set wait_for_server=122" in (caught.value.advice or "")
 
@@ -264,10 +265,10 @@ def test_a_server_that_has_answered_is_tried_again_as_without_the_wait():
     """The wait is for its start. A crash in the middle of a run is another matter."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(wait_for_server=10_000, tries=3)), failing("one", REFUSED)
-        await endpoint.send(model, request())
+        limiter, model = made(time, Limits(wait_for_server=10_000, tries=3)), failing("one", REFUSED)
+        await limiter.send(model, request())
         with pytest.raises(TransientModelError, match="refused"):
-            await time.run(endpoint.send(model, request()))
+            await time.run(limiter.send(model, request()))
 
     run(go)
 
@@ -279,25 +280,25 @@ def test_an_address_that_answers_html_twice_is_a_wrong_address():
     """Not eight times and not for minutes; the reason and the advice are those of the page."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing(PAGE)
+        limiter, model = made(time), failing(PAGE)
         with pytest.raises(FatalModelError, match="an HTML page came back") as caught:
-            await time.run(endpoint.send(model, request()))
+            await time.run(limiter.send(model, request()))
         assert (caught.value.advice, model.calls) == ("is that the API?", 2)
 
     run(go)
 
 
-@pytest.mark.parametrize("vouched", [False, True])
-def test_html_from_an_address_that_has_answered_is_passing_trouble(vouched: bool):
+@pytest.mark.parametrize("worked", [False, True])
+def test_html_from_an_address_that_has_answered_is_passing_trouble(worked: bool):
     """A gateway that is being repaired, before this run or in it."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing(*[] if vouched else ["one"], PAGE, PAGE, PAGE, "two")
-        if vouched:
-            endpoint.vouch(model)
+        limiter, model = made(time), failing(*[] if worked else ["one"], PAGE, PAGE, PAGE, "two")
+        if worked:
+            limiter.mark_working(model)
         else:
-            await endpoint.send(model, request())
-        assert (await time.run(endpoint.send(model, request()))).choices[0].text == "two"
+            await limiter.send(model, request())
+        assert (await time.run(limiter.send(model, request()))).choices[0].text == "two"
 
     run(go)
 
@@ -307,29 +308,10 @@ def test_a_fatal_error_is_not_retried():
 
     async def go(time: Virtual) -> None:
         model = failing(FatalModelError("wrong key"))
-        endpoint = made(time)
+        limiter = made(time)
         with pytest.raises(FatalModelError):
-            await endpoint.send(model, request())
-        assert (model.calls, endpoint.in_flight) == (1, 0)
-
-    run(go)
-
-
-def test_after_a_fatal_error_nothing_more_is_sent():
-    """Requests that wait or come later get the same error without a call, and there is always room to ask for it."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model, other = made(time), Gated(), Gated()
-        await proven(endpoint, other)
-        tasks = start(endpoint, model, 5)
-        await settle()
-        room: list[int] = []
-        endpoint.on_free = lambda: room.append(endpoint.free(model))
-        await model.answer(FatalModelError("wrong key"))
-        assert 1 in room
-        results = await asyncio.gather(*tasks, endpoint.send(model, request()), return_exceptions=True)
-        assert [type(result) for result in results] == [FatalModelError] * 6
-        assert (endpoint.free(model), endpoint.free(other)) == (1, 50)
+            await limiter.send(model, request())
+        assert (model.calls, limiter.in_flight) == (1, 0)
 
     run(go)
 
@@ -339,12 +321,12 @@ def test_a_model_that_never_answers_becomes_fatal(error):
     """Some requests may fail for reasons of their own; all of them do not."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing(error)
+        limiter, model = made(time), failing(error)
         for _ in range(HOPELESS[type(error)] - 1):
             with pytest.raises(type(error)):
-                await time.run(endpoint.send(model, request()))
+                await time.run(limiter.send(model, request()))
         with pytest.raises(FatalModelError, match="not one answer"):
-            await time.run(endpoint.send(model, request()))
+            await time.run(limiter.send(model, request()))
 
     run(go)
 
@@ -354,42 +336,11 @@ def test_a_model_that_has_answered_in_another_session_may_fail_as_often_as_it_do
     """What is asked again after a finished run is just what failed then."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing(error)
-        endpoint.vouch(model)
+        limiter, model = made(time), failing(error)
+        limiter.mark_working(model)
         for _ in range(HOPELESS[type(error)] + 5):
             with pytest.raises(type(error)):
-                await time.run(endpoint.send(model, request()))
-
-    run(go)
-
-
-def test_requests_that_failed_in_another_session_are_tried_beside_each_other():
-    """They are all there is: one after the other, with all its tries, would take minutes each."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        endpoint.vouch(model)
-        start(endpoint, model, 5)
-        await settle()
-        assert len(model.waiting) == 1
-        await model.answer(TransientModelError("500"))
-        await time.step()
-        assert len(model.waiting) == 5
-
-    run(go)
-
-
-def test_a_wrong_key_is_found_out_by_one_request_whatever_was_answered_before():
-    """Keys expire."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        endpoint.vouch(model)
-        tasks = start(endpoint, model, 5)
-        await settle()
-        assert len(model.waiting) == 1
-        await model.answer(FatalModelError("wrong key"))
-        assert [type(task.exception()) for task in tasks] == [FatalModelError] * 5
+                await time.run(limiter.send(model, request()))
 
     run(go)
 
@@ -397,14 +348,83 @@ def test_a_wrong_key_is_found_out_by_one_request_whatever_was_answered_before():
 # --- trying again ---------------------------------------------------------------------------------------------
 
 
+def test_a_request_that_waits_occupies_no_connection_and_then_goes_first():
+    """Others use the connection meanwhile; the place in the queue is not given away again."""
+
+    async def go(time: Virtual) -> None:
+        limiter, model = made(time, Limits(max_connections=1)), Gated()
+        first = start(limiter, model, 1)[0]
+        await settle()
+        await model.answer(TransientModelError("500"))
+        assert limiter.in_flight == 0
+        second, third = start(limiter, model, 2)
+        await time.step()
+        await model.answer(DONE)
+        assert (second.done(), first.done(), third.done()) == (True, False, False)
+        await model.answer(DONE)
+        assert (first.done(), third.done()) == (True, False)
+
+    run(go)
+
+
+def test_an_endpoint_of_which_every_try_fails_ends_the_run():
+    """After ten minutes, with the last reason and how to go on; no try is left out of it for want of news."""
+
+    async def go(time: Virtual) -> None:
+        limiter, model = (
+            made(time, Limits(tries=10_000, give_up_after=600)),
+            failing("one", TransientModelError("gone")),
+        )
+        await limiter.send(model, request())
+        begin = time.now
+        with pytest.raises(IncompleteError, match="has failed for 600 s, the last with: gone") as caught:
+            await time.run(limiter.send(model, request()))
+        assert 600 <= time.now - begin < 700
+        assert "Run the same command again" in (caught.value.advice or "")
+
+    run(go)
+
+
+def test_an_answer_ends_the_stall():
+    """Nine minutes without an answer, one answer, nine minutes without: nothing is given up."""
+
+    async def go(time: Virtual) -> None:
+        begin = time.now
+
+        def reply(_: Request) -> str:
+            if 0 < (time.now - begin) % 540 < 539 and time.now - begin < 1600:
+                raise TransientModelError("500")
+            return "x"
+
+        limiter, model = made(time, Limits(tries=10_000, backoff_cap=0.5)), Scripted(reply)
+        while time.now - begin < 1600:
+            await time.run(limiter.send(model, request()))
+            time.now += 0.1
+        assert limiter.stalled == 0
+
+    run(go)
+
+
+def test_waits_that_the_endpoint_asked_for_are_no_stall():
+    """It says when to come back: nobody gives up before."""
+
+    async def go(time: Virtual) -> None:
+        limiter = made(time, Limits(tries=8, give_up_after=60))
+        model = failing("one", *[overload(retry_after=50.0)] * 5, "two")
+        await limiter.send(model, request())
+        assert (await time.run(limiter.send(model, request()))).choices[0].text == "two"
+
+    run(go)
+
+
 def test_passing_trouble_is_tried_again_until_it_passes():
     """The answer is that of the last try, and the tries are counted for the progress line."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing(*[TransientModelError("500")] * 3, "at last")
-        answer = await time.run(endpoint.send(model, request()))
+        limiter, model = made(time), failing(*[TransientModelError("500")] * 3, "at last")
+        answer = await time.run(limiter.send(model, request()))
         assert answer.choices[0].text == "at last"
-        assert (model.calls, endpoint.retries, endpoint.in_flight) == (4, 3, 0)
+        assert (model.calls, limiter.retries, limiter.in_flight) == (4, 3, 0)
 
     run(go)
 
@@ -442,79 +462,11 @@ def test_waits_have_full_jitter_below_a_doubling_bound(seed):
 
     async def go(time: Virtual) -> None:
         limits = Limits(tries=9, backoff_base=1.0, backoff_cap=20.0)
-        endpoint = Endpoint("x", limits, rng=random.Random(seed), clock=time.clock, sleep=time.sleep)
+        limiter = Limiter("x", limits, rng=random.Random(seed), clock=time.clock, sleep=time.sleep)
         with pytest.raises(TransientModelError):
-            await time.run(endpoint.send(failing(TransientModelError("500")), request()))
+            await time.run(limiter.send(failing(TransientModelError("500")), request()))
         assert len(time.slept) == 8
         assert all(0 <= slept <= min(20.0, 2.0**n) for n, slept in enumerate(time.slept))
-
-    run(go)
-
-
-def test_a_request_that_waits_occupies_no_connection():
-    """Others use it meanwhile."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 1)
-        await settle()
-        await model.answer(TransientModelError("500"))
-        assert (endpoint.in_flight, endpoint.free(model)) == (0, 1)
-
-    run(go)
-
-
-def test_a_request_that_has_waited_goes_before_new_ones():
-    """Its place is not given away again."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        await proven(endpoint, model)
-        first, second = start(endpoint, model, 1)[0], None
-        await settle()
-        await model.answer(TransientModelError("500"))
-        second = start(endpoint, model, 1)[0]
-        await time.step()
-        assert (endpoint.in_flight, endpoint.free(model)) == (1, 0)
-        await model.answer(DONE)
-        assert (second.done(), first.done(), endpoint.free(model)) == (True, False, 0)
-        await model.answer(DONE)
-        assert first.done()
-
-    run(go)
-
-
-def test_a_request_is_given_up_after_its_time():
-    """However many tries are left."""
-
-    async def go(time: Virtual) -> None:
-        def slow(_: Request) -> str:
-            time.now += 100
-            raise TransientModelError("timeout")
-
-        model = Scripted(slow)
-        with pytest.raises(TransientModelError):
-            await time.run(made(time, Limits(tries=1000, give_up_after=250)).send(model, request()))
-        assert model.calls <= 3
-
-    run(go)
-
-
-def test_waiting_for_a_turn_is_not_counted_as_trying():
-    """A request that came late is not given up for the time it stood in line."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=1, give_up_after=10)), Gated()
-        await proven(endpoint, model)
-        _, late = start(endpoint, model, 2)
-        await settle()
-        time.now += 100
-        await model.answer(DONE)
-        await model.answer(TransientModelError("500"))
-        await time.step()
-        await model.answer(DONE)
-        assert late.result() == DONE
 
     run(go)
 
@@ -522,35 +474,24 @@ def test_waiting_for_a_turn_is_not_counted_as_trying():
 # --- overload -------------------------------------------------------------------------------------------------
 
 
-def test_retry_after_pauses_the_whole_endpoint():
-    """Nothing is sent, by anybody, until it is over; then the refused request goes again."""
+@pytest.mark.parametrize(("throttled", "connections"), [(True, 25), (False, 50)])
+def test_retry_after_pauses_the_whole_endpoint(throttled: bool, connections: int):
+    """Nothing is sent, by anybody, until it is over; then the refused request goes again. A 500 may name its time as
+    well, and then the number of connections stays."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 1)
+        limiter, model = made(time), Gated()
+        start(limiter, model, 1)
         await settle()
         begin = time.now
-        await model.answer(overload(retry_after=17.0))
-        assert (endpoint.free(model), len(model.waiting)) == (0, 0)
-        await time.step()
-        assert time.now == begin + 17.0
-        assert len(model.waiting) == 1
-        assert endpoint.free(model) > 0
-
-    run(go)
-
-
-def test_retry_after_without_overload_pauses_too():
-    """A 500 may name its time as well; the number of connections stays."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 1)
+        await model.answer(TransientModelError("busy", throttled=throttled, retry_after=17.0))
+        start(limiter, model, 3)
         await settle()
-        await model.answer(TransientModelError("500", retry_after=5.0))
-        assert (endpoint.free(model), endpoint.limit) == (0, 50)
+        assert (len(model.waiting), limiter.pause, limiter.limit) == (0, 17.0, connections)
+        await time.step()
+        while len(model.waiting) < 4:
+            assert await time.step()
+        assert time.now >= begin + 17.0
 
     run(go)
 
@@ -568,10 +509,10 @@ def test_a_retry_after_of_next_to_nothing_does_not_use_up_all_tries_at_once(aske
                 raise TransientModelError("busy", throttled=throttled, retry_after=asked)
             return "x"
 
-        endpoint, model = made(time, Limits(max_connections=20)), Scripted(reply)
-        await endpoint.send(model, request())
+        limiter, model = made(time, Limits(max_connections=20)), Scripted(reply)
+        await limiter.send(model, request())
         time.now += 1
-        answers = await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(20))))
+        answers = await time.run(asyncio.gather(*(limiter.send(model, request()) for _ in range(20))))
         assert len(answers) == 20
 
     run(go)
@@ -581,9 +522,9 @@ def test_a_short_retry_after_is_believed_while_others_get_through():
     """Nobody waits for longer than asked because of somebody else's luck."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=2)), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 2)
+        limiter, model = made(time, Limits(max_connections=2)), Gated()
+        await proven(limiter, model)
+        start(limiter, model, 2)
         await settle()
         await model.answer(DONE, overload(retry_after=0.006))
         begin = time.now
@@ -597,13 +538,13 @@ def test_two_answers_at_once_that_ask_for_different_pauses_are_both_heard():
     """The longer one holds, and its end is noticed."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), Gated()
-        await proven(endpoint, model)
-        tasks = start(endpoint, model, 3)
+        limiter, model = made(time), Gated()
+        await proven(limiter, model)
+        tasks = start(limiter, model, 3)
         await settle()
         begin = time.now
         await model.answer(DONE, overload(retry_after=0.0), overload(retry_after=5.0))
-        assert len(model.waiting) == 1
+        assert len(model.waiting) == 0
         await time.step()
         assert (time.now, len(model.waiting)) == (begin + 5.0, 2)
         await model.answer(DONE, DONE)
@@ -616,10 +557,10 @@ def test_an_absurd_retry_after_is_cut():
     """Nobody waits for a year."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing("one", overload(retry_after=3.0e7), "two")
-        await endpoint.send(model, request())
+        limiter, model = made(time), failing("one", overload(retry_after=3.0e7), "two")
+        await limiter.send(model, request())
         begin = time.now
-        await time.run(endpoint.send(model, request()))
+        await time.run(limiter.send(model, request()))
         assert time.now - begin <= LONGEST_PAUSE
 
     run(go)
@@ -629,19 +570,19 @@ def test_overload_halves_the_connections_once_a_round_trip():
     """Forty refusals of requests sent together are one piece of news."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=40)), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 40)
+        limiter, model = made(time, Limits(max_connections=40)), Gated()
+        await proven(limiter, model)
+        start(limiter, model, 40)
         await settle()
         time.now += 1
         await model.answer(*[overload(retry_after=5.0)] * 40)
-        assert (endpoint.limit, endpoint.throttles) == (20, 40)
+        assert (limiter.limit, limiter.throttles) == (20, 40)
         time.now += 1
         await time.step()
         assert len(model.waiting) == 20
         time.now += 1
         await model.answer(*[overload(retry_after=5.0)] * 20)
-        assert endpoint.limit == 10
+        assert limiter.limit == 10
 
     run(go)
 
@@ -650,11 +591,11 @@ def test_one_connection_always_remains():
     """Halving never ends in none."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(tries=30)), failing("one", overload())
-        await endpoint.send(model, request())
+        limiter, model = made(time, Limits(tries=30)), failing("one", overload())
+        await limiter.send(model, request())
         with pytest.raises(TransientModelError):
-            await time.run(endpoint.send(model, request()))
-        assert endpoint.limit == 1
+            await time.run(limiter.send(model, request()))
+        assert limiter.limit == 1
 
     run(go)
 
@@ -663,14 +604,14 @@ def test_connections_come_back_by_themselves():
     """After overload, answers raise the limit step by step to what the user allowed and no further."""
 
     async def go(time: Virtual) -> None:
-        endpoint = made(time, Limits(max_connections=16))
+        limiter = made(time, Limits(max_connections=16))
         model = failing("one", overload(), overload(), "fine")
-        await endpoint.send(model, request())
-        await time.run(endpoint.send(model, request()))
-        seen = [endpoint.limit]
+        await limiter.send(model, request())
+        await time.run(limiter.send(model, request()))
+        seen = [limiter.limit]
         for _ in range(300):
-            await time.run(endpoint.send(model, request()))
-            seen.append(endpoint.limit)
+            await time.run(limiter.send(model, request()))
+            seen.append(limiter.limit)
         assert seen[0] < 8
         assert seen[-1] == 16
         assert all(0 <= later - earlier <= 1 for earlier, later in pairwise(seen))
@@ -690,8 +631,8 @@ def test_a_busy_endpoint_does_not_use_up_the_tries_of_those_it_turns_away():
             taken.append(time.now)
             return "x"
 
-        endpoint, model = made(time, Limits(tries=8)), Scripted(reply)
-        answers = await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(60))))
+        limiter, model = made(time, Limits(tries=8)), Scripted(reply)
+        answers = await time.run(asyncio.gather(*(limiter.send(model, request()) for _ in range(60))))
         assert len(answers) == 60
         assert model.calls < 4 * 60
 
@@ -711,11 +652,11 @@ def test_being_turned_away_while_others_get_through_uses_up_no_try():
                 raise overload()
             return "x"
 
-        endpoint, model = made(time, Limits(max_connections=2, tries=3)), Scripted(reply)
-        await endpoint.send(model, request())
-        unlucky = asyncio.ensure_future(endpoint.send(model, request("unlucky")))
+        limiter, model = made(time, Limits(max_connections=2, tries=3)), Scripted(reply)
+        await limiter.send(model, request())
+        unlucky = asyncio.ensure_future(limiter.send(model, request("unlucky")))
         for _ in range(30):
-            await time.run(endpoint.send(model, request()))
+            await time.run(limiter.send(model, request()))
         assert (unlucky.result().choices[0].text, refusals) == ("x", 10)
 
     run(go)
@@ -731,8 +672,8 @@ def test_requests_per_minute_are_never_exceeded():
             starts.append(time.now)
             return "x"
 
-        endpoint, model = made(time, Limits(requests_per_minute=300)), Scripted(reply)
-        await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(600))))
+        limiter, model = made(time, Limits(requests_per_minute=300)), Scripted(reply)
+        await time.run(asyncio.gather(*(limiter.send(model, request()) for _ in range(600))))
         assert all(sum(begin <= other < begin + 60 for other in starts) <= 300 for begin in starts[::20])
         assert starts[-1] - starts[0] < 1.1 * 120
 
@@ -745,82 +686,58 @@ def test_small_rates_are_kept_too(rate):
 
     async def go(time: Virtual) -> None:
         starts: list[float] = []
-        endpoint = made(time, Limits(requests_per_minute=rate))
+        limiter = made(time, Limits(requests_per_minute=rate))
         model = Scripted(lambda _: starts.append(time.now) or "x")
-        await time.run(asyncio.gather(*(endpoint.send(model, request()) for _ in range(2 * rate + 1))))
+        await time.run(asyncio.gather(*(limiter.send(model, request()) for _ in range(2 * rate + 1))))
         for begin in starts:
             assert sum(begin <= other < begin + 59.999 for other in starts) <= rate
 
     run(go)
 
 
-def test_free_is_none_when_the_minute_is_used_up_and_says_when_it_is_not():
-    """The executor asks, is told none, and is called when there is one again."""
+# --- turns and the end ----------------------------------------------------------------------------------------
 
+
+def test_the_longest_chain_goes_first():
     async def go(time: Virtual) -> None:
-        calls: list[float] = []
-        endpoint = made(time, Limits(requests_per_minute=60), on_free=lambda: calls.append(time.now))
-        model = failing("x")
-        await endpoint.send(model, request())
-        assert endpoint.free(model) == 0
-        before = len(calls)
-        await time.step()
-        assert len(calls) > before
-        assert endpoint.free(model) == 1
+        limiter, order = made(time, Limits(max_connections=1)), []
+
+        def queue(depth: int) -> Call:
+            return limiter.queue(model, lambda: order.append(depth) or request(), depth=depth)
+
+        model = Gated()
+        calls = [queue(depth) for depth in (5, 1, 9, 3)]
+        answers = [asyncio.ensure_future(call.answer()) for call in calls]
+        await settle()
+        for depth in (9, 5):
+            await model.answer(DONE)
+            assert order[-1] == depth  # the connection is kept until what follows is queued
+            if depth == 9:
+                calls.append(queue(7))
+                answers.append(asyncio.ensure_future(calls[-1].answer()))
+            calls[{9: 2, 5: 0}[depth]].release()
+            await settle()
+            if depth == 9:
+                assert order == [9, 7]
+                break
+        for answer in answers:
+            answer.cancel()
 
     run(go)
 
 
-def test_those_in_line_have_the_next_place_in_the_minute():
-    """A newcomer is told none while somebody who came earlier waits for the same."""
-
+def test_what_may_not_be_sent_yet_waits_and_keeps_its_place():
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(requests_per_minute=60)), Gated()
-        await proven(endpoint, model)
-        start(endpoint, model, 2)
+        limiter, model, may = made(time), Gated(), []
+        call = limiter.queue(model, lambda: request() if may else None)
+        task = asyncio.ensure_future(call.answer())
         await settle()
-        time.now += 1.0
         assert len(model.waiting) == 0
-        assert endpoint.free(model) == 0
-
-    run(go)
-
-
-# --- the executor's side --------------------------------------------------------------------------------------
-
-
-def test_a_connection_is_taken_at_the_call():
-    """Asking and sending in a tight loop never starts more than there is room for."""
-
-    async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=7)), Gated()
-        await proven(endpoint, model)
-        tasks = []
-        while endpoint.free(model) > 0:
-            tasks.append(asyncio.ensure_future(endpoint.send(model, request())))
-        assert (len(tasks), endpoint.in_flight) == (7, 7)
+        may.append(1)
+        limiter.admit_soon()
         await settle()
-        await model.answer(*[DONE] * 7)
-        assert endpoint.in_flight == 0
-
-    run(go)
-
-
-def test_on_free_is_called_when_a_connection_comes_back_and_when_a_pause_ends():
-    """Two reasons to look at the queue again."""
-
-    async def go(time: Virtual) -> None:
-        calls: list[int] = []
-        endpoint, model = made(time), Gated()
-        endpoint.on_free = lambda: calls.append(endpoint.free(model))
-        await proven(endpoint, model)
-        assert calls[-1] == 50
-        start(endpoint, model, 1)
-        await settle()
-        await model.answer(overload(retry_after=9.0))
-        assert calls[-1] == 0
-        await time.step()
-        assert calls[-1] > 0
+        await model.answer(DONE)
+        assert task.done()
 
     run(go)
 
@@ -829,26 +746,28 @@ def test_a_cancelled_request_gives_its_connection_back():
     """On its way, waiting for a try, or waiting for its turn."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=2)), Gated()
-        await proven(endpoint, model)
-        tasks = start(endpoint, model, 5)
+        limiter, model = made(time, Limits(max_connections=2)), Gated()
+        tasks = start(limiter, model, 5)
         await settle()
         await model.answer(TransientModelError("500"))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert (endpoint.in_flight, endpoint.free(model)) == (0, 2)
+        assert limiter.in_flight == 0
+        start(limiter, model, 5)
+        await settle()
+        assert limiter.in_flight == 2
 
     run(go)
 
 
 async def just_let_in(
-    endpoint: Endpoint, model: Gated, then: Callable[[asyncio.Task[Completion]], object]
+    limiter: Limiter, model: Gated, then: Callable[[asyncio.Task[Completion]], object]
 ) -> list[asyncio.Task[Completion]]:
     """Two requests over one connection. The loop runs these in order: the first one ends and lets the second in, to
     which something happens before it runs."""
-    await proven(endpoint, model)
-    first, second = start(endpoint, model, 2)
+    await proven(limiter, model)
+    first, second = start(limiter, model, 2)
     await settle()
     model.waiting.pop(0).set_result(DONE)
     asyncio.get_running_loop().call_soon(then, second)
@@ -860,9 +779,9 @@ def test_a_request_cancelled_just_as_it_is_let_in_leaks_nothing():
     """Between being given a connection and noticing it."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        await just_let_in(endpoint, model, lambda second: second.cancel())
-        assert (endpoint.in_flight, endpoint.free(model)) == (0, 1)
+        limiter, model = made(time, Limits(max_connections=1)), Gated()
+        await just_let_in(limiter, model, lambda second: second.cancel())
+        assert limiter.in_flight == 0
 
     run(go)
 
@@ -871,30 +790,29 @@ def test_once_stopped_what_waits_is_cancelled_and_what_is_on_its_way_is_answered
     """Between two tries, in line behind a pause, in line for a connection; one that fails later is not tried again."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=4)), Gated()
-        await proven(endpoint, model)
-        tasks = start(endpoint, model, 6)
+        limiter, model = made(time, Limits(max_connections=4)), Gated()
+        await proven(limiter, model)
+        tasks = start(limiter, model, 6)
         await settle()
         await model.answer(overload(retry_after=9.0), TransientModelError("500"))
-        endpoint.stop()
+        limiter.stop()
         await model.answer(DONE, TransientModelError("500"))
         for _ in range(10):
             await time.step()
         assert [task.cancelled() for task in tasks] == [True, True, False, True, True, True]
         assert tasks[2].result() == DONE
-        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+        assert (len(model.waiting), limiter.in_flight) == (0, 0)
 
     run(go)
 
 
 def test_once_stopped_nothing_new_is_sent():
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time), failing("x")
-        await endpoint.send(model, request())
-        endpoint.stop()
-        assert endpoint.free(model) == 0
+        limiter, model = made(time), failing("x")
+        await limiter.send(model, request())
+        limiter.stop()
         with pytest.raises(asyncio.CancelledError):
-            await endpoint.send(model, request())
+            await limiter.send(model, request())
         assert model.calls == 1
 
     run(go)
@@ -904,10 +822,10 @@ def test_a_request_just_let_in_when_all_is_stopped_is_not_sent():
     """It has its connection, and has not noticed."""
 
     async def go(time: Virtual) -> None:
-        endpoint, model = made(time, Limits(max_connections=1)), Gated()
-        first, second = await just_let_in(endpoint, model, lambda _: endpoint.stop())
+        limiter, model = made(time, Limits(max_connections=1)), Gated()
+        first, second = await just_let_in(limiter, model, lambda _: limiter.stop())
         assert (first.result(), second.cancelled()) == (DONE, True)
-        assert (len(model.waiting), endpoint.in_flight) == (0, 0)
+        assert (len(model.waiting), limiter.in_flight) == (0, 0)
 
     run(go)
 
@@ -941,36 +859,34 @@ def test_the_limit_is_kept_and_everything_ends(outcomes, connections):
 
         model = Scripted(lambda _: "")
         model.complete = complete  # type: ignore[method-assign]
-        endpoint = made(time, Limits(max_connections=connections, tries=4))
-        sends = [endpoint.send(model, request()) for _ in range(30)]
+        limiter = made(time, Limits(max_connections=connections, tries=4))
+        sends = [limiter.send(model, request()) for _ in range(30)]
         results = await time.run(asyncio.gather(*sends, return_exceptions=True))
         assert all(isinstance(result, Completion | TransientModelError) for result in results)
         assert most <= connections
-        assert endpoint.in_flight == 0
-        await endpoint.close()
+        assert limiter.in_flight == 0
+        await limiter.close()
 
     run(go)
 
 
 def test_against_a_real_server_with_a_wrong_key_one_request_is_sent(monkeypatch):
-    """Twenty requests wait, one is refused, and the error is fatal."""
+    """It answers after 0.2 s, as over a network. Fifty requests wait, one is refused, and the error is fatal."""
     monkeypatch.setenv("UNMASK_API_KEY", "k-wrong-1")
 
     async def go() -> tuple[int, list[Any]]:
-        async with loopback(Canned({"error": {"message": "bad key"}}, 401)) as server:
+        async with loopback(Canned({"error": {"message": "bad key"}}, 401, delay=0.2)) as server:
             model = open_model("openai/m", base_url=server.url)
-            endpoint = Endpoint(model.endpoint, Limits())
-            tasks = [asyncio.ensure_future(endpoint.send(model, request())) for _ in range(20)]
-            done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in rest:
-                task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
+            limiter = Limiter(model.endpoint, Limits())
+            sends = (limiter.send(model, request()) for _ in range(50))
+            results = await asyncio.gather(*sends, return_exceptions=True)
             await model.close()
-            return len(server.sent), [results[tasks.index(task)] for task in done]
+            await limiter.close()
+            return len(server.sent), results
 
     sent, errors = asyncio.run(go())
     assert sent == 1
-    assert isinstance(errors[0], FatalModelError)
+    assert [type(error) for error in errors] == [FatalModelError] * 50
 
 
 def test_against_a_real_server_that_throttles_everything_gets_through():
@@ -988,11 +904,11 @@ def test_against_a_real_server_that_throttles_everything_gets_through():
 
         async with loopback(script) as server:
             model = open_model("vllm/m", base_url=server.url)
-            endpoint = Endpoint(model.endpoint, Limits(backoff_base=0.01))
-            answers = await asyncio.gather(*(endpoint.send(model, request()) for _ in range(100)))
+            limiter = Limiter(model.endpoint, Limits(backoff_base=0.01))
+            answers = await asyncio.gather(*(limiter.send(model, request()) for _ in range(100)))
             await model.close()
-            await endpoint.close()
-            return len(answers), endpoint.throttles, endpoint.in_flight
+            await limiter.close()
+            return len(answers), limiter.throttles, limiter.in_flight
 
     answers, throttles, in_flight = asyncio.run(go())
     assert (answers, in_flight) == (100, 0)

@@ -1,0 +1,78 @@
+"""One scenario from its first request to its last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from unmask.engine.work import Job, Workload
+from unmask.models.limiter import Call
+from unmask.records import Completion
+
+Key = tuple[int, tuple[object, ...]]
+"""A scenario, and what is asked of it."""
+
+
+class Sending:
+    """A request that waits for its turn or is under way."""
+
+    call: Call
+    task: asyncio.Task[Completion]
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_sent = False
+
+
+class Sender(Protocol):
+    """What a scenario needs of the run that it belongs to."""
+
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def is_stopping(self) -> bool: ...
+    def send(self, job: Job) -> Sending: ...
+    def keep(self, sending: Sending) -> None: ...
+
+
+async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
+    """Ask everything about scenarios that share their probes, usually one: plan, start what is new, await the first
+    answer, write it down, plan again.
+
+    What waits for its turn and is no longer wanted is not sent. What is under way is awaited, also when the run is
+    stopping: it is paid for. The connection of an answer is given back when what follows from it is queued.
+    """
+    sendings: dict[Key, Sending] = {}
+    answered: list[Sending] = []
+    try:
+        while True:
+            wanted = {} if sender.is_stopping else _list_wanted(group, sender.workload, sendings)
+            for key in [key for key, one in sendings.items() if not one.is_sent and key not in wanted]:
+                sendings.pop(key).call.cancel()
+            sendings |= {key: sender.send(job) for key, job in wanted.items() if key not in sendings}
+            while answered:
+                answered.pop().call.release()
+            if not sendings:
+                break
+            await asyncio.wait([one.task for one in sendings.values()], return_when=asyncio.FIRST_COMPLETED)
+            answered = [sendings.pop(key) for key, one in list(sendings.items()) if one.task.done()]
+            for sending in answered:
+                sender.keep(sending)
+    finally:
+        for sending in (*sendings.values(), *answered):
+            sending.task.cancel()
+            sending.call.cancel()
+            sending.call.release()
+    if not (sender.is_stopping and _list_wanted(group, sender.workload, {})):
+        for scenario in group:
+            sender.workload.finished(scenario)
+
+
+def _list_wanted(group: Sequence[int], work: Workload, sendings: dict[Key, Sending]) -> dict[Key, Job]:
+    wanted: dict[Key, Job] = {}
+    for scenario in group:
+        sent = [keys for (owner, keys), sending in sendings.items() if owner == scenario and sending.is_sent]
+        busy = {key for keys in sent for key in keys}
+        wanted |= {(scenario, job.keys): job for job in work.jobs(scenario, busy)}
+    return wanted
