@@ -14,11 +14,11 @@ import pytest
 from unmask.data.load import load
 from unmask.engine import session
 from unmask.engine.define import create_or_continue, define_run, judge_spec
-from unmask.engine.session import Endpoints, Interruption, open_journals, open_workload, run_session
+from unmask.engine.session import Interruption, Limiters, open_journals, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, JournalError, UnmaskError
 from unmask.models.base import Capabilities
-from unmask.models.endpoint import Limits
+from unmask.models.limiter import Limits
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import answer_as_judge as read_letters
 from unmask.records import Completion, Request
@@ -72,7 +72,7 @@ class Sweep:
     def __init__(self, tmp_path: Path, stack: ExitStack, **settings) -> None:
         self.subject = Watched(open_scripted("scripted/liar"))
         self.judge = Watched(Scripted(read_letters, name="scripted/judge"))
-        self.endpoints = Endpoints(Limits(max_connections=3))
+        self.limiters = Limiters(Limits(max_connections=3))
         self.interruption = Interruption()
         self.folders = [Folder(tmp_path / name) for name in ("one", "two")]
         self.workloads = [stack.enter_context(self.opened(folder, options_from(settings))) for folder in self.folders]
@@ -84,11 +84,11 @@ class Sweep:
         return open_workload(folder, definition, options, judge_file="scripted_judge", models=models)
 
     async def run(self, purse: Purse, *workloads: Workload) -> list[UnmaskError | None]:
-        shared = {"endpoints": self.endpoints, "purse": purse, "interruption": self.interruption}
+        shared = {"limiters": self.limiters, "purse": purse, "interruption": self.interruption}
         try:
             return await asyncio.gather(*(run_session(one, **shared) for one in workloads), return_exceptions=True)
         finally:
-            await self.endpoints.close()
+            await self.limiters.close()
 
 
 @pytest.fixture

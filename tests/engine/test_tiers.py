@@ -14,9 +14,9 @@ from tests.models.billed import GROQ_FULL, OPENAI_FULL, BilledProvider, serve_in
 from tests.models.loopback import Canned, chat
 from tests.shown import show
 from unmask.errors import FatalModelError, TransientModelError, UsageError
-from unmask.models.endpoint import Endpoint
 from unmask.models.failures import exception_for, parse_problem
 from unmask.models.keys import Target
+from unmask.models.limiter import Limiter
 from unmask.models.tiers import MOST_REFUSALS
 from unmask.runs.folder import Folder
 
@@ -27,7 +27,7 @@ NAME = "openai/gpt-5.6"
 def _quick(monkeypatch):
     monkeypatch.setenv("UNMASK_API_KEY", "k")
     monkeypatch.setenv("UNMASK_JUDGE_API_KEY", "k")
-    monkeypatch.setattr(Endpoint, "_backoff_delay", lambda self, failed: 0.01)
+    monkeypatch.setattr(Limiter, "_backoff_delay", lambda self, failed: 0.01)
 
 
 def both(tier: str) -> dict[str, str]:

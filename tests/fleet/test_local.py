@@ -15,15 +15,15 @@ from tests.fleet.trees import alive, read_pids, vllm_like
 from tests.patience import PATIENCE
 from unmask.data.load import load
 from unmask.engine.define import create_or_continue, define_run, judge_spec
-from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
+from unmask.engine.session import Interruption, Limiters, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import UsageError
 from unmask.fleet.base import NoRoom, Server, ServerFailed
 from unmask.fleet.local import LocalFleet
 from unmask.fleet.spread import SpreadModel
 from unmask.fleet.vllm import make_vllm_spec
-from unmask.models.endpoint import Limits
 from unmask.models.keys import KEY_VARIABLE
+from unmask.models.limiter import Limits
 from unmask.models.providers import PROVIDERS
 from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.runs.cost import Purse
@@ -163,12 +163,12 @@ async def run_over(folder: Folder, model: SpreadModel) -> None:
         folder, define_run(dataset, model, judge_spec(judge, options.judge), options), dataset
     )
     models = {SUBJECT: model, JUDGE: judge}
-    endpoints = Endpoints(Limits())
+    limiters = Limiters(Limits())
     try:
         with open_workload(folder, definition, options, judge_file="scripted_judge", models=models) as workload:
-            await run_session(workload, endpoints=endpoints, purse=Purse(None), interruption=Interruption())
+            await run_session(workload, limiters=limiters, purse=Purse(None), interruption=Interruption())
     finally:
-        await endpoints.close()
+        await limiters.close()
 
 
 def test_a_run_over_two_servers_loses_nothing_when_both_are_killed_and_one_comes_back(tmp_path):

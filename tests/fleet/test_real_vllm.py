@@ -14,7 +14,7 @@ import pytest
 from tests.fleet.trees import alive, await_true
 from unmask.data.load import load
 from unmask.engine.define import create_or_continue, define_run, judge_spec
-from unmask.engine.session import Endpoints, Interruption, open_workload, run_session
+from unmask.engine.session import Interruption, Limiters, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.errors import UnmaskError
 from unmask.fleet.base import Server, ServerSpec
@@ -22,7 +22,7 @@ from unmask.fleet.descendants import read_parents
 from unmask.fleet.local import LocalFleet
 from unmask.fleet.spread import SpreadModel
 from unmask.fleet.vllm import make_vllm_spec
-from unmask.models.endpoint import Limits
+from unmask.models.limiter import Limits
 from unmask.records import Message, Request, Role, Sampling
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
@@ -83,10 +83,10 @@ async def run_until_done(folder: Folder, model: SpreadModel) -> None:
         folder, define_run(dataset, model, judge_spec(model, options.judge), options), dataset
     )
     models = {SUBJECT: model, JUDGE: model}
-    endpoints = Endpoints(Limits())
+    limiters = Limiters(Limits())
     judge = definition.judge or ""
     with open_workload(folder, definition, options, judge_file=judge, models=models) as workload:
-        await run_session(workload, endpoints=endpoints, purse=Purse(None), interruption=Interruption())
+        await run_session(workload, limiters=limiters, purse=Purse(None), interruption=Interruption())
 
 
 def test_real_vllm_is_killed_in_the_middle_comes_back_and_the_run_ends(tmp_path):

@@ -13,7 +13,7 @@ from tests.patience import PATIENCE
 from unmask.errors import FatalModelError, TransientModelError
 from unmask.fleet.base import Server, ServerSpec
 from unmask.fleet.spread import SpreadModel
-from unmask.models.endpoint import Endpoint, Limits
+from unmask.models.limiter import Limiter, Limits
 from unmask.models.providers import open_model
 from unmask.records import Completion, Message, Request, Role
 
@@ -72,24 +72,35 @@ class Station:
         return web.json_response({"choices": [{"message": {"content": self.name}, "finish_reason": "stop"}]})
 
 
+class Spread(SpreadModel):
+    """With the limiter that a sweep puts in front of it."""
+
+    def __init__(self, expected: int) -> None:
+        super().__init__("vllm/m", expected=expected, limits=LIMITS)
+        self.limiter = Limiter(self.endpoint, self.limits)
+        self.limiter.mark_working(self)
+
+    def send(self) -> asyncio.Task[Completion]:
+        return asyncio.create_task(self.limiter.send(self, ASK))
+
+
 @asynccontextmanager
-async def spread_over(
-    *names: str, expected: int | None = None, limits: Limits = LIMITS
-) -> AsyncIterator[tuple[SpreadModel, list[Station]]]:
+async def spread_over(*names: str, expected: int | None = None) -> AsyncIterator[tuple[Spread, list[Station]]]:
     stations = [await Station(name).open() for name in names]
-    model = SpreadModel("vllm/m", expected=len(names) if expected is None else expected, limits=limits)
+    model = Spread(len(names) if expected is None else expected)
     for station in stations:
         model.add(station.server)
     try:
         yield model, stations
     finally:
+        await model.limiter.close()
         await model.close()
         for station in stations:
             await station.close()
 
 
-async def ask(model: SpreadModel, times: int) -> list[str]:
-    answers = await asyncio.gather(*(model.send(model, ASK) for _ in range(times)))
+async def ask(model: Spread, times: int) -> list[str]:
+    answers = await asyncio.gather(*(model.send() for _ in range(times)))
     return [answer.choices[0].text for answer in answers]
 
 
@@ -108,7 +119,7 @@ def test_the_server_with_the_fewest_requests_under_way_is_asked():
         async with spread_over("a", "b") as (model, (a, _)):
             await ask(model, 2)  # the first request to a server goes alone
             a.hold = asyncio.Event()
-            slow = [asyncio.create_task(model.send(model, ASK)) for _ in range(2)]
+            slow = [model.send() for _ in range(2)]
             await until(lambda: a.under_way == 1 and slow[1].done())
             assert await ask(model, 1) + await ask(model, 1) + await ask(model, 1) == ["b", "b", "b"]
             a.hold.set()
@@ -123,7 +134,6 @@ def test_each_server_has_its_own_limit_and_its_own_key():
             answers = await ask(model, 60)
             assert {answers.count("a"), answers.count("b")} <= set(range(20, 41))
             assert (a.most, b.most) == (4, 4)
-            assert model.limit == 8
             assert (a.keys, b.keys) == ({"Bearer key-a"}, {"Bearer key-b"})
 
     run(story)
@@ -134,12 +144,11 @@ def test_requests_of_a_lost_server_go_to_the_others():
         async with spread_over("a", "b") as (model, (a, _)):
             await ask(model, 2)
             a.hold = asyncio.Event()  # hangs: without the word of the fleet nobody would know
-            pending = [asyncio.create_task(model.send(model, ASK)) for _ in range(8)]
+            pending = [model.send() for _ in range(8)]
             await until(lambda: a.under_way == 4)
             await a.lose()
             answers = await asyncio.gather(*pending)
             assert [answer.choices[0].text for answer in answers] == ["b"] * 8
-            assert model.limit == 4
             assert "SIGKILL" in (model.last_error or "")
 
     run(story)
@@ -152,21 +161,17 @@ def test_requests_wait_while_a_server_is_expected_and_no_try_is_counted():
         async with spread_over("a") as (model, (a,)):
             await ask(model, 1)
             a.hold = asyncio.Event()
-            pending = [asyncio.create_task(model.send(model, ASK)) for _ in range(3)]
+            pending = [model.send() for _ in range(3)]
             await until(lambda: a.under_way == 3)
             await a.lose()
             await until(lambda: model.awaits_server)
-            assert model.free(model) == 0
             await asyncio.sleep(8 * 0.05 + 0.2)
             assert not any(task.done() for task in pending)
-            woken = []
-            model.on_free = lambda: woken.append(model.free(model))
             back = await Station("back").open()
             model.add(back.server)
             answers = await asyncio.gather(*pending)
             assert [answer.choices[0].text for answer in answers] == ["back"] * 3
-            assert woken[0] > 0
-            assert model.retries == 0
+            assert model.limiter.retries == 0
             await back.close()
 
     run(story)
@@ -177,7 +182,7 @@ def test_it_ends_with_the_log_when_no_server_is_left_and_none_is_expected():
         async with spread_over("a") as (model, (a,)):
             await ask(model, 1)
             a.hold = asyncio.Event()
-            pending = asyncio.create_task(model.send(model, ASK))
+            pending = model.send()
             await until(lambda: a.under_way == 1)
             await a.lose()
             await asyncio.sleep(0.05)
@@ -185,9 +190,8 @@ def test_it_ends_with_the_log_when_no_server_is_left_and_none_is_expected():
             model.give_up("server m: the third start failed; the end of its log: CUDA out of memory")
             with pytest.raises(FatalModelError, match=r"no server of vllm/m is left.*CUDA out of memory"):
                 await pending
-            assert model.free(model) == 1  # whoever comes later is told, and does not wait for ever
             with pytest.raises(FatalModelError, match="no server of vllm/m is left"):
-                await model.send(model, ASK)
+                await model.send()
 
     run(story)
 
@@ -198,7 +202,7 @@ def test_a_server_of_ours_that_refuses_connections_is_no_wrong_address():
     async def story() -> None:
         async with spread_over("a", "b") as (model, (a, _)):
             await a.close()
-            pending = [asyncio.create_task(model.send(model, ASK)) for _ in range(4)]
+            pending = [model.send() for _ in range(4)]
             await asyncio.sleep(0.03)
             await a.lose()
             answers = await asyncio.gather(*pending)
@@ -210,7 +214,7 @@ def test_a_server_of_ours_that_refuses_connections_is_no_wrong_address():
 def test_an_address_that_a_person_typed_wrong_stays_fatal_at_once():
     async def story() -> None:
         model = open_model("vllm/m", base_url="http://127.0.0.1:9/v1")
-        gate = Endpoint(model.endpoint, LIMITS)
+        gate = Limiter(model.endpoint, LIMITS)
         with pytest.raises(FatalModelError, match="cannot connect"):
             await gate.send(model, ASK)
         assert gate.retries == 0
@@ -225,45 +229,44 @@ def test_a_request_that_a_living_server_refuses_goes_to_nobody_else():
         async with spread_over("a", "b") as (model, (a, b)):
             a.status = b.status = 500
             with pytest.raises(TransientModelError, match="HTTP 500"):
-                await model.send(model, ASK)
+                await model.send()
             assert {a.asked, b.asked} == {0, LIMITS.tries}
 
     run(story)
 
 
-@pytest.mark.parametrize("names", ["a", "ab"])
-def test_every_user_is_told_that_the_servers_refuse_and_none_waits_for_another(names):
-    """Each asks once whenever there is room, as the units of a sweep do."""
+def test_servers_that_refuse_the_key_are_asked_once_and_everybody_is_told():
+    """All servers run the same command."""
 
     async def story() -> None:
-        async with spread_over(*names, limits=Limits(head_start=float("inf"))) as (model, stations):
-            for station in stations:
-                station.status = 401
-            told: dict[int, asyncio.Task[Completion]] = {}
-
-            def ask_where_there_is_room() -> None:
-                for user in range(5):
-                    if user not in told and model.free(model) > 0:
-                        told[user] = asyncio.create_task(model.send(model, ASK, user=user))
-
-            model.on_free = lambda: asyncio.get_running_loop().call_soon(ask_where_there_is_room)
-            ask_where_there_is_room()
-            assert len(told) == len(names)  # the first request to each server goes alone
-            await until(lambda: len(told) == 5)
-            results = await asyncio.gather(*told.values(), return_exceptions=True)
+        async with spread_over("a") as (model, (a,)):
+            a.status = 401
+            with pytest.raises(FatalModelError):
+                await model.send()
+            results = await asyncio.gather(*(model.send() for _ in range(5)), return_exceptions=True)
             assert [type(result) for result in results] == [FatalModelError] * 5
+            assert a.asked == 1
 
     run(story)
 
 
-def test_stopping_one_user_ends_its_requests_that_wait_for_a_server():
+@pytest.mark.parametrize("lost", [False, True])
+def test_stopping_one_user_ends_its_requests_that_wait_for_a_server(lost: bool):
+    """Before the first server is there, and after one was lost."""
+
     async def story() -> None:
-        async with spread_over(expected=1) as (model, _):
+        async with spread_over(*["a"] * lost, expected=1) as (model, stations):
+            for station in stations:
+                station.hold = asyncio.Event()
             mine, theirs = object(), object()
-            stopped = asyncio.create_task(model.send(model, ASK, user=mine))
-            waits = asyncio.create_task(model.send(model, ASK, user=theirs))
+            calls = [model.limiter.queue(model, ASK, user=user) for user in (mine, theirs)]
+            stopped, waits = (asyncio.create_task(call.answer()) for call in calls)
+            for station in stations:
+                await until(lambda: stations[0].under_way == 2)
+                await station.lose()
+                await until(lambda: model.awaits_server)
             await asyncio.sleep(0.02)
-            model.stop(mine)
+            model.limiter.stop(mine)
             with pytest.raises(asyncio.CancelledError):
                 await stopped
             station = await Station("a").open()
@@ -279,7 +282,7 @@ def test_a_request_that_its_run_gives_up_ends_although_its_server_is_lost_too():
         async with spread_over("a", expected=2) as (model, (a,)):
             await ask(model, 1)
             a.hold = asyncio.Event()
-            pending = asyncio.create_task(model.send(model, ASK))
+            pending = model.send()
             await until(lambda: a.under_way == 1)
             a.server.lost.set()
             await asyncio.sleep(0)

@@ -183,7 +183,7 @@ def test_the_provider_is_the_first_part(name, provider):
 def test_importing_the_package_loads_no_http_client():
     """Opening a scripted model leaves aiohttp unloaded."""
     code = (
-        "import sys, unmask; unmask.open_model('scripted/honest'); from unmask.models.endpoint import Limits; Limits();"
+        "import sys, unmask; unmask.open_model('scripted/honest'); from unmask.models.limiter import Limits; Limits();"
         "sys.exit(any(n in sys.modules for n in ('aiohttp', 'genai_prices', 'inspect_ai')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -53,9 +53,10 @@ def executor(
         **{"name": "http://there", "retries": 0, "throttles": 0, "limit": 50, "limits": limits, "in_flight": in_flight},
         **{"pause": pause, "last_error": last_error, "awaits_server": awaits_server},
     )
-    lines = {"subject": SimpleNamespace(endpoint=endpoint)}
     interrupted = isinstance(stopping, Interrupted)
-    return SimpleNamespace(total=9, already=4, lines=lines, in_flight=5, stopping=stopping, interrupted=interrupted)
+    return SimpleNamespace(
+        total=9, already=4, limiters=[endpoint], in_flight=5, stopping=stopping, interrupted=interrupted
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from unmask.fleet.base import NoRoom, Server, ServerFailed, ServerSpec
-from unmask.models.endpoint import Limits
+from unmask.models.limiter import Limits
 from unmask.sweep.grid import ModelRow, ServeRow
 from unmask.sweep.placing import PlacedServers, Placement
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 from unmask.errors import FatalModelError, IncompleteError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model, awaits_server, sends_key
@@ -30,7 +31,9 @@ MOST_WEB_PAGES = 2
 """HTML pages in place of an answer, before any answer, that make the address a wrong one."""
 
 SERVER_INTERVAL = 2.0
-"""Seconds between two looks whether a server that is waited for is up."""
+"""Seconds between two tries at a server that is not up yet."""
+PLACING_INTERVAL = 0.5
+"""Seconds between two looks whether a server of our own has been placed."""
 
 
 class Limits(Record, frozen=True):
@@ -96,8 +99,8 @@ class Call:
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.connected = False
         """Whether it holds a connection."""
-        self.asking = False
-        """Whether it is under way: it has its turn, and has noticed."""
+        self.asking: asyncio.Task[Any] | None = None
+        """What awaits the answer, while it is under way."""
         self.tried = False
         self.begun = 0.0
         """When it was last sent."""
@@ -119,7 +122,7 @@ class Call:
         """Raises what `Model.complete` raises, a TransientModelError only when no try is left."""
         while True:
             await self.turn
-            self.asking = True
+            self.asking = asyncio.current_task()
             try:
                 return await self._try()
             except TransientModelError as error:
@@ -270,9 +273,13 @@ class Limiter:
         its way goes on."""
         self._stopped.add(user)
         for call in list(self._calls):
-            if self._is_stopped(call.user) and not call.asking:
+            if not self._is_stopped(call.user):
+                continue
+            if call.asking is None:
                 call.cancel()
                 self.release(call)
+            elif awaits_server(call.health.model):
+                call.asking.cancel()
 
     async def close(self) -> None:
         for task in (*self._timers, *filter(None, [self._waker])):
@@ -303,7 +310,7 @@ class Limiter:
         """After a failed try: into the queue again, once it has waited by itself."""
         self.retries += 1
         call.turn = asyncio.get_running_loop().create_future()
-        call.asking = False
+        call.asking = None
         self._calls.add(call)
         if delay <= 0 or self._is_stopped(call.user):
             self._enter(call)
@@ -346,9 +353,9 @@ class Limiter:
             call = heappop(self._queue)
             if call.turn.done():
                 continue
-            if (alone := self._alone_for(call, now)) > 0:
+            if (held := self._held_for(call, now)) > 0:
                 held_back.append(call)
-                self._wake_in(alone)
+                self._wake_in(held)
             elif not call.is_ready():
                 held_back.append(call)
                 break
@@ -358,9 +365,11 @@ class Limiter:
             if not call.turn.done():
                 heappush(self._queue, call)
 
-    def _alone_for(self, call: Call, now: float) -> float:
-        """For how long another request to the same model still goes alone."""
+    def _held_for(self, call: Call, now: float) -> float:
+        """Seconds until another look: another request to the same model goes alone, or its server is being placed."""
         health = call.health
+        if awaits_server(health.model):
+            return PLACING_INTERVAL
         if health.works or health.first is None or health.first is call:
             return 0.0
         return health.alone_until - now

@@ -71,7 +71,7 @@ class ProgressLine:
             )
             return
         finished = workload.done >= executor.total
-        awaits = any(endpoint.awaits_server for endpoint in _endpoints_of(executor))
+        awaits = any(endpoint.awaits_server for endpoint in executor.limiters)
         if awaits and not self._awaits:
             self._last = float("-inf")  # said at once, not with the next line
         self._awaits = awaits
@@ -158,13 +158,9 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
     return contextlib.nullcontext(False) if quiet else ProgressLine()
 
 
-def _endpoints_of(executor: Executor) -> list[Limiter]:
-    return list({id(line.limiter): line.limiter for line in executor.routes.values()}.values())
-
-
 def _describe_slowdown(executor: Executor) -> list[str]:
     """Says so when endpoints hold the run back."""
-    endpoints = _endpoints_of(executor)
+    endpoints = executor.limiters
     retries = sum(endpoint.retries for endpoint in endpoints)
     slowed = [
         endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
@@ -175,7 +171,7 @@ def _describe_slowdown(executor: Executor) -> list[str]:
 
 def _describe_wait(executor: Executor, *, silent: float) -> str:
     """What a run without news waits for, for how long, and why where a request has failed."""
-    endpoints = _endpoints_of(executor)
+    endpoints = executor.limiters
     for_long = f", nothing for {words.duration(silent)}"
     for endpoint in endpoints:
         if endpoint.awaits_server:

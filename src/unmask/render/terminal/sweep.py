@@ -202,9 +202,8 @@ class SweepProgress:
 
 
 def _describe_unit(unit: Unit, workload: Workload, executor: Executor, *, width: int) -> str:
-    endpoints = {id(line.limiter): line.limiter for line in executor.routes.values()}.values()
-    waits = next((f" · waiting for {gate.name}" for gate in endpoints if gate.awaits_server), "")
-    paused = next((f" · paused {words.duration(gate.pause)}" for gate in endpoints if gate.pause > 0), "")
+    waits = next((f" · waiting for {gate.name}" for gate in executor.limiters if gate.awaits_server), "")
+    paused = next((f" · paused {words.duration(gate.pause)}" for gate in executor.limiters if gate.pause > 0), "")
     state = f"{workload.done}/{executor.total} · {sum(workload.calls.values())} calls{waits or paused}"
     room = max(10, width - len(state) - 2)
     title = strip_controls(unit.title)
