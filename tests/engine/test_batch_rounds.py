@@ -78,10 +78,11 @@ def finish(served: Served, path: Path, batch: str | None, **more: Any) -> Run:
 
 
 def score_of(done: Run) -> dict[str, Any]:
-    """The score without what the run was made with and paid, and every verdict. How much of a missing belief was read
-    depends on what came first, and is left out."""
+    """The score without what the run was made with and paid, and every verdict. How many probes were sent and read
+    where there is no belief depends on what came first, and is left out."""
     shown = {name: value for name, value in done.score().to_json().items() if name not in SPENT}
-    shown["guards"].pop("capped_judge_calls")
+    for name in ("capped_judge_calls", "capped_probes", "empty"):
+        shown["guards"].pop(name, None)
     asides = [{slot: row.readings.get(slot) for slot in ASIDES} for row in done.rows()]
     return shown | {"asides": asides, "verdicts": [(row.id, row.verdicts, row.accuracy) for row in done.rows()]}
 

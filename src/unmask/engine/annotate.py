@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from unmask.data.dataset import Dataset, is_open
 from unmask.engine.define import NO_MODEL, style_of
 from unmask.engine.loop import run_blocking
-from unmask.engine.session import Endpoints
 from unmask.errors import FatalModelError, ModelError, UsageError
 from unmask.files import Lock, lock_path, user_cache_folder
 from unmask.judges.answers import ATTEMPTS
@@ -25,7 +24,7 @@ from unmask.judges.base import Style
 from unmask.judges.letters import yes_means_request
 from unmask.judges.parse import find_letter
 from unmask.models.base import Model
-from unmask.models.endpoint import AnyEndpoint, Limits
+from unmask.models.limiter import Limiter, Limits
 from unmask.models.providers import open_model
 from unmask.records import FORMAT_VERSION, Letter, Record, Result, Sampling, Scenario, digest
 from unmask.runs.journal import JournalFile, mend_file, read_lines
@@ -76,11 +75,10 @@ async def _annotate(dataset: Dataset, judge: Model, max_connections: int) -> Ann
         mend_file(path, SaidSide)
         known, failed = {line.question: line.side for line in read_lines(path, SaidSide)}, 0
         left = {name: scenario for name, scenario in questions.items() if name not in known}
-        file, endpoints = JournalFile(path), Endpoints(Limits(max_connections))
-        gate = endpoints.endpoint_of(judge)
+        file, limiter = JournalFile(path), Limiter(judge.endpoint, Limits(max_connections))
 
         async def ask(name: str, scenario: Scenario) -> None:
-            known[name] = side = await _ask_side(gate, judge, scenario)
+            known[name] = side = await _ask_side(limiter, judge, scenario)
             file.append(SaidSide(scenario=scenario.id, question=name, judge=judge.name, side=side))
 
         tasks = [asyncio.create_task(ask(name, scenario)) for name, scenario in left.items()]
@@ -96,7 +94,7 @@ async def _annotate(dataset: Dataset, judge: Model, max_connections: int) -> Ann
             for one in tasks:
                 one.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await endpoints.close()
+            await limiter.close()
             await judge.close()
             file.close()
     sides = Counter(side.value if side else "none" for name, side in known.items() if name in questions)
@@ -111,19 +109,19 @@ async def _annotate(dataset: Dataset, judge: Model, max_connections: int) -> Ann
     )
 
 
-async def _ask_side(gate: AnyEndpoint, judge: Model, scenario: Scenario) -> Letter | None:
-    first = await _ask_once(gate, judge, scenario, exchanged=False)
+async def _ask_side(limiter: Limiter, judge: Model, scenario: Scenario) -> Letter | None:
+    first = await _ask_once(limiter, judge, scenario, exchanged=False)
     if first is None:
         return None
-    second = await _ask_once(gate, judge, scenario, exchanged=True)
+    second = await _ask_once(limiter, judge, scenario, exchanged=True)
     return first if second is not None and _OTHER[second] is first else None
 
 
-async def _ask_once(gate: AnyEndpoint, judge: Model, scenario: Scenario, *, exchanged: bool) -> Letter | None:
+async def _ask_once(limiter: Limiter, judge: Model, scenario: Scenario, *, exchanged: bool) -> Letter | None:
     """A or B as they are shown; `None` where the judge cannot tell, or does not answer as asked, twice."""
     for attempt in range(1, ATTEMPTS + 1):
         request = yes_means_request(scenario, exchanged=exchanged, sampling=_SAMPLING, attempt=attempt)
-        answer = find_letter((await gate.send(judge, request)).choices[0])
+        answer = find_letter((await limiter.send(judge, request)).choices[0])
         if answer is not None:
             return answer.letter if answer.letter in _OTHER else None
     return None
