@@ -47,9 +47,11 @@ def executor(
     stopping: Exception | None = None,
     last_error: str | None = None,
     awaits_server: bool = False,
+    stalled: float = 0.0,
 ) -> Any:
     limits = SimpleNamespace(max_connections=50)
     endpoint = SimpleNamespace(
+        stalled=stalled,
         **{"name": "http://there", "retries": 0, "throttles": 0, "limit": 50, "limits": limits, "in_flight": in_flight},
         **{"pause": pause, "last_error": last_error, "awaits_server": awaits_server},
     )
@@ -236,3 +238,9 @@ def test_a_log_that_cannot_be_written_stops_no_run(clock, live: bool):
     line = progress.ProgressLine(Full(), live=live)
     clock.now += 16
     line(workload(7), executor())
+
+
+def test_an_endpoint_that_only_fails_is_stalled_and_has_no_time_left(clock):
+    """Nobody knows how long it takes to come back."""
+    parts = progress.ProgressLine(StringIO()).list_parts(workload(7, done=5), executor(stalled=180.0), 60.0)
+    assert parts["time"] == "stalled 3 min"

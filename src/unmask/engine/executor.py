@@ -161,7 +161,7 @@ class Executor:
             self._changed.set()
 
     def _window(self) -> int:
-        return OPEN_PER_CONNECTION * max(1, sum(limiter.limit for limiter in self._limiters))
+        return OPEN_PER_CONNECTION * max((limiter.limit for limiter in self._limiters), default=1)
 
     def send(self, job: Job) -> Sending:
         """Queue a request of a scenario."""

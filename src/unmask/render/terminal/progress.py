@@ -26,6 +26,8 @@ QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
 EXPECTED_WEIGHT = 5
 """Finished scenarios that count as much as what was expected of them."""
+STALLED = 30.0
+"""Seconds of nothing but failures from an endpoint after which no time is left to say."""
 
 
 class ProgressLine:
@@ -101,6 +103,8 @@ class ProgressLine:
         }
         if workload.done >= executor.total:
             parts["time"] = f"{words.duration(elapsed)} in all"
+        elif (stalled := max((limiter.stalled for limiter in executor.limiters), default=0.0)) >= STALLED:
+            parts["time"] = f"stalled {words.duration(stalled)}"
         elif executor.stopping is None and not workload.waits and calls and (each := self._calls_each(workload)):
             # As of the last answer: a slow model does not take longer because nothing has come since.
             until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
