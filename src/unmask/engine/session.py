@@ -18,8 +18,8 @@ from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, JournalError, UsageError
 from unmask.models.base import Model
-from unmask.models.limiter import Limiter, Limits
 from unmask.models.keys import spell_setting
+from unmask.models.limiter import Limiter, Limits
 from unmask.models.prices import Price, price_of
 from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
