@@ -35,7 +35,7 @@ def test_of_a_run_stopped_at_half_of_its_calls_two_fifths_of_the_scenarios_are_j
         return model, calls
 
     model, calls = liar(None)
-    settings = {"data": tmp_path / "many.jsonl", "judge": "scripted/judge", "max_connections": 20, "max_unjudged": 1.0}
+    settings = {"data": tmp_path / "many.jsonl", "judge": "scripted/judge", "max_connections": 20}
     run(model=model, out=tmp_path / "whole", **settings)
     model, _ = liar((next(calls) - 1) // 2)
     with pytest.raises(FatalModelError, match="enough"):

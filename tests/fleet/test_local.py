@@ -164,6 +164,7 @@ async def run_over(folder: Folder, model: SpreadModel) -> None:
     )
     models = {SUBJECT: model, JUDGE: judge}
     limiters = Limiters(Limits())
+    limiters.assign(model, model.endpoint, model.limits)
     try:
         with open_workload(folder, definition, options, judge_file="scripted_judge", models=models) as workload:
             await run_session(workload, limiters=limiters, purse=Purse(None), interruption=Interruption())
