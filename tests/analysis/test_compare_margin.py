@@ -216,7 +216,7 @@ def test_what_lazy_effort_did_not_ask_is_incomplete(tmp_path):
     def answer(letter: str) -> Scripted:
         return Scripted(lambda request: f"Answer: {letter}", name=f"scripted/always-{letter}")
 
-    run = made_runs.made(tmp_path / "run", ["honest"] * 9, reader="llm", judge=answer("C"))
+    run = made_runs.made(tmp_path / "run", ["honest"] * 9, tags="judge", judge=answer("C"))
     unmask.judge(run.path, judge=answer("A"))
     found = compare(run, f"{run.path}@scripted/always-A")
     assert [side.undecided for side in found.runs] == [0, 6]
