@@ -171,7 +171,7 @@ def test_half_a_character_in_a_failure_of_ones_own_model_does_not_end_the_run(tm
     first = load("tiny").scenarios[0]
     model = Refusing(lambda _: "I would rather not say.", name="my/model")
     rows = unmask.run(data="tiny", model=model, judge="verbatim", out=tmp_path / "run").rows()
-    assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \ufffd"]
+    assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \\ud83d"]
 
 
 def test_public_signatures():

@@ -27,8 +27,8 @@ from unmask.data.checks.words import (
 )
 from unmask.data.form import Problem
 from unmask.data.load import load
+from unmask.errors import escape_controls
 from unmask.records import Interval, Kind, Letter, Scenario
-from unmask.text import escape_controls
 
 NEGATIONS = frozenset({"not", "no", "never", "none", "neither", "nor", "nothing", "without", "cannot", "nobody"})
 

@@ -16,11 +16,30 @@
         ├── TransientModelError  3   time-out, overload, broken answer: worth another try
         └── RequestRefusedError  3   this one request is refused (too long, filtered); the rest may work
 
-`str(error)` says what happened and with which value; `error.advice` says what to type next. A traceback shows both: the
-advice is also a note of the exception.
+`str(error)` says in one line what happened and with which value, and has a line more for each of `error.problems`;
+`error.advice` says what to type next. A traceback shows both: the advice is also a note of the exception. Files and
+servers may have written parts of these texts, so they are escaped here, once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+_LONGEST_LINE = 2_000
+
+
+def escape_controls(text: str) -> str:
+    """Safe on a terminal: control characters and direction marks become visible escapes; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def escape_line(text: str) -> str:
+    """`escape_controls` in one line; of what is too long the middle is left out."""
+    if len(text) > _LONGEST_LINE:
+        text = f"{text[: _LONGEST_LINE // 2]} … {text[-_LONGEST_LINE // 2 :]}"
+    return escape_controls(text).replace("\n", "\\n")
 
 
 class UnmaskError(Exception):
@@ -28,8 +47,10 @@ class UnmaskError(Exception):
 
     exit_code = 2
 
-    def __init__(self, message: str, *, advice: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, problems: Iterable[str] = (), advice: str | None = None) -> None:
+        super().__init__(escape_line(message))
+        self.problems = tuple(map(escape_line, problems))
+        """One line for each thing that is wrong, where there may be several."""
         self._advice: str | None = None
         self.advice = advice
 
@@ -39,9 +60,13 @@ class UnmaskError(Exception):
 
     @advice.setter
     def advice(self, advice: str | None) -> None:
+        advice = advice and escape_controls(advice)
         notes = [note for note in getattr(self, "__notes__", ()) if note != self._advice]
         self.__notes__ = [*notes, advice] if advice else notes
         self._advice = advice
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
 
 
 class UsageError(UnmaskError):
@@ -50,13 +75,6 @@ class UsageError(UnmaskError):
 
 class DataError(UsageError):
     """Rows that cannot be used. `problems` has one line per bad row, each starting with its id."""
-
-    def __init__(self, message: str, *, problems: tuple[str, ...] = (), advice: str | None = None) -> None:
-        super().__init__(message, advice=advice)
-        self.problems = problems
-
-    def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
 
 
 class MixedRunError(UsageError):

@@ -23,7 +23,6 @@ import msgspec
 
 from unmask.errors import JournalError, RunLockedError, UsageError
 from unmask.records import Record
-from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -114,7 +113,7 @@ def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         raise UsageError(
-            f"the name {escape_line(str(path))} does not say what to write",
+            f"the name {path} does not say what to write",
             advice=f"End it in {', '.join(kinds)}.",
         )
     return kind
@@ -127,8 +126,8 @@ def refuse_file_name(folder: Path) -> None:
     """An error where the name of a folder that is to be made ends like that of a file: a file was meant."""
     if folder.suffix.lower() in FILE_ENDINGS:
         raise UsageError(
-            f"{escape_line(str(folder))} would be a folder, and its name ends in {folder.suffix}",
-            advice=f"Name the folder without it: --out {escape_line(str(folder.with_suffix('')))}",
+            f"{folder} would be a folder, and its name ends in {folder.suffix}",
+            advice=f"Name the folder without it: --out {folder.with_suffix('')}",
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from unmask.errors import UsageError
+from unmask.errors import UsageError, escape_line
 from unmask.records import Interval, Ranged
 
 if TYPE_CHECKING:
@@ -129,7 +129,6 @@ def escape_html(text: str) -> str:
     return html.escape(" ".join(strip_controls(text).split()), quote=True)
 
 
-_LONGEST_NAME = 120
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 _QUERY = re.compile(r"(?<=://)([^?#\s]{0,400})[?#]\S*")
 
@@ -155,19 +154,6 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
             return {_map_texts(name, change): _map_texts(item, change) for name, item in value.items()}
         case _:
             return value
-
-
-def escape_controls(text: str) -> str:
-    """Safe on a terminal: control characters and direction marks become visible escapes; line ends and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def escape_line(text: str) -> str:
-    """`escape_controls` on one line of bounded length, for ids and names inside a message."""
-    short = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
-    return escape_controls(short).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def suggest_names(wrong: str, names: Iterable[str]) -> str | None:

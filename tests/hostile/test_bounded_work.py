@@ -18,6 +18,7 @@ from tests.hostile.limits import at_most
 from tests.thorough import draw_part
 from unmask.data import reference
 from unmask.data.form import find_faults
+from unmask.errors import escape_line
 from unmask.files import parse_dotenv
 from unmask.interop.evaluated import _FAILED, _REPLY, parse_bounds
 from unmask.interop.inspect.mask_log import _BOUNDS
@@ -26,7 +27,7 @@ from unmask.judges.base import Tags as WhoReads
 from unmask.models import failures, keys
 from unmask.records import PIVOTAL, Choice
 from unmask.render.html import conversation
-from unmask.text import escape_line, unify_line_ends, without_credentials
+from unmask.text import unify_line_ends, without_credentials
 
 LENGTH = 20_000
 GUARD = 3.0

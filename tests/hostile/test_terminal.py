@@ -18,6 +18,7 @@ from bench.fuzz import seeds
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from unmask.data.form import write_jsonl
+from unmask.errors import FatalModelError, JournalError, UnmaskError, UsageError
 from unmask.records import PRESSURED
 
 STEERING = "no\x1b]0;pwned\x07\x1b[2J\x1b[1;1H\x9b31m\u202eevil\u2066\r\x08"
@@ -152,3 +153,26 @@ def test_a_command_line_that_was_pasted(line: tuple[str, ...], tmp_path: Path):
     done = unmask(*line, cwd=tmp_path)
     assert done.returncode == 2
     harmless(done)
+
+
+def test_an_id_that_is_long_and_has_lines_of_its_own(tmp_path: Path):
+    """One line for each bad row, of which the beginning and the end can be read."""
+    row = {"id": f"first {STEERING}\nunmask: fine {'x' * 9_000} last", "archetype": "none"}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row) + "\n")
+    done = unmask("data", "check", "set.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if "evil" in line]
+    assert "first" in line
+    assert "last" in line
+    assert len(line) < 3_000
+    assert "\nunmask: fine" not in done.stderr
+    harmless(done)
+
+
+@pytest.mark.parametrize("kind", [UsageError, JournalError, FatalModelError])
+def test_an_error_is_safe_to_print_anywhere(kind: type[UnmaskError]):
+    """In Python and in a notebook as well: message, problems and advice."""
+    error = kind(f"{STEERING}\nunmask: fine", problems=[f"row\n{STEERING}"], advice=STEERING)
+    shown = f"{error}\n{error.advice}\n{''.join(error.__notes__)}"
+    assert len(str(error).splitlines()) == 2
+    assert not [character for character in shown if not (character.isprintable() or character == "\n")]

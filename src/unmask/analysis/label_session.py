@@ -18,7 +18,6 @@ from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
 from unmask.records import Label, digest
 from unmask.runs.run import Run
-from unmask.text import escape_line
 
 LONGEST_NAME = 100
 LONGEST_WAIT = 5.0
@@ -86,7 +85,7 @@ def check_name(who: str, people: Counter[str]) -> str:
     name = who.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(
-            f"{escape_line(who[:LONGEST_NAME])!r} is no name",
+            f"{who[:LONGEST_NAME]!r} is no name",
             advice=f"Labels need a name of 1 to {LONGEST_NAME} characters.",
         )
     twin = next((known for known in people if _fold_name(known) == _fold_name(name)), None)

@@ -31,7 +31,7 @@ from unmask.records import (
     Slot,
     digest,
 )
-from unmask.text import escape_line, guard_formula, replace_surrogates_in_tree, unguard_formula
+from unmask.text import guard_formula, replace_surrogates_in_tree, unguard_formula
 
 Key = tuple[str, Slot, int]
 """A reply: scenario, slot, take."""
@@ -127,7 +127,7 @@ def read_file(path: Path) -> list[Label]:
         try:
             label = _parse_label(row, commas=commas)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
-            problems.append(f"{place}: {escape_line(str(error))}")
+            problems.append(f"{place}: {error}")
             continue
         if label is not None:
             labels.append(label)

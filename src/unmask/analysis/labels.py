@@ -36,7 +36,6 @@ from unmask.records import (
 from unmask.runs.definition import judge_file
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 from unmask.runs.run import Run
-from unmask.text import escape_line
 
 
 def key_of(label: Label) -> Key:
@@ -166,8 +165,7 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
 def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
     """Two people in one file would be one: the later label of a reply would take the place of the other's."""
     return DataError(
-        f"{path} holds labels by {escape_line(', '.join(map(repr, sorted(names))))}, not only by"
-        f" {escape_line(repr(who))}",
+        f"{path} holds labels by {', '.join(map(repr, sorted(names)))}, not only by {who!r}",
         advice=f"Use another name with --who; or move the file elsewhere and take it in again with: "
         f"unmask label {path.parent.parent} --import FILE",
     )
@@ -284,7 +282,7 @@ def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping
         problem = find_misfit(label, scenario.kind)
         if problem is None and _is_for_another(label, seen[label.scenario]):
             problem = "the label is for another reply"
-    return problem and f"{escape_line(label.scenario)} {escape_line(label.slot)} {label.take}: {problem}"
+    return problem and f"{label.scenario} {label.slot} {label.take}: {problem}"
 
 
 def find_misfit(label: Label, kind: Kind) -> str | None:

@@ -123,12 +123,12 @@ def _refuse_differences(shards: Sequence[_Shard]) -> None:
         for shard, values in zip(shards, settings, strict=True):
             paths.setdefault(_show_setting(values[name]) if name in values else "not", []).append(shard.path)
         if len(paths) > 1:
-            rows.append(f"  {name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in paths.items()))
+            rows.append(f"{name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in paths.items()))
     if rows:
         advice = "Parts of one run have the same settings. Leave out the shards that differ, or make them again."
-        if any(row.startswith("  judges.") for row in rows):
+        if any(row.startswith("judges.") for row in rows):
             advice += " A judge that has not read some of them does so with: unmask judge SHARD --judge NAME."
-        raise MixedRunError("these runs are not parts of one run:\n" + "\n".join(rows), advice=advice)
+        raise MixedRunError("these runs are not parts of one run:", problems=rows, advice=advice)
 
 
 def _flatten_settings(value: object, name: str = "") -> Iterator[tuple[str, object]]:

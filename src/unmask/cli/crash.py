@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unmask.errors import UnmaskError
+from unmask.errors import UnmaskError, escape_controls
 
 _show_python_warning = warnings.showwarning
 
@@ -53,12 +53,7 @@ def hide_secrets(text: str) -> str:
 def clean_for_terminal(text: str) -> str:
     """The text without secrets, and with control characters and direction marks made visible: endpoints and run folders
     may have written parts of it. Line breaks and tabs stay."""
-    text = hide_secrets(text)
-    if text.isprintable():
-        return text
-    from unmask.text import escape_controls
-
-    return escape_controls(text)
+    return escape_controls(hide_secrets(text))
 
 
 def print_error(message: str, advice: str | None = None) -> None:

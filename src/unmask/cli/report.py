@@ -83,12 +83,11 @@ def _refuse_other_page(target: Path, runs: tuple[str, ...]) -> None:
     """An error where the file is there and shows other runs, or is no report."""
     from unmask.errors import UsageError
     from unmask.runs.run import open_run
-    from unmask.text import escape_line
 
     if not target.exists():
         return
     if set(_RUN_ID.findall(target.read_bytes())) != {open_run(run).definition.id.encode() for run in runs}:
         raise UsageError(
-            f"{escape_line(str(target))} is there already, and it is no report of {' and '.join(runs)}",
+            f"{target} is there already, and it is no report of {' and '.join(runs)}",
             advice="Choose another --out, or replace it with --overwrite.",
         )

@@ -13,7 +13,6 @@ from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.files import refuse_file_name
 from unmask.records import Archetype, Interval, Scenario
-from unmask.text import escape_line
 
 _TYPE_OF = {kind: word for word, kind in reference.TYPES.items()}
 
@@ -29,10 +28,10 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
         out_dir.mkdir(parents=True, exist_ok=True)
         occupied = any(out_dir.iterdir())
     except OSError as error:
-        raise UsageError(f"cannot write into {escape_line(str(out_dir))}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write into {out_dir}: {error.strerror or error}") from error
     if occupied:
         # A file left from another export would be read as part of this one.
-        raise UsageError(f"{escape_line(str(out_dir))} is not empty", advice="Choose a new folder with --out.")
+        raise UsageError(f"{out_dir} is not empty", advice="Choose a new folder with --out.")
     written = []
     for archetype in dataset.counts:
         table = [reference_cells(scenario) for scenario in dataset.scenarios if scenario.archetype is archetype]

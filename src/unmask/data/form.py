@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.errors import DataError, MissingError
+from unmask.errors import DataError, MissingError, escape_line
 from unmask.records import PIVOTAL, Interval, Kind, Letter, Record, Scenario
-from unmask.text import escape_line, unify_line_ends_in_tree
+from unmask.text import unify_line_ends_in_tree
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 LARGEST = 2**30
@@ -37,8 +37,8 @@ class Problem(Record, frozen=True):
     where: str = ""
 
     def __str__(self) -> str:
-        place = f" ({escape_line(self.where)})" if self.where and self.where != self.id else ""
-        return f"{escape_line(self.id)}: {self.message}{place}"
+        place = f" ({self.where})" if self.where and self.where != self.id else ""
+        return escape_line(f"{self.id}: {self.message}{place}")
 
 
 def find_faults(scenario: Scenario) -> tuple[Fault, ...]:
@@ -123,10 +123,10 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise DataError(f"{escape_line(str(path))} has {size} bytes, more than the {LARGEST} that are read")
+            raise DataError(f"{path} has {size} bytes, more than the {LARGEST} that are read")
         return path.read_bytes()
     except OSError as error:
-        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault, ...]]]:
@@ -160,7 +160,7 @@ def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenari
             line = msgspec.json.encode(unify_line_ends_in_tree(msgspec.json.decode(line)))
         return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return (Fault("schema", escape_line(str(error) or "nested too deeply")),)
+        return (Fault("schema", str(error) or "nested too deeply"),)
 
 
 def _id_of(line: bytes) -> str:

@@ -10,7 +10,7 @@ from unmask.data.dataset import REPOSITORY
 from unmask.errors import MissingError
 from unmask.files import read_environment
 from unmask.records import Archetype
-from unmask.text import escape_line, without_credentials
+from unmask.text import without_credentials
 
 PINNED = "4602b84dd9e2ca05c6e1eafbc14e556e908ac1bb"
 """The commit the project's facts about the data were gathered from; `cais/MASK@REV` chooses another."""
@@ -75,8 +75,8 @@ def _explain_failure(error: Exception, revision: str) -> MissingError:
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return MissingError(
-            f"{REPOSITORY} has no revision {escape_line(revision)!r}",
-            advice=f"Leave @{escape_line(revision)} out for the pinned commit, or choose from {_PAGE}/commits/main.",
+            f"{REPOSITORY} has no revision {revision!r}",
+            advice=f"Leave @{revision} out for the pinned commit, or choose from {_PAGE}/commits/main.",
         )
     status = getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 403):
@@ -87,7 +87,7 @@ def _explain_failure(error: Exception, revision: str) -> MissingError:
             f"the hub does not show {REPOSITORY} to {token}",
             advice=f"Check access at {_PAGE} and set HF_TOKEN to a valid token, {_ELSEWHERE}",
         )
-    reason = escape_line(without_credentials(str(error)) or type(error).__name__)
+    reason = without_credentials(str(error)) or type(error).__name__
     return MissingError(
         f"{REPOSITORY} could not be fetched: {reason}",
         advice=f"Check the connection (and HF_ENDPOINT, HF_HUB_OFFLINE, proxies), {_ELSEWHERE}",

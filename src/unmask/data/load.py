@@ -14,7 +14,7 @@ from unmask.data.dataset import REPOSITORY, Dataset, LoadOptions, ShardSpec, con
 from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
-from unmask.text import escape_line, without_credentials
+from unmask.text import without_credentials
 
 
 class ParsedRow(Record, frozen=True):
@@ -79,7 +79,7 @@ def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Da
     try:
         data = encode_lines(scenarios)
     except UnicodeEncodeError as error:
-        raise DataError(f"{escape_line(name)} holds text that no file can hold: {error.reason}") from None
+        raise DataError(f"{name} holds text that no file can hold: {error.reason}") from None
     contents = _separate_problems(LocatedSource(name, tuple(_read_jsonl(data, name=name))))
     return _build_dataset(contents, shown=name, options=LoadOptions())
 
@@ -88,13 +88,13 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
     skipped = tuple(map(str, contents.problems))
     if skipped and not options.skip_bad_rows:
         raise DataError(
-            f"{escape_line(shown)} has rows that cannot be used ({len(skipped)}):",
+            f"{shown} has rows that cannot be used ({len(skipped)}):",
             problems=skipped,
             advice="Mend them, as `unmask data check` says; in Python LoadOptions(skip_bad_rows=True) leaves them out.",
         )
     if not contents.scenarios:
         raise DataError(
-            f"{escape_line(shown)} holds no usable scenario",
+            f"{shown} holds no usable scenario",
             problems=skipped,
             advice="Mend the rows above."
             if skipped
@@ -160,7 +160,7 @@ def _locate_source(source: str | Path) -> LocatedSource:
     if path.is_file():
         return LocatedSource(path.stem, tuple(_read_file(path)))
     raise MissingError(
-        f"no data at {escape_line(without_credentials(str(source)))}",
+        f"no data at {without_credentials(str(source))}",
         advice="--data takes a folder, a .jsonl, .csv or .parquet file, "
         f"{REPOSITORY}, or a bundled set: {', '.join(bundled_sets())}.",
     )
@@ -174,7 +174,7 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
         yield from _read_jsonl(read_bytes(path), name=path.name)
     else:
         raise UsageError(
-            f"{escape_line(path.name)} is no data file",
+            f"{path.name} is no data file",
             advice="Data files end in .jsonl, or in .csv or .parquet and are named after their archetype.",
         )
 
@@ -191,16 +191,16 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
         tables = [file for file in inside if file.suffix.lower() in TABLE_SUFFIXES and file.is_file()]
         shards = {folder: sorted(folder.glob("test-*.parquet")) for folder in inside if folder.is_dir()}
     except OSError as error:
-        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
     layouts = [file.stem for file in tables] + [folder.name for folder, files in shards.items() if files]
     if not layouts:
         raise DataError(
-            f"{escape_line(str(path))} holds no table of scenarios",
+            f"{path} holds no table of scenarios",
             advice=f"It needs files such as {Archetype.KNOWN_FACTS}.csv or {Archetype.KNOWN_FACTS}/test-*.parquet.",
         )
     for place, name in enumerate(layouts):
         if name in layouts[:place]:
-            raise UsageError(f"the folder holds {escape_line(name)} in two layouts", advice="Keep one of them.")
+            raise UsageError(f"the folder holds {name} in two layouts", advice="Keep one of them.")
     for file in tables:
         yield from _read_table(file, archetype_name=file.stem, label=file.name)
     for folder, files in shards.items():
@@ -214,9 +214,7 @@ def _read_table(path: Path, *, archetype_name: str, label: str) -> Iterator[Pars
 
     if archetype_name not in tuple(Archetype):
         names = ", ".join(Archetype)
-        yield ParsedRow(
-            label, "", (Fault("archetype", f"{escape_line(archetype_name)!r} is no archetype; they are {names}"),)
-        )
+        yield ParsedRow(label, "", (Fault("archetype", f"{archetype_name!r} is no archetype; they are {names}"),))
         return
     try:
         table = read_rows(path, columns=reference.COLUMNS)

@@ -14,7 +14,7 @@ import msgspec
 
 from unmask.data.form import Fault, find_faults
 from unmask.records import Archetype, Interval, Kind, Scenario
-from unmask.text import escape_line, unify_line_ends_in_tree
+from unmask.text import unify_line_ends_in_tree
 
 EXTRA = "unmask"
 COMMON_COLUMNS = ("task_id", "system_prompt", "user_prompt", "type", "proposition", "formatted_ground_truth")
@@ -43,14 +43,14 @@ def parse_row(cells: Mapping[str, str], *, archetype: Archetype) -> Scenario | t
     if missing := tuple(_missing_cells(cells, archetype, kind, supplied_fields=frozenset(extra))):
         return missing
     if kind is None:
-        return (Fault("type", f"type is {escape_line(cells['type'])!r}, not binary or numerical"),)
+        return (Fault("type", f"type is {cells['type']!r}, not binary or numerical"),)
     fields = base_fields(cells, archetype=archetype, kind=kind)
     if isinstance(fields, Fault):
         return (fields,)
     try:
         scenario = msgspec.convert(fields | extra, Scenario)
     except (msgspec.ValidationError, RecursionError) as error:
-        return (Fault("schema", escape_line(str(error))),)
+        return (Fault("schema", str(error)),)
     return find_faults(scenario) or scenario
 
 
@@ -110,10 +110,10 @@ def _missing_cells(
 def _parse_truth(text: str, kind: Kind) -> str | list[float | None] | Fault:
     if kind is Kind.BINARY:
         letter = text.strip().upper()
-        return letter if letter in ("A", "B") else Fault("truth", f"truth {escape_line(text)!r} is neither A nor B")
+        return letter if letter in ("A", "B") else Fault("truth", f"truth {text!r} is neither A nor B")
     interval = parse_interval(text)
     if interval is None:
-        return Fault("truth", f"truth {escape_line(text)!r} is not a list of two numbers")
+        return Fault("truth", f"truth {text!r} is not a list of two numbers")
     return [interval.lower, interval.upper]
 
 
@@ -145,7 +145,7 @@ def _parse_integer(text: str) -> int | Fault | None:
     match = re.fullmatch(r"\s*([+-]?\d{1,300})(?:\.0*)?\s*", text, re.ASCII)
     if match:
         return int(match.group(1))
-    return None if not text.strip() else Fault("schema", f"`delivery` is {escape_line(text)!r}, not a whole number")
+    return None if not text.strip() else Fault("schema", f"`delivery` is {text!r}, not a whole number")
 
 
 def _parse_extra(text: str) -> dict[str, Any] | Fault:
@@ -159,6 +159,6 @@ def _parse_extra(text: str) -> dict[str, Any] | Fault:
         return Fault("schema", f"column `{EXTRA}` is not a JSON object")
     unknown = sorted(value.keys() - set(OPEN_FIELDS))
     if unknown:
-        return Fault("schema", f"column `{EXTRA}` cannot hold `{escape_line(unknown[0])}`")
+        return Fault("schema", f"column `{EXTRA}` cannot hold `{unknown[0]}`")
     fields: dict[str, Any] = unify_line_ends_in_tree(value)
     return fields

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.data.dataset import LoadOptions, count_by_archetype, group_by_fact, in_order
-from unmask.errors import UsageError
+from unmask.errors import UsageError, escape_line
 from unmask.records import Archetype, Scenario
-from unmask.text import escape_line, suggest_names
+from unmask.text import suggest_names
 
 
 def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> tuple[Scenario, ...]:
@@ -21,7 +21,7 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
             name = next(name for name in options.ids if name not in existing)
             example = f"Ids look like {escape_line(min(existing))}." if existing else None
             advice = suggest_names(name, sorted(existing)) or example
-            raise UsageError(f"no scenario has the id {escape_line(name)!r}", advice=advice)
+            raise UsageError(f"no scenario has the id {name!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:
         present = count_by_archetype(chosen)

@@ -14,7 +14,7 @@ from typing import Any
 from unmask.data.form import LARGEST, read_bytes
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
-from unmask.text import escape_line, unify_line_ends
+from unmask.text import unify_line_ends
 
 _ROWS = 5_000_000
 _BATCH = 100
@@ -69,7 +69,7 @@ def _check_header(names: Iterable[Any]) -> list[str]:
         raise DataError("the table has no header")
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
-        raise DataError(f"column `{escape_line(twice[0])}` is there twice")
+        raise DataError(f"column `{twice[0]}` is there twice")
     return header
 
 
@@ -94,7 +94,7 @@ def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> list[Row]:
         wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
         return list(_unpack_rows(file, wanted))
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
-        raise DataError(f"not a parquet table: {escape_line(str(error))}") from None
+        raise DataError(f"not a parquet table: {error}") from None
 
 
 def _unpack_rows(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:

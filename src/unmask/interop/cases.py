@@ -41,7 +41,6 @@ from unmask.runs.definition import DataSpec, Definition, JudgeSpec, SubjectSpec,
 from unmask.runs.folder import Folder
 from unmask.runs.imported import TheirVerdict
 from unmask.runs.journal import JournalFile
-from unmask.text import escape_line
 
 
 class ImportedScenario(Record, frozen=True, kw_only=True):
@@ -143,11 +142,11 @@ def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None)
     """Make a run folder. An existing one is refused: an import never adds to a run."""
     folder = Folder(out)
     if not imported.cases:
-        raise DataError(f"{escape_line(imported.about.path)} holds no scenario")
+        raise DataError(f"{imported.about.path} holds no scenario")
     definition = _make_definition(imported, preset)
     with folder.lock_replies(), folder.lock_definition():
         if folder.exists or file_exists(folder.replies.path):
-            raise UsageError(f"{escape_line(str(out))} already holds a run", advice="Choose another --out.")
+            raise UsageError(f"{out} already holds a run", advice="Choose another --out.")
         folder.write_scenarios(in_order(case.scenario for case in imported.cases))
         _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
         if definition.judge is not None:
@@ -211,7 +210,7 @@ def _restore_definition(definition: Definition, about: ImportSource, preset: Pre
     try:
         old = msgspec.convert(about.definition, Definition)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise DataError(f"the exported definition of the run cannot be used: {escape_line(str(error))}") from None
+        raise DataError(f"the exported definition of the run cannot be used: {error}") from None
     data = msgspec.structs.replace(old.data, hash=definition.data.hash, counts=definition.data.counts)
     used = {file: old.judges[file] for file in old.judge_files(old.judge) if file in old.judges} or definition.judges
     old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)

@@ -43,7 +43,7 @@ from unmask.records import (
     indirect,
     indirect_number,
 )
-from unmask.text import escape_line, unify_line_ends
+from unmask.text import unify_line_ends
 
 HARNESS = "MASK reference code"
 SYSTEM = "You are a helpful assistant."
@@ -78,12 +78,12 @@ def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
             else:
                 cases.append(imported)
     times = Counter(case.scenario.id for case in cases)
-    problems += [f"{escape_line(name)}: the id was used before" for name in sorted(times) if times[name] > 1]
+    problems += [f"{name}: the id was used before" for name in sorted(times) if times[name] > 1]
     if problems:
-        raise DataError(f"{escape_line(str(folder))} has rows that cannot be used:", problems=tuple(problems[:50]))
+        raise DataError(f"{folder} has rows that cannot be used:", problems=tuple(problems[:50]))
     if not any(case.asked for case in cases):
         raise DataError(
-            f"{escape_line(str(folder))} holds scenarios, but no replies",
+            f"{folder} holds scenarios, but no replies",
             advice="Import the folder `evaluated`, whose files have columns such as `generation(…)_run1`.",
         )
     return ImportedRun(about=_describe_source(folder, files, cases), cases=tuple(cases))
@@ -94,7 +94,7 @@ def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     try:
         tables = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".csv")
     except OSError as error:
-        raise MissingError(f"cannot read {escape_line(str(folder))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {folder}: {error.strerror or error}") from error
     files_by_model: dict[str, dict[Path, Archetype]] = {}
     for file in tables:
         for archetype in Archetype:
@@ -103,16 +103,14 @@ def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     if model is not None:
         files_by_model = {name: files for name, files in files_by_model.items() if name == model}
     if not files_by_model:
-        wanted = f" of {escape_line(model)}" if model else ""
+        wanted = f" of {model}" if model else ""
         raise DataError(
-            f"{escape_line(str(folder))} holds no evaluated file{wanted}",
+            f"{folder} holds no evaluated file{wanted}",
             advice=f"It needs files such as {Archetype.KNOWN_FACTS}_MODEL.csv.",
         )
     if len(files_by_model) > 1:
-        names = ", ".join(escape_line(name or "(none)") for name in files_by_model)
-        raise UsageError(
-            f"{escape_line(str(folder))} holds files of several models: {names}", advice="Add --model NAME."
-        )
+        names = ", ".join(name or "(none)" for name in files_by_model)
+        raise UsageError(f"{folder} holds files of several models: {names}", advice="Add --model NAME.")
     return next(iter(files_by_model.values()))
 
 

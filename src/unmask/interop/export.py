@@ -17,7 +17,7 @@ from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
 from unmask.runs.tables import column_types
-from unmask.text import escape_line, guard_formula
+from unmask.text import guard_formula
 
 Row = dict[str, Any]
 Types = dict[str, str]
@@ -42,9 +42,7 @@ def export(
     path = Path(out)
     kind = _find_format(path) if format is None else Format(format)
     if path.exists() and not (overwrite and path.is_file()):
-        raise UsageError(
-            f"{escape_line(str(path))} is there already", advice="Choose another --out, or replace it with --overwrite."
-        )
+        raise UsageError(f"{path} is there already", advice="Choose another --out, or replace it with --overwrite.")
     match kind:
         case Format.INSPECT:
             from unmask.interop.inspect.export import write_log
@@ -62,7 +60,7 @@ ENDINGS = {".csv": Format.CSV, ".parquet": Format.PARQUET, ".jsonl": Format.JSON
 def _find_format(path: Path) -> Format:
     if not path.suffix:
         raise UsageError(
-            f"the name {escape_line(str(path))} does not say what to write",
+            f"the name {path} does not say what to write",
             advice=f"End it in {', '.join(ENDINGS)}, or add --format.",
         )
     return choose_by_ending(path, ENDINGS)

@@ -14,7 +14,6 @@ from unmask.errors import DataError, UsageError
 from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource
 from unmask.records import Asked, Judged, Preset, Record, Scenario, digest
 from unmask.runs.definition import plain_name
-from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -42,7 +41,7 @@ def read_exported_log(log: EvalLog, *, path: str) -> ImportedRun:
     samples = log.samples or []
     if any(sample.epoch != 1 for sample in samples):
         raise UsageError(
-            f"{escape_line(path)} has several epochs of the whole benchmark",
+            f"{path} has several epochs of the whole benchmark",
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
     journals = [_read_journal(sample, path) for sample in samples]
@@ -68,10 +67,8 @@ def read_definition(log: EvalLog) -> dict[str, Any] | None:
 
 def _read_journal(sample: EvalSample, path: str) -> SampleJournal:
     if KEY not in sample.store:
-        raise DataError(f"{escape_line(path)}: sample {escape_line(str(sample.id))} has nothing of unmask in its store")
+        raise DataError(f"{path}: sample {sample.id} has nothing of unmask in its store")
     try:
         return msgspec.convert(sample.store[KEY], type=SampleJournal)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise DataError(
-            f"{escape_line(path)}: sample {escape_line(str(sample.id))}: {escape_line(str(error))}"
-        ) from None
+        raise DataError(f"{path}: sample {sample.id}: {error}") from None

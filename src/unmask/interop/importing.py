@@ -12,7 +12,6 @@ from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import read_log
 from unmask.records import Preset
 from unmask.runs.run import Run
-from unmask.text import escape_line
 
 
 def import_run(
@@ -32,12 +31,12 @@ def _read_source(path: Path, *, model: str | None) -> ImportedRun:
         return evaluated.read_folder(path, model=model)
     if not path.is_file():
         raise MissingError(
-            f"there is nothing at {escape_line(str(path))}",
+            f"there is nothing at {path}",
             advice="unmask import takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
         )
     if path.suffix.lower() not in (".eval", ".json"):
         raise UsageError(
-            f"{escape_line(path.name)} is no log of Inspect",
+            f"{path.name} is no log of Inspect",
             advice="A log ends in .eval; a CSV file is imported by its folder.",
         )
     log = read_log(path)
@@ -49,10 +48,8 @@ def _read_source(path: Path, *, model: str | None) -> ImportedRun:
     except UnmaskError:
         raise
     except (ValueError, TypeError, RecursionError) as error:  # fields that Inspect leaves to the task
-        raise DataError(
-            f"{escape_line(str(path))} has a sample that cannot be read: {escape_line(str(error))}"
-        ) from None
+        raise DataError(f"{path} has a sample that cannot be read: {error}") from None
     raise UsageError(
-        f"{escape_line(path.name)} is a log of {escape_line(log.eval.task) or 'an unnamed task'}, not of MASK",
+        f"{path.name} is a log of {log.eval.task or 'an unnamed task'}, not of MASK",
         advice="Logs of inspect_evals/mask, of unmask/mask and of `unmask export --format inspect` can be imported.",
     )

@@ -26,7 +26,6 @@ from unmask.models.tiers import is_remote_id
 from unmask.records import FORMAT_VERSION, Method, Record, Slot
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
-from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,7 +155,7 @@ def read_batches(path: Path) -> dict[str, Batch]:
         for remote in (line.file, line.remote):
             if remote is not None and not is_remote_id(remote):
                 raise JournalError(
-                    f"{path / BATCHES_FILE}: {escape_line(remote[:100])!r} is no id that a provider gives",
+                    f"{path / BATCHES_FILE}: {remote[:100]!r} is no id that a provider gives",
                     advice="unmask writes no such line: somebody has changed the file. Restore it.",
                 )
         if line.batch not in batches:

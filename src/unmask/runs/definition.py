@@ -260,7 +260,7 @@ def check_same_run(
         return
     if [name for name, _, _ in differences] == ["judge prompts"]:
         raise MixedRunError(_say_that_prompts_changed(old, new, again))
-    rows = "\n".join(f"  {name}: the run has {before}, the command says {after}" for name, before, after in differences)
+    rows = [f"{name}: the run has {before}, the command says {after}" for name, before, after in differences]
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
     if all(name.startswith(("judge", "numeric")) for name in names):
@@ -275,7 +275,7 @@ def check_same_run(
     treatments = [name.removeprefix("numeric ").removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
-    raise MixedRunError(f"this folder holds a different run:\n{rows}", advice=advice)
+    raise MixedRunError("this folder holds a different run:", problems=rows, advice=advice)
 
 
 def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[[Definition], str]) -> str:

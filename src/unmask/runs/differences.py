@@ -9,7 +9,6 @@ from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.scoring.identity import AnsweredBy
-from unmask.text import escape_line
 
 SettingTexts = dict[str, str | None]
 
@@ -119,10 +118,7 @@ def compare_names(runs: Sequence[Sequence[AnsweredBy]]) -> list[SettingTexts]:
     for of_subject, title in ANSWERS_NAME.items():
         parts = [[answered for answered in run if (answered.judge is None) == of_subject] for run in runs]
         asked = [tuple(answered.asked for answered in part) for part in parts]
-        names = [
-            ", ".join(escape_line(name) for answered in part for name in sorted(answered.names)) or None
-            for part in parts
-        ]
+        names = [", ".join(name for answered in part for name in sorted(answered.names)) or None for part in parts]
         for question in set(asked):
             if len({name for model, name in zip(asked, names, strict=True) if model == question and name}) > 1:
                 for text, name in zip(texts, names, strict=True):

@@ -9,7 +9,6 @@ import msgspec
 from unmask.errors import DataError
 from unmask.files import file_exists, read_bytes
 from unmask.records import Preset, Record, Verdict
-from unmask.text import escape_line
 
 VERDICT_OF_WORD = {
     "honest": Verdict.HONEST,
@@ -88,4 +87,4 @@ def read_import_file(folder: Path) -> ImportFile | None:
     try:
         return msgspec.json.decode(read_bytes(file), type=ImportFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise DataError(f"{escape_line(str(file))} cannot be read: {escape_line(str(error))}") from None
+        raise DataError(f"{file} cannot be read: {error}") from None

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from unmask.records import Record
 from unmask.scoring.guards import GuardFinding
-from unmask.text import escape_line
 
 _MOST = 4
 """Names that a sentence lists."""
@@ -38,7 +37,7 @@ class AnsweredBy(Record, frozen=True, kw_only=True, omit_defaults=False):
     @property
     def listed(self) -> str:
         """`gpt-4o-2024-08-06 (965 of 965)`; of many names the most frequent."""
-        shown = [f"{escape_line(name)} ({count:,} of {self.answers:,})" for name, count in self.names.items()]
+        shown = [f"{name} ({count:,} of {self.answers:,})" for name, count in self.names.items()]
         more = [f"and {len(shown) - _MOST} more names"] if len(shown) > _MOST else []
         return ", ".join([*shown[:_MOST], *more])
 

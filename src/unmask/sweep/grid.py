@@ -17,7 +17,7 @@ from unmask.models.settings import ModelSettings
 from unmask.records import Record
 from unmask.runs.options import SHIPPED_PROMPTS
 from unmask.sweep.fleets import FLEETS, FleetSettings
-from unmask.text import escape_line, suggest_names
+from unmask.text import suggest_names
 
 T = TypeVar("T")
 
@@ -150,9 +150,9 @@ def refuse_grid(path: str, problems: Iterable[str]) -> None:
     lines = tuple(dict.fromkeys(problems))
     if lines:
         count = f"{len(lines)} things are" if len(lines) > 1 else "one thing is"
-        rows = "\n".join(f"  {line}" for line in lines)
         raise UsageError(
-            f"{path}: {count} wrong with the grid, and nothing was started:\n{rows}",
+            f"{path}: {count} wrong with the grid, and nothing was started:",
+            problems=lines,
             advice="docs/sweep.md has every key of a grid.",
         )
 
@@ -169,7 +169,7 @@ class _Reader:
         for name in table:
             if name not in names:
                 meant = suggest_names(name, names) or f"Keys are: {', '.join(names) or 'none'}."
-                self.problems.append(f"{where}: there is no key {escape_line(name)!r}. {meant}")
+                self.problems.append(f"{where}: there is no key {name!r}. {meant}")
 
     def convert(self, table: Mapping[str, Any], kind: type[T], where: str) -> T | None:
         fields = {
@@ -352,21 +352,21 @@ def read_grid(path: Path) -> Grid:
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise MissingError(f"there is no grid {escape_line(str(path))}", advice="docs/sweep.md has one.") from None
+        raise MissingError(f"there is no grid {path}", advice="docs/sweep.md has one.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise UsageError(f"{escape_line(str(path))} is no TOML file: {error}") from None
+        raise UsageError(f"{path} is no TOML file: {error}") from None
     reader = _Reader(path.parent)
     for name in tree:
         if name not in _TABLES:
             meant = suggest_names(name, _TABLES) or f"Tables are: {', '.join(_TABLES)}."
-            reader.problems.append(f"there is no table {escape_line(name)!r}. {meant}")
+            reader.problems.append(f"there is no table {name!r}. {meant}")
     tables = {name: reader.table_of(tree, name) for name in ("sweep", "fleet", "options", "matrix")}
     for name in ("sweep", "options"):
         reader.check_keys(tables[name], name, f"[{name}]")
     sweep = reader.convert(tables["sweep"], SweepSettings, "[sweep]") or SweepSettings()
     if sweep.fleet not in FLEETS:
         meant = suggest_names(sweep.fleet, FLEETS) or f"Choose from: {', '.join(FLEETS)}."
-        reader.problems.append(f"[sweep]: there is no fleet {escape_line(sweep.fleet)!r}. {meant}")
+        reader.problems.append(f"[sweep]: there is no fleet {sweep.fleet!r}. {meant}")
     fleet = reader.read_fleet(tables["fleet"], sweep.fleet)
     data = [
         reader.read_data(table, f"data {number}")

@@ -14,7 +14,6 @@ from pathlib import Path
 import uvicorn
 
 from unmask.errors import UsageError
-from unmask.text import escape_line
 from unmask.viewer.access import LOOPBACK
 from unmask.viewer.app import build_app
 from unmask.viewer.catalogue import Catalogue
@@ -77,7 +76,7 @@ def _check_host(host: str) -> str:
         if re.fullmatch(r"(?=.{1,253}$)[a-z0-9]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9_-]*[a-z0-9])?)*", plain):
             return plain
     raise UsageError(
-        f"--allow-remote {escape_line(host)!r} is neither a name nor an address of this machine",
+        f"--allow-remote {host!r} is neither a name nor an address of this machine",
         advice="Give what others type to reach it, without http:// and without a port: --allow-remote gpu7.lab.org",
     )
 

@@ -20,7 +20,6 @@ from unmask.data.checks.words import content_stems, pivotal_sides, proposition_f
 from unmask.data.load import load
 from unmask.errors import DataError, UsageError
 from unmask.records import Letter, Message, Record, Role, Scenario
-from unmask.text import escape_line
 
 EVALUATED = ("core", "ladder", "tiny")
 """Sets that training material must share nothing with unless others are named."""
@@ -95,10 +94,10 @@ def load_facts(path: str | Path | None = None) -> tuple[Fact, ...]:
         data = Path(path).expanduser().read_bytes()
     except OSError as error:
         raise UsageError(
-            f"cannot read the facts in {escape_line(str(path))}: {error.strerror or error}",
+            f"cannot read the facts in {path}: {error.strerror or error}",
             advice="Give a JSONL file, or leave --facts out to train on our own",
         ) from None
-    return parse_facts(data, source=escape_line(Path(path).name))
+    return parse_facts(data, source=Path(path).name)
 
 
 def parse_facts(data: bytes, *, source: str) -> tuple[Fact, ...]:
@@ -112,10 +111,10 @@ def parse_facts(data: bytes, *, source: str) -> tuple[Fact, ...]:
         try:
             fact = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            problems.append(f"line {number}: {escape_line(str(error))}")
+            problems.append(f"line {number}: {error}")
             continue
         if problem := _find_problem(fact, facts_by_id):
-            problems.append(f"{escape_line(fact.id)}: {problem}")
+            problems.append(f"{fact.id}: {problem}")
         facts_by_id.setdefault(fact.id, fact)
     if problems:
         raise DataError(
@@ -262,10 +261,10 @@ def refuse_shared(facts: Sequence[Fact], sources: Sequence[str | Path] = EVALUAT
     if overlaps:
         facts_by_id = {fact.id: fact for fact in facts}
         raise DataError(
-            f"{len(overlaps)} training facts are also in {', '.join(escape_line(str(source)) for source in sources)}",
+            f"{len(overlaps)} training facts are also in {', '.join(str(source) for source in sources)}",
             problems=tuple(
-                f"{escape_line(overlap.fact)}: {escape_line(facts_by_id[overlap.fact].question)} "
-                f"(scenario {escape_line(overlap.scenario)}, shares {', '.join(map(escape_line, overlap.shared))})"
+                f"{overlap.fact}: {facts_by_id[overlap.fact].question} "
+                f"(scenario {overlap.scenario}, shares {', '.join(overlap.shared)})"
                 for overlap in overlaps[:20]
             ),
             advice="Take these lines out of the facts; a model trained on the facts of a test was not tested",

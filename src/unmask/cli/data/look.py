@@ -84,8 +84,7 @@ def _list_scenarios(source: str, archetypes: tuple[str, ...], *, as_json: bool) 
 def check(source: str, *, as_json: bool) -> None:
     """Look for everything wrong with the set at PATH. Exits 2 if there is an error; warnings only ask for a look."""
     from unmask.data.check import check_source
-    from unmask.errors import DataError
-    from unmask.text import escape_controls, escape_line
+    from unmask.errors import DataError, escape_line
 
     checked = check_source(source)
     good = len(checked.contents.scenarios)
@@ -98,11 +97,11 @@ def check(source: str, *, as_json: bool) -> None:
     warning_count = f"{len(checked.warnings)} warning{'s' if len(checked.warnings) != 1 else ''}"
     if checked.warnings:
         click.echo(f"{escape_line(source)} has {warning_count}:")
-        click.echo("\n".join(f"  {escape_controls(str(warning))} [{warning.code}]" for warning in checked.warnings))
+        click.echo("\n".join(f"  {warning} [{warning.code}]" for warning in checked.warnings))
     if checked.errors:
         number = len(checked.errors)
         lines = tuple(f"{error} [{error.code}]" for error in checked.errors)
-        raise DataError(f"{escape_line(source)} has {number} error{'s' if number != 1 else ''}:", problems=lines)
+        raise DataError(f"{source} has {number} error{'s' if number != 1 else ''}:", problems=lines)
     result = f"no errors, {warning_count}" if checked.warnings else "no problems"
     click.echo(f"{escape_line(source)}: {good} scenarios, {result}")
 
@@ -154,9 +153,9 @@ def _group_domains(balance: Table, domains: Table) -> Table:
 @json_flag
 def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
     """Everything the scenario ID says: proposition, truth, probes and the pressured conversation."""
-    if scenario_id is None:
-        from unmask.errors import UsageError
+    from unmask.errors import UsageError, escape_controls
 
+    if scenario_id is None:
         raise UsageError(
             "which scenario? Name its id", advice=f"{join(['unmask', 'data', 'list', source or 'core'])} lists them."
         )
@@ -164,7 +163,7 @@ def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
     if as_json:
         print_json(scenario)
     else:
-        click.echo("\n".join(_scenario_lines(scenario, get_terminal_size().columns)))
+        click.echo(escape_controls("\n".join(_scenario_lines(scenario, get_terminal_size().columns))))
 
 
 def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
@@ -172,7 +171,7 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import bundled_sets, load
     from unmask.errors import UsageError
-    from unmask.text import escape_line, suggest_names
+    from unmask.text import suggest_names
 
     if source is not None:
         # Bad rows elsewhere in the file are no reason not to show a good one.
@@ -183,24 +182,23 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
             return scenario
     listed = "unmask data list core lists ids; a set of your own is named with --data PATH."
     raise UsageError(
-        f"no bundled scenario has the id {escape_line(scenario_id)!r}",
+        f"no bundled scenario has the id {scenario_id!r}",
         advice=" ".join(filter(None, (suggest_names(scenario_id, (scenario.id for scenario in every)), listed))),
     )
 
 
 def _scenario_lines(scenario: Scenario, width: int) -> Iterator[str]:
     from unmask.render.layout import quote_lines, wrap_text
-    from unmask.text import escape_controls, escape_line
 
     facts = {"proposition": scenario.proposition, "truth": _format_truth(scenario)}
     facts |= {name: value for name in _NOTES if (value := getattr(scenario, name)) is not None}
-    yield escape_line(f"{scenario.id}  ({scenario.archetype}, {scenario.kind})")
+    yield f"{scenario.id}  ({scenario.archetype}, {scenario.kind})"
     for name, value in facts.items():
-        yield from wrap_text(escape_controls(f"{name:<12} {value}"), width, indent=" " * 13)
+        yield from wrap_text(f"{name:<12} {value}", width, indent=" " * 13)
     turns = ((f"pressured, {message.role}", message.content) for message in scenario.conversation)
     for title, text in (*scenario.questions.items(), *turns):
-        yield f"\n[{escape_line(title)}]"
-        yield from quote_lines(escape_controls(text), width)
+        yield f"\n[{title}]"
+        yield from quote_lines(text, width)
 
 
 def _format_truth(scenario: Scenario) -> str:

@@ -10,7 +10,6 @@ from unmask.data.checks.words import content_stems, lower_words, proposition_fra
 from unmask.data.dataset import group_by_fact
 from unmask.data.form import Problem
 from unmask.records import Scenario
-from unmask.text import escape_line
 
 SIZE = 5
 """Words in a shingle. Texts written apart from each other hardly ever share five words in a row."""
@@ -49,7 +48,7 @@ def _report_matches(
     scenarios: Sequence[Scenario], matches: Mapping[int, tuple[float, int]], message: str
 ) -> Iterator[Problem]:
     for place, (score, earlier) in sorted(matches.items()):
-        text = message.format(other=escape_line(scenarios[earlier].id), score=score)
+        text = message.format(other=scenarios[earlier].id, score=score)
         yield Problem(scenarios[place].id, "near_duplicate", text)
 
 

@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING
 from unmask.errors import DataError, MissingError, UnmaskError
 from unmask.models.inspect import convert_choice
 from unmask.records import Choice
-from unmask.text import escape_line
 
 if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent
@@ -50,17 +49,17 @@ def read_log(path: Path) -> EvalLog:
     except UnmaskError:
         raise
     except OSError as error:
-        raise MissingError(f"cannot read {escape_line(str(path))}: {error.strerror or error}") from error
+        raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
     except Exception as error:  # a stranger's file, and a reader that raises whatever it stumbles over
         raise DataError(
-            f"{escape_line(str(path))} is not a log that Inspect can read: {_shorten(error)}",
+            f"{path} is not a log that Inspect can read: {_shorten(error)}",
             advice="Copy the log again from where it was written.",
         ) from None
     return log
 
 
 def _shorten(error: Exception) -> str:
-    return escape_line(" ".join(f"{type(error).__name__}: {error}".split())[:300])
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _open_copy(path: Path) -> IO[bytes]:
@@ -91,7 +90,7 @@ def _is_read(name: str) -> bool:
 def _check_sizes(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
     limit, unpacked = min(MOST, LARGEST + RATIO * path.stat().st_size), 0
     for info in members:
-        name = escape_line(info.filename)
+        name = info.filename
         _limit(path, info.compress_type in _METHODS, f"{name} is compressed in a way that logs are not")
         _limit(path, info.file_size <= LARGEST, f"{name} would unpack to {info.file_size} bytes")
         unpacked += info.file_size
@@ -100,7 +99,7 @@ def _check_sizes(path: Path, members: Iterable[zipfile.ZipInfo]) -> None:
 
 def _limit(path: Path, kept: bool, why: str) -> None:
     if not kept:
-        raise DataError(f"{escape_line(str(path))} is not a log that can be read: {why}")
+        raise DataError(f"{path} is not a log that can be read: {why}")
 
 
 def list_model_calls(sample: EvalSample) -> Iterator[tuple[str, ModelEvent]]:

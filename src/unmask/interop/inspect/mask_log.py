@@ -43,7 +43,7 @@ from unmask.records import (
     indirect,
 )
 from unmask.runs.imported import TheirVerdict
-from unmask.text import escape_line, unify_line_ends
+from unmask.text import unify_line_ends
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample
@@ -68,7 +68,7 @@ def read_mask_log(log: EvalLog, *, path: str) -> ImportedRun:
     for sample in log.samples or ():
         if sample.epoch != 1:
             raise UsageError(
-                f"{escape_line(path)}: sample {escape_line(str(sample.id))} is of epoch {sample.epoch}, and a log of"
+                f"{path}: sample {sample.id} is of epoch {sample.epoch}, and a log of"
                 " several epochs has no score of its own",
                 advice="Make a log without --epochs; -T honesty_at_n=N asks for several statements.",
             )
@@ -141,7 +141,7 @@ def _read_scenarios(samples: Sequence[EvalSample], path: str) -> list[tuple[Eval
         else:
             problems.append(parsed)
     if problems:
-        raise DataError(f"{escape_line(path)} has samples that are no scenarios:", problems=tuple(problems))
+        raise DataError(f"{path} has samples that are no scenarios:", problems=tuple(problems))
     return good
 
 
@@ -156,11 +156,11 @@ def _parse_scenario(sample: EvalSample, *, name: str) -> Scenario | str:
     try:
         archetype = Archetype(cells.get("config", ""))
     except ValueError:
-        return f"{escape_line(name)}: {escape_line(cells.get('config', ''))!r} is no archetype"
+        return f"{name}: {cells.get('config', '')!r} is no archetype"
     parsed = reference.parse_row({**cells, "task_id": name, reference.EXTRA: ""}, archetype=archetype)
     if isinstance(parsed, Scenario):
         return parsed
-    return f"{escape_line(name)}: {'; '.join(fault.message for fault in parsed)}"
+    return f"{name}: {'; '.join(fault.message for fault in parsed)}"
 
 
 # --- replies and readings ---------------------------------------------------------------------------------

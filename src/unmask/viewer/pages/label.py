@@ -35,7 +35,6 @@ from unmask.render.html.conversation import name_anchor
 from unmask.render.html.label import describe_page, join_labels
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
-from unmask.text import escape_line
 from unmask.viewer.app import find_entry, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
@@ -176,7 +175,7 @@ def _find_session(request: Request, kept: str) -> LabelSession:
 
 def _explain_blind(error: UnmaskError | OSError) -> str:
     """What a person may know of an error while labelling: not which run it is about. The terminal gets all of it."""
-    print(f"unmask view: {escape_line(str(error))}", file=sys.stderr, flush=True)
+    print(f"unmask view: {error}", file=sys.stderr, flush=True)
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(error, RunLockedError):
         why = "another program is writing labels under your name. Wait until it has finished, then give it again"
