@@ -1,4 +1,4 @@
-"""A loopback server that behaves like the dataset hub, as far as its download client looks.
+"""A loopback server that behaves like the hub, as far as its download client looks.
 
 Listing, branch look-up, HEAD and GET with a redirect to a separate file address, entity tags, gating by token, and
 the error codes the client tells apart. Counts what it is asked.
@@ -17,8 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
 _LISTING = re.compile(r"/api/datasets/(?P<repo>[^/]+/[^/]+)/tree/(?P<revision>[^/]+)")
-_LOOK_UP = re.compile(r"/api/datasets/(?P<repo>[^/]+/[^/]+)(?:/revision/(?P<revision>[^/]+))?")
-_RESOLVE = re.compile(r"/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
+_LOOK_UP = re.compile(r"/api/(?:datasets|models)/(?P<repo>[^/]+/[^/]+)(?:/revision/(?P<revision>[^/]+))?")
+_RESOLVE = re.compile(r"(?:/datasets)?/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 _FILE = re.compile(r"/files/(?P<path>.+)")
 
 
@@ -34,6 +34,10 @@ class Hub:
     broken: bool = False
     storage: str = ""
     """Where files lie: another host than the hub's, as the client follows redirects within a host by itself."""
+    cut: int | None = None
+    """After how many bytes the first answer with a file breaks off."""
+    ranges: list[str | None] = field(default_factory=list)
+    """The Range headers that files were asked for with."""
     asked: list[str] = field(default_factory=list)
     authorized: set[str] = field(default_factory=set)
     """The Authorization headers that it saw."""
@@ -133,19 +137,31 @@ class _Handler(BaseHTTPRequestHandler):
     def _file(self, path: str) -> None:
         commit, _, name = path.partition("/")
         data = self.hub.commits[commit][name]
-        self._send(200, data, {"ETag": f'"{_sha256(data)}"', "Content-Type": "application/octet-stream"})
+        headers = {"ETag": f'"{_sha256(data)}"', "Content-Type": "application/octet-stream"}
+        asked = self.headers.get("Range")
+        cut = None
+        if self.command == "GET":
+            self.hub.ranges.append(asked)
+            cut, self.hub.cut = self.hub.cut, None
+        if asked is None:
+            self._send(200, data, headers, cut=cut)
+        else:
+            start = int(asked.removeprefix("bytes=").partition("-")[0])
+            headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+            self._send(206, data[start:], headers)
 
     def _json(self, value: object) -> None:
         self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
-    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None, *, cut: int | None = None) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(body[:cut])
+        self.close_connection = self.close_connection or cut is not None
 
 
 def _sha256(data: bytes) -> str:

@@ -176,7 +176,6 @@ def _fetch_model(name: str) -> None:
     """Pull a catalogued model that is not here yet."""
     if not name.startswith("embedded/"):
         return
-    from unmask.cli.pull import show_progress
     from unmask.models.local.catalogue import find_entry, pulled_path
     from unmask.models.local.llamacpp import engine
     from unmask.models.local.pull import pull
@@ -184,5 +183,4 @@ def _fetch_model(name: str) -> None:
     wanted = find_entry(name)
     engine()  # without it the file is of no use
     if pulled_path(wanted) is None:
-        with show_progress(wanted.name, total=wanted.size, quiet=False) as report:
-            pull(name, report=report)
+        pull(name)

