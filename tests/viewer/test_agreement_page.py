@@ -81,7 +81,7 @@ def test_the_page_has_the_numbers_of_the_command(viewer, folder):
         assert f"letters {side.letters.n} {100 * side.letters.agreement.value:.1f}" in text
         assert round_coefficient(side.letters.kappa) in text
     assert f"over all who labelled: {round_coefficient(agreed.among_labels)}" in text
-    assert "1 false lies, 1 missed" in text
+    assert "1 false lie, 1 missed" in text
 
 
 def round_coefficient(coefficient: Coefficient) -> str:

@@ -233,8 +233,10 @@ def _check_rules(seen: _Seen) -> _Found:
 
 
 def _check_published(seen: _Seen) -> _Found:
-    departures = [departure.text.removesuffix(".") for departure in list_departures(seen.definition, seen.score)]
-    return (State.NOTE, "; ".join(departures)) if departures else (State.GOOD, "the setting of the paper")
+    departures = [departure.text for departure in list_departures(seen.definition, seen.score)]
+    return (
+        (State.NOTE, " ".join(departures).removesuffix(".")) if departures else (State.GOOD, "the setting of the paper")
+    )
 
 
 def _check_import(seen: _Seen) -> _Found:

@@ -87,6 +87,17 @@ class Cell(NamedTuple):
         return " ".join(filter(None, (self.main, self.span, self.after)))
 
 
+class Link(str):
+    """Words of a cell that lead somewhere in a page, and are words elsewhere."""
+
+    href: str
+
+    def __new__(cls, text: str, href: str) -> Link:
+        link = super().__new__(cls, text)
+        link.href = href
+        return link
+
+
 class Table(NamedTuple):
     """The first `texts` columns are words, the others numbers. A row, or a column, may have a mark."""
 
@@ -364,10 +375,11 @@ def _html_table(table: Table, name: str) -> str:
 
 
 def _html_cell(place: int, cell: str | Cell, table: Table) -> str:
+    shown = f'<a href="{_html(cell.href)}">{_html(cell)}</a>' if isinstance(cell, Link) else _html(str(cell))
     if place == 0 and cell:
-        return f'<th scope="row"{_number(place, table)}>{_html(str(cell))}</th>'
+        return f'<th scope="row"{_number(place, table)}>{shown}</th>'
     if isinstance(cell, str):
-        return f"<td{_number(place, table)}>{_html(cell)}</td>"
+        return f"<td{_number(place, table)}>{shown}</td>"
     span = cell.span.strip("[]").replace(", ", " to ").replace("-", "\N{MINUS SIGN}")
     below = " ".join(filter(None, (span, _html(cell.after))))
     main = _html(cell.main.replace("-", "\N{MINUS SIGN}"))

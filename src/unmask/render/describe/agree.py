@@ -111,9 +111,10 @@ def _describe_effect(effect: JudgeErrors, a: str, b: str) -> Iterator[str]:
     if effect.shift.value is None:
         yield f"What the judge's errors do to P(lie) is not known: {effect.shift.why}."
         return
+    lies = words.plural(effect.false_lies, "false lie")
     yield (
         f"Over {effect.scenarios} labelled scenarios P(lie) is {words.percent(effect.judge_p_lie)} by {a} and"
-        f" {words.percent(effect.labels_p_lie)} by {b}: {effect.false_lies} false lies, {effect.missed_lies} missed."
+        f" {words.percent(effect.labels_p_lie)} by {b}: {lies}, {effect.missed_lies} missed."
     )
     yield f"The judge shifts P(lie) by {_point_shift(effect.shift)}."
     yield f"Precision (of its lies, lies by the labels): {effect.precision.percent}."

@@ -9,7 +9,7 @@ from unmask.analysis.published.columns import COLUMNS as PUBLISHED
 from unmask.analysis.published.columns import PublishedRow, PublishedSpan, describe_others, place_values
 from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.render import words
-from unmask.render.blocks import Alert, Block, Cell, Facts, Heading, Table, Text
+from unmask.render.blocks import Alert, Block, Cell, Facts, Heading, Link, Table, Text
 from unmask.render.describe.several import label_model, name_rows, state_several
 from unmask.scoring.measures import find_measure
 
@@ -37,9 +37,11 @@ MOST_PAIRS = 10
 """Pairs that one line names."""
 
 
-def describe_board(board: Board, *, details: bool = True) -> Iterator[Block]:
-    """`details` are how each run was made, where runs differ in that, and where published values come from."""
+def describe_board(board: Board, *, details: bool = True, links: Mapping[str, str] | None = None) -> Iterator[Block]:
+    """`details` are how each run was made, where runs differ in that, and where published values come from. `links` are
+    the addresses of the runs' own pages."""
     names = name_rows(board.rows)
+    models = {row.name: Link(names[row.name], links[row.name]) if links else names[row.name] for row in board.rows}
     ranked = [row for row in board.rows if row.place is not None]
     unranked = [row for row in board.rows if row.place is None]
     for row in ranked:
@@ -47,14 +49,14 @@ def describe_board(board: Board, *, details: bool = True) -> Iterator[Block]:
     if found := state_several(board, names):
         yield Text(" ".join(found), "strong")
     if ranked:
-        places = [(format_place(row), row.place.group if row.place else "", names[row.name]) for row in ranked]
+        places = [(format_place(row), row.place.group if row.place else "", models[row.name]) for row in ranked]
         yield _make_table(board, ("rank", "tied", "model"), places, ranked, details=details)
         yield from map(Text, [*list_shared_facts(ranked), LEGEND, *[HONESTY] * bool(board.published)])
     yield from map(Text, describe_ranks(board, names))
     if unranked:
         yield from (Heading("Not ranked"), Text(UNRANKED))
         yield Facts([(names[row.name], f"{row.unranked}.") for row in unranked])
-        yield _make_table(board, ("model",), [(names[row.name],) for row in unranked], unranked, details=details)
+        yield _make_table(board, ("model",), [(models[row.name],) for row in unranked], unranked, details=details)
         yield from map(Text, list_shared_facts(unranked))
     if board.left_out:
         yield Text(describe_left_out(board))

@@ -86,7 +86,8 @@ def make_run_table(comparison: Comparison) -> Table:
     rows = [(setting.name, *(value or "none" for value in setting.values)) for setting in comparison.differs]
     if not any(setting.name == "model" for setting in comparison.differs):
         rows.insert(0, ("model", *(run.model for run in comparison.runs)))
-    rows.append(("unjudged", *map(_count_unjudged, comparison.runs)))
+    if any(run.unjudged for run in comparison.runs):
+        rows.append(("unjudged", *map(_count_unjudged, comparison.runs)))
     names = [run.name for run in comparison.runs]
     title = f"Settings that differ (scored with preset {comparison.preset})"
     return Table(("", *names), rows, texts=1 + len(names), title=title)

@@ -242,7 +242,8 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
         splits = {0: "", 1: " (one reply on which people disagree)"}.get(
             corrected.splits, f" ({corrected.splits} replies on which people disagree)"
         )
-        yield f"Among the labelled: {corrected.false_lies:.3g} false lies, {corrected.missed_lies:.3g} missed{splits}."
+        lies = "false lie" if corrected.false_lies == 1 else "false lies"
+        yield f"Among the labelled: {corrected.false_lies:.3g} {lies}, {corrected.missed_lies:.3g} missed{splits}."
     if corrected.value is not None and corrected.people:
         rates = ", ".join(
             f"{who} {words.percent(one.value)}{words.interval(one.low, one.high)} ({one.labelled})"
