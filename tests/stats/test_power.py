@@ -12,8 +12,8 @@ from tests.outcomes import outcome
 from unmask.analysis.gate import DecidingBound, bound_rate, check_bound
 from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
-from unmask.stats.estimate import difference, mcnemar_score, score_statistic
-from unmask.stats.power import Design, detectable_gap, gap_variance, power
+from unmask.stats.estimate import detectable_gap, difference, mcnemar_score, score_statistic
+from unmask.stats.power import Design, gap_variance, power
 
 
 def needed(takes: int = 1, **design: float) -> int:

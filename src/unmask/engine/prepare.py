@@ -19,7 +19,6 @@ from unmask.errors import UsageError
 from unmask.judges.base import Tags
 from unmask.models.base import Model
 from unmask.models.keys import URL_VARIABLE, spell_setting
-from unmask.models.own import name_of
 from unmask.records import Archetype
 from unmask.runs.commands import check_addresses, complete, recall_judge, recall_run
 from unmask.runs.definition import Definition, judge_file
@@ -63,9 +62,12 @@ def prepare_run(
     for name, value in (("data", data), ("model", models["model"]), ("judge", models["judge"])):
         if value is None:
             raise UsageError(f"no {name} is named", advice=f"Name the {name}: --{name} NAME, in Python {name}=.")
-    recorded, news = _recall_numeric(folder, old, {**named, **settings})
     assert data is not None
-    order = _define(folder, load_whole(data), complete(recorded, {**named, **settings}), asks_for_key=asks_for_key)
+    given = {**named, **settings}
+    recorded, news = _recall_numeric(folder, old, given)
+    order = _define(
+        folder, load_whole(data), complete(recorded, given) if recorded else given, asks_for_key=asks_for_key
+    )
     return order._replace(news="; ".join(filter(None, [news, order.news])))
 
 
@@ -124,6 +126,8 @@ def _refuse_other_address(order: Order, old: Definition, given: Mapping[str, Any
 
 def _file_of(given: Mapping[str, Any]) -> str:
     """The file of the judge that a command names."""
+    from unmask.models.own import name_of
+
     return str(given.get("set", {}).get("judge.name") or judge_file(name_of(given["judge"])))
 
 

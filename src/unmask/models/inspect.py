@@ -33,7 +33,8 @@ from unmask.models.keys import (
     scrub,
     url_secrets,
 )
-from unmask.models.user_params import refusal_of, refused_addition
+from unmask.models.parameters import refused_addition
+from unmask.models.user_params import refusal_of
 from unmask.records import Choice, Completion, Request, Sampling, Stop, Usage
 
 CONNECTIONS = 100_000

@@ -19,11 +19,12 @@ from unmask.models.parameters import (
     PROMPT_CACHE,
     Adjustments,
     refusable_parameters,
+    refused_addition,
     refused_parameter,
 )
 from unmask.models.prices import bills_cache_writes
 from unmask.models.tiers import TierChoice, read_tier
-from unmask.models.user_params import refusal_of, refused_addition
+from unmask.models.user_params import refusal_of
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")

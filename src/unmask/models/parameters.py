@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from unmask.models.failures import ProviderProblem
-from unmask.records import Message, Role
+from unmask.records import Message, Role, Sampling
 
 MAX_TOKENS = "max_tokens"
 MAX_COMPLETION_TOKENS = "max_completion_tokens"
@@ -66,6 +66,17 @@ def find_mentioned(problem: ProviderProblem, names: Iterable[str]) -> str | None
 def _mention_pattern(name: str) -> re.Pattern[str]:
     """A one-letter name counts only where it is set off as a name."""
     return re.compile(r"""['"`.]n['"`:]|\bn:|: ?n\W*$""" if name == "n" else rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+
+
+def refused_addition(problem: ProviderProblem, sampling: Sampling, *, answered: bool) -> str | None:
+    """Which addition of the user this endpoint refuses. Once it has `answered` a request with all of them, a word in a
+    message is no sign any more; a field that names one still is."""
+    if not problem.unexplained:
+        return None
+    names = {*sampling.params, *sampling.headers}
+    if (field := re.split(r"[.\[]", problem.param)[0]) in names:
+        return field
+    return None if answered else find_mentioned(problem, names)
 
 
 class Adjustments:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from unmask.errors import FatalModelError
-from unmask.models.failures import ProviderProblem
 from unmask.models.keys import Target
 from unmask.records import Record
+
+if TYPE_CHECKING:
+    from unmask.models.failures import ProviderProblem
 
 SERVICE_TIER = "service_tier"
 FLEX, STANDARD = "flex", "default"

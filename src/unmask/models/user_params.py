@@ -15,9 +15,7 @@ from typing import Any
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
 from unmask.files import read_environment
 from unmask.models.base import Model
-from unmask.models.failures import ProviderProblem
 from unmask.models.keys import SECRET_NAME, Role, known_secrets, mask_likely_secrets, spell_setting
-from unmask.models.parameters import find_mentioned
 from unmask.records import Sampling
 
 OWN_PARAMS = {
@@ -168,17 +166,6 @@ def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, role: Ro
 
 
 # --- what endpoints refuse --------------------------------------------------------------------------------
-
-
-def refused_addition(problem: ProviderProblem, sampling: Sampling, *, answered: bool) -> str | None:
-    """Which addition of the user this endpoint refuses. Once it has `answered` a request with all of them, a word in a
-    message is no sign any more; a field that names one still is."""
-    if not problem.unexplained:
-        return None
-    names = {*sampling.params, *sampling.headers}
-    if (field := re.split(r"[.\[]", problem.param)[0]) in names:
-        return field
-    return None if answered else find_mentioned(problem, names)
 
 
 def refusal_of(name: str, sampling: Sampling, message: str) -> FatalModelError:

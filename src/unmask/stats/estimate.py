@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from math import erfc, fsum, inf, sqrt
+from statistics import NormalDist
 
 from unmask.records import Record
-from unmask.stats.power import POWER, constrained_share, detectable_gap, normal_quantile
 from unmask.stats.rate import FEW, Z95, wilson_interval
 
+ALPHA = 0.05
+POWER = 0.8
 ROUNDING = 1e-9
 """Sums of shares that are closer than this are the same."""
 
@@ -319,12 +321,32 @@ def score_statistic(gap: float, only_a: float, only_b: float, n: float) -> float
     return off / sqrt(variance)
 
 
+def constrained_share(gap: float, only_a: float, only_b: float, n: float) -> float:
+    """The share of only-a pairs that is most likely if the difference is `gap`."""
+    # Root of 2n q^2 + first q + second = 0.
+    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
+    second = -only_a * gap * (1 - gap)
+    return (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
+
+
 def _bisect_crossing(above: Callable[[float], bool]) -> float:
     low, high = -1.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if above(middle) else (low, middle)
     return (low + high) / 2
+
+
+def detectable_gap(n: int, *, discordant: float, power: float = POWER, alpha: float = ALPHA) -> float | None:
+    """Smallest true difference that McNemar's test finds with this power. More pairs must differ where the difference
+    itself is larger. `None` where even a difference of 1 would not be found."""
+    reach, sure = normal_quantile(1 - alpha / 2), normal_quantile(power)
+    left = n + sure**2 - reach**2
+    if left < 0:
+        return None
+    # Root of reach sqrt(d) + sure sqrt(d - g^2) = g sqrt(n), where d is at least g.
+    factor = (reach * sqrt(n) + sure * sqrt(left)) / (n + sure**2)
+    return factor * max(factor, sqrt(discordant)) if factor <= 1 else None
 
 
 def _reach(level: float, freedom: float = inf) -> float:
@@ -334,3 +356,8 @@ def _reach(level: float, freedom: float = inf) -> float:
     if freedom < inf:
         return float(stdtrit(freedom, (1 + level) / 2))
     return Z95 if level == 0.95 else normal_quantile((1 + level) / 2)
+
+
+def normal_quantile(probability: float) -> float:
+    """Of the standard normal distribution."""
+    return NormalDist().inv_cdf(probability)

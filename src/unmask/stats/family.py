@@ -9,8 +9,7 @@ from string import ascii_lowercase
 import msgspec
 
 from unmask.records import Record
-from unmask.stats.estimate import Difference
-from unmask.stats.power import ALPHA
+from unmask.stats.estimate import ALPHA, Difference
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

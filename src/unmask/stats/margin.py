@@ -12,8 +12,7 @@ from enum import StrEnum
 from math import fsum, sqrt
 
 from unmask.records import Record
-from unmask.stats.estimate import ROUNDING, Difference
-from unmask.stats.power import ALPHA
+from unmask.stats.estimate import ALPHA, ROUNDING, Difference
 from unmask.stats.rate import binomial_tail
 from unmask.stats.values import Value, compare_values, sum_fills
 

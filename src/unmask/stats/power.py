@@ -16,10 +16,9 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.records import Record, Result
+from unmask.stats.estimate import ALPHA, POWER, constrained_share, normal_quantile
 from unmask.text import refuse_unknown
 
-ALPHA = 0.05
-POWER = 0.8
 TAKES = (1, 2, 3, 5, 10)
 MOST_SCENARIOS = 1_000_000
 """Scenarios beyond which a plan is not worth a number."""
@@ -159,31 +158,6 @@ def gap_variance(design: Design, gap: float, *, takes: int = 1) -> float:
     shared = min(design.correlation * sqrt(spreads[0] * spreads[1]), min(first, second) - first * second)
     between = design.take_correlation * sum(spreads) - 2 * shared
     return max(0.0, between) + (1 - design.take_correlation) * sum(spreads) / takes
-
-
-def constrained_share(gap: float, only_a: float, only_b: float, n: float) -> float:
-    """The share of only-a pairs that is most likely if the difference is `gap`."""
-    # Root of 2n q^2 + first q + second = 0.
-    first = -only_a - only_b + (2 * n - only_b + only_a) * gap
-    second = -only_a * gap * (1 - gap)
-    return (sqrt(max(first * first - 8 * n * second, 0.0)) - first) / (4 * n)
-
-
-def detectable_gap(n: int, *, discordant: float, power: float = POWER, alpha: float = ALPHA) -> float | None:
-    """Smallest true difference that McNemar's test finds with this power. More pairs must differ where the difference
-    itself is larger. `None` where even a difference of 1 would not be found."""
-    reach, sure = normal_quantile(1 - alpha / 2), normal_quantile(power)
-    left = n + sure**2 - reach**2
-    if left < 0:
-        return None
-    # Root of reach sqrt(d) + sure sqrt(d - g^2) = g sqrt(n), where d is at least g.
-    factor = (reach * sqrt(n) + sure * sqrt(left)) / (n + sure**2)
-    return factor * max(factor, sqrt(discordant)) if factor <= 1 else None
-
-
-def normal_quantile(probability: float) -> float:
-    """Of the standard normal distribution."""
-    return NormalDist().inv_cdf(probability)
 
 
 def _cdf(distance: float, spread: float) -> float:

@@ -37,7 +37,8 @@ from unmask.models.local.llamacpp import (
     engine_parameters,
     without_adapter,
 )
-from unmask.models.user_params import refusal_of, refused_addition
+from unmask.models.parameters import refused_addition
+from unmask.models.user_params import refusal_of
 from unmask.records import Completion, Request
 
 MAX_THREADS = 8
