@@ -260,7 +260,7 @@ def test_stopping_one_user_ends_its_requests_that_wait_for_a_server(lost: bool):
                 station.hold = asyncio.Event()
             mine, theirs = object(), object()
             calls = [model.limiter.queue(model, ASK, user=user) for user in (mine, theirs)]
-            stopped, waits = (asyncio.create_task(call.answer()) for call in calls)
+            stopped, waits = (call.result for call in calls)
             for station in stations:
                 await until(lambda: stations[0].under_way == 2)
                 await station.lose()

@@ -707,21 +707,19 @@ def test_the_longest_chain_goes_first():
 
         model = Gated()
         calls = [queue(depth) for depth in (5, 1, 9, 3)]
-        answers = [asyncio.ensure_future(call.answer()) for call in calls]
         await settle()
         for depth in (9, 5):
             await model.answer(DONE)
             assert order[-1] == depth  # the connection is kept until what follows is queued
             if depth == 9:
                 calls.append(queue(7))
-                answers.append(asyncio.ensure_future(calls[-1].answer()))
             calls[{9: 2, 5: 0}[depth]].release()
             await settle()
             if depth == 9:
                 assert order == [9, 7]
                 break
-        for answer in answers:
-            answer.cancel()
+        for call in calls:
+            call.cancel()
 
     run(go)
 
@@ -730,7 +728,7 @@ def test_what_may_not_be_sent_yet_waits_and_keeps_its_place():
     async def go(time: Virtual) -> None:
         limiter, model, may = made(time), Gated(), []
         call = limiter.queue(model, lambda: request() if may else None)
-        task = asyncio.ensure_future(call.answer())
+        task = call.result
         await settle()
         assert len(model.waiting) == 0
         may.append(1)

@@ -167,24 +167,23 @@ class Executor:
         """Queue a request of a scenario."""
         sending, route = Sending(job), self.routes[job.role]
         sending.call = route.limiter.queue(route.model, lambda: self._prepare(sending), depth=job.depth, user=self)
-        sending.task = asyncio.get_running_loop().create_task(sending.call.answer())
         return sending
 
     def keep(self, sending: Sending) -> None:
         """Write down the answer of a request, or why there is none."""
-        job, task = sending.job, sending.task
+        job, answer = sending.job, sending.call.result
         if sending.is_sent:
             self.in_flight -= 1
             self.workload.settle(job)
-        if task.cancelled():  # the run is stopping
+        if answer.cancelled():  # the run is stopping
             return
-        error = task.exception()
+        error = answer.exception()
         if isinstance(error, FatalModelError | IncompleteError):
             self.stop(error)
             return
         if error is not None and not isinstance(error, ModelError):
             raise error
-        result = error or task.result()
+        result = error or answer.result()
         self._count_failure(job, result)
         try:
             self.workload.keep(job, result)

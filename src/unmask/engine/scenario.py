@@ -8,7 +8,6 @@ from typing import Protocol
 
 from unmask.engine.work import Job, Workload
 from unmask.models.limiter import Call
-from unmask.records import Completion
 
 Key = tuple[int, tuple[object, ...]]
 """A scenario, and what is asked of it."""
@@ -18,7 +17,6 @@ class Sending:
     """A request that waits for its turn or is under way."""
 
     call: Call
-    task: asyncio.Task[Completion]
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -55,13 +53,12 @@ async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
                 answered.pop().call.release()
             if not sendings:
                 break
-            await asyncio.wait([one.task for one in sendings.values()], return_when=asyncio.FIRST_COMPLETED)
-            answered = [sendings.pop(key) for key, one in list(sendings.items()) if one.task.done()]
+            await asyncio.wait([one.call.result for one in sendings.values()], return_when=asyncio.FIRST_COMPLETED)
+            answered = [sendings.pop(key) for key, one in list(sendings.items()) if one.call.result.done()]
             for sending in answered:
                 sender.keep(sending)
     finally:
         for sending in (*sendings.values(), *answered):
-            sending.task.cancel()
             sending.call.cancel()
             sending.call.release()
     if not (sender.is_stopping and _list_wanted(group, sender.workload, {})):

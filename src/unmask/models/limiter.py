@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
 
 from unmask.errors import FatalModelError, IncompleteError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model, awaits_server, sends_key
@@ -79,8 +78,9 @@ class ModelHealth:
 
 
 class Call:
-    """One request, over all its tries. `answer` waits for its turn, asks, and asks again where that helps; the
-    connection is kept until `release`, so that whoever plans by the answer can queue what follows from it first."""
+    """One request, over all its tries. Its `result` is the answer, or what `Model.complete` raises: a
+    TransientModelError only when no try is left. The connection is kept until `release`, so that whoever plans by the
+    answer can queue what follows from it first."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class Call:
         self.health = limiter.health_of(model)
         self.request = request if isinstance(request, Request) else None
         self._prepare = None if isinstance(request, Request) else request
-        self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.result: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[None] | None = None
+        """Set while the request is under way."""
         self.connected = False
         """Whether it holds a connection."""
-        self.asking: asyncio.Task[Any] | None = None
-        """What awaits the answer, while it is under way."""
         self.tried = False
         self.begun = 0.0
         """When it was last sent."""
@@ -118,34 +118,11 @@ class Call:
             self.request = self._prepare()
         return self.request is not None
 
-    async def answer(self) -> Completion:
-        """Raises what `Model.complete` raises, a TransientModelError only when no try is left."""
-        while True:
-            await self.turn
-            self.asking = asyncio.current_task()
-            try:
-                return await self._try()
-            except TransientModelError as error:
-                delay = self.limiter.learn_from_failure(error, self)
-            self.release()
-            self.limiter.requeue(self, delay)
-
-    async def _try(self) -> Completion:
-        assert self.request is not None
-        self.begun = self.limiter.clock()
-        try:
-            completion = await self.health.model.complete(self.request)
-        except RequestRefusedError as error:
-            self.limiter.count_lost_request(error, self.health, self.request)
-            raise
-        except FatalModelError as error:
-            raise self.limiter.give_up_model(self.health, error) from None
-        self.limiter.learn_from_answer(self.health)
-        return completion
-
     def cancel(self) -> None:
-        """Give up a request that waits; one under way is cancelled with its task."""
-        self.turn.cancel()
+        """Give up a request that has no answer yet."""
+        self.result.cancel()
+        if self.task is not None:
+            self.task.cancel()
 
     def release(self) -> None:
         """Give the connection back. Does nothing where there is none."""
@@ -258,7 +235,7 @@ class Limiter:
         """Send one request, and wait for its answer."""
         call = self.queue(model, request)
         try:
-            return await call.answer()
+            return await call.result
         finally:
             call.cancel()
             call.release()
@@ -275,11 +252,8 @@ class Limiter:
         for call in list(self._calls):
             if not self._is_stopped(call.user):
                 continue
-            if call.asking is None:
+            if call.task is None or awaits_server(call.health.model):
                 call.cancel()
-                self.release(call)
-            elif awaits_server(call.health.model):
-                call.asking.cancel()
 
     async def close(self) -> None:
         for task in (*self._timers, *filter(None, [self._waker])):
@@ -299,19 +273,55 @@ class Limiter:
     def _enter(self, call: Call) -> None:
         """Into the queue. Once stopped nobody gets a turn, and nobody is to blame."""
         if self._is_stopped(call.user):
-            call.turn.cancel()
+            call.result.cancel()
         elif call.health.error is not None:
-            call.turn.set_exception(call.health.error)
+            call.result.set_exception(call.health.error)
         else:
             heappush(self._queue, call)
             self.admit_soon()
 
-    def requeue(self, call: Call, delay: float) -> None:
-        """After a failed try: into the queue again, once it has waited by itself."""
+    async def _enter_later(self, call: Call, delay: float) -> None:
+        await self._sleep(delay)
+        if not call.result.done():
+            self._enter(call)
+
+    async def _try(self, call: Call) -> None:
+        """Ask, and write down the answer or whether to ask again."""
+        assert call.request is not None
+        if self._is_stopped(call.user):  # between its turn and this step
+            call.result.cancel()
+            call.task = None
+            return
+        try:
+            completion = await call.health.model.complete(call.request)
+        except TransientModelError as error:
+            self._try_again(call, error)
+        except RequestRefusedError as error:
+            self._fail(call, self._judge_lost_request(error, call.health, call.request))
+        except FatalModelError as error:
+            self._fail(call, self._give_up_model(call.health, error))
+        except asyncio.CancelledError:
+            call.result.cancel()
+            raise
+        except Exception as bug:
+            self._fail(call, bug)
+        else:
+            self._learn_from_answer(call.health)
+            if not call.result.done():
+                call.result.set_result(completion)
+        finally:
+            call.task = None
+
+    def _try_again(self, call: Call, error: TransientModelError) -> None:
+        """Into the queue again, once it has waited by itself, unless that is hopeless."""
+        try:
+            delay = self._learn_from_failure(error, call)
+        except (ModelError, IncompleteError) as final:
+            self._fail(call, final)
+            return
         self.retries += 1
-        call.turn = asyncio.get_running_loop().create_future()
-        call.asking = None
-        self._calls.add(call)
+        call.task = None
+        self._disconnect(call)
         if delay <= 0 or self._is_stopped(call.user):
             self._enter(call)
             return
@@ -319,16 +329,18 @@ class Limiter:
         self._timers.add(timer)
         timer.add_done_callback(self._timers.discard)
 
-    async def _enter_later(self, call: Call, delay: float) -> None:
-        await self._sleep(delay)
-        if not call.turn.done():
-            self._enter(call)
+    def _fail(self, call: Call, error: Exception) -> None:
+        if not call.result.done():
+            call.result.set_exception(error)
 
     def release(self, call: Call) -> None:
         self._calls.discard(call)
         if call.health.first is call:
             call.health.first = None
             self.admit_soon()
+        self._disconnect(call)
+
+    def _disconnect(self, call: Call) -> None:
         if call.connected:
             call.connected = False
             self.in_flight -= 1
@@ -351,7 +363,7 @@ class Limiter:
                 self._wake_in(wait)
                 break
             call = heappop(self._queue)
-            if call.turn.done():
+            if call.result.done():
                 continue
             if (held := self._held_for(call, now)) > 0:
                 held_back.append(call)
@@ -362,7 +374,7 @@ class Limiter:
             else:
                 self._admit(call, now)
         for call in held_back:
-            if not call.turn.done():
+            if not call.result.done():
                 heappush(self._queue, call)
 
     def _held_for(self, call: Call, now: float) -> float:
@@ -384,8 +396,8 @@ class Limiter:
             self._rate.level -= 1
         if not call.tried:
             call.tried, call.seen = True, self._successes
-        call.connected = True
-        call.turn.set_result(None)
+        call.connected, call.begun = True, now
+        call.task = asyncio.get_running_loop().create_task(self._try(call))
 
     def _wake_in(self, seconds: float) -> None:
         """Look at the queue again then, or before if that was wanted already."""
@@ -412,7 +424,7 @@ class Limiter:
 
     # --- what answers teach -----------------------------------------------------------------------------------
 
-    def learn_from_answer(self, health: ModelHealth) -> None:
+    def _learn_from_answer(self, health: ModelHealth) -> None:
         self._successes += 1
         self._troubles = 0
         self._starting = False
@@ -423,7 +435,7 @@ class Limiter:
             # Additive: a sixteenth of the whole for every round trip of all connections.
             self._limit = min(float(most), self._limit + max(1.0, most / 16) / self._limit)
 
-    def learn_from_failure(self, error: TransientModelError, call: Call) -> float:
+    def _learn_from_failure(self, error: TransientModelError, call: Call) -> float:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
         health = call.health
         if health.error is not None:
@@ -436,14 +448,13 @@ class Limiter:
                 return 0.0
             health.web_pages += error.web_page
             if error.unreachable or (health.web_pages >= MOST_WEB_PAGES and not health.worked_before):
-                raise self.give_up_model(health, FatalModelError(str(error), advice=error.advice)) from None
+                raise self._give_up_model(health, FatalModelError(str(error), advice=error.advice)) from None
         self._count_failing(error)
         stuck, call.seen = self._successes == call.seen, self._successes
         call.failed += stuck or not error.throttled
         shared = self._slow_down(error, started=call.begun, stuck=stuck)
         if call.failed >= self.limits.tries:
-            self.count_lost_request(error, health)
-            raise error
+            raise self._judge_lost_request(error, health)
         return 0.0 if shared else self._backoff_delay(call.failed)
 
     def _count_failing(self, error: TransientModelError) -> None:
@@ -468,7 +479,7 @@ class Limiter:
         if left <= 0:
             message = f"{error}; waited {longest:g} s for the server"
             advice = f"See that {self.name} comes up, or wait longer: --set wait_for_server={2 * longest:g}"
-            raise self.give_up_model(health, FatalModelError(message, advice=advice)) from None
+            raise self._give_up_model(health, FatalModelError(message, advice=advice)) from None
         self._starting = True
         self._pause_for(min(max(SERVER_INTERVAL, error.retry_after or 0.0), left), asked=True)
 
@@ -494,28 +505,29 @@ class Limiter:
         most = self.limits.backoff_base * 2.0 ** min(failed - 1, 30)
         return self._rng.uniform(0.0, min(self.limits.backoff_cap, most))
 
-    def count_lost_request(
+    def _judge_lost_request(
         self, error: TransientModelError | RequestRefusedError, health: ModelHealth, request: Request | None = None
-    ) -> None:
-        """Count a lost request of a model that has never answered, and stop the run when it has lost too many: one
-        where the user's own parameters may be the reason."""
+    ) -> ModelError:
+        """What a request came to that has no answer. A model that has never answered is given up when it has lost too
+        many, or one for which the user's own parameters may be the reason."""
         if health.worked_before or health.works or health.error is not None:
-            return
+            return error
         if isinstance(error, RequestRefusedError) and request is not None:
             suspicion = suspect_additions(request.sampling, error, model=health.model.name)
             if suspicion is not None:
-                raise self.give_up_model(health, suspicion) from None
+                return self._give_up_model(health, suspicion)
         kind = type(error)
         lost = health.failures[kind] = health.failures.get(kind, 0) + 1
-        if lost >= HOPELESS.get(kind, 3):
-            message = f"{lost} requests to {health.model.name} and not one answer; the last: {error}"
-            advice = error.advice or f"see that {self.name} works, then run the same command again"
-            raise self.give_up_model(health, FatalModelError(message, advice=advice)) from None
+        if lost < HOPELESS.get(kind, 3):
+            return error
+        message = f"{lost} requests to {health.model.name} and not one answer; the last: {error}"
+        advice = error.advice or f"see that {self.name} works, then run the same command again"
+        return self._give_up_model(health, FatalModelError(message, advice=advice))
 
-    def give_up_model(self, health: ModelHealth, error: FatalModelError) -> FatalModelError:
+    def _give_up_model(self, health: ModelHealth, error: FatalModelError) -> FatalModelError:
         """Nothing more is sent to this model: what waits or comes later gets the same error."""
         health.error = health.error or error
         for call in self._queue:
-            if call.health is health and not call.turn.done():
-                call.turn.set_exception(error)
+            if call.health is health and not call.result.done():
+                call.result.set_exception(error)
         return error
