@@ -16,6 +16,7 @@ Key = tuple[int, tuple[object, ...]]
 class Sending:
     """A request that waits for its turn or is under way."""
 
+    __slots__ = ("call", "is_sent", "job")
     call: Call
 
     def __init__(self, job: Job) -> None:

@@ -82,6 +82,11 @@ class Call:
     TransientModelError only when no try is left. The connection is kept until `release`, so that whoever plans by the
     answer can queue what follows from it first."""
 
+    __slots__ = (
+        *("begun", "connected", "depth", "failed", "health", "limiter", "number", "prepare"),
+        *("request", "result", "seen", "task", "tried", "user"),
+    )
+
     def __init__(
         self,
         limiter: Limiter,
@@ -95,7 +100,7 @@ class Call:
         self.limiter, self.depth, self.number, self.user = limiter, depth, number, user
         self.health = limiter.health_of(model)
         self.request = request if isinstance(request, Request) else None
-        self._prepare = None if isinstance(request, Request) else request
+        self.prepare = None if isinstance(request, Request) else request
         self.result: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
         """Set while the request is under way."""
@@ -114,8 +119,10 @@ class Call:
 
     def is_ready(self) -> bool:
         """Whether there is a request that may be sent."""
-        if self.request is None and self._prepare is not None:
-            self.request = self._prepare()
+        if self.request is None and self.prepare is not None:
+            self.request = self.prepare()
+            if self.request is not None:
+                self.prepare = None  # it knows its call: nothing would be freed before a look for cycles
         return self.request is not None
 
     def cancel(self) -> None:
@@ -127,6 +134,7 @@ class Call:
     def release(self) -> None:
         """Give the connection back. Does nothing where there is none."""
         self.limiter.release(self)
+        self.prepare = None
 
 
 class MinuteRate:
