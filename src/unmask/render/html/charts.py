@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from math import cos, dist, inf, pi, sin
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -116,6 +115,8 @@ def _draw_whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
 
 WIDTH, HEIGHT = 360, 318
 LEFT, RIGHT, TOP, BOTTOM = 42, 14, 12, 44
+MARGIN = 18
+"""From the frame to the numbers of dots."""
 
 
 def _x(share: float) -> float:
@@ -138,25 +139,35 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
         if dot.main:
             parts += _draw_cross(dot)
     parts += _draw_dots(drawable_dots)
-    return tag("svg", parts, class_="plot", viewBox=f"0 -12 {WIDTH} {HEIGHT + 12}", role="img")
+    return tag("svg", parts, class_="plot", viewBox=f"0 -12 {WIDTH + MARGIN - 4} {HEIGHT + 12}", role="img")
 
 
 def _draw_dots(dots: Sequence[Dot]) -> Iterator[Markup]:
-    """Every dot where it is, its number next to it. Lines to the numbers come first, so that none covers a dot."""
-    numbers = _place_numbers(dots)
-    for dot, number in zip(dots, numbers, strict=True):
-        if dot.mark:
-            point, share = _point(dot), 1 - _reach(dot) / dist(_point(dot), number)
-            end = [start + share * (stop - start) for start, stop in zip(point, number, strict=True)]
-            yield tag("line", x1=point[0], y1=point[1], x2=end[0], y2=end[1], class_="lead")
-    for dot, (x, y) in zip(dots, numbers, strict=True):
+    """Every dot where it is, its number to the right of the frame. Lines come first, so that none covers a dot."""
+    marked = [dot for dot in dots if dot.mark]
+    x, places = _x(1) + MARGIN, _place_numbers(marked)
+    for dot in marked:
+        yield tag("line", x1=_point(dot)[0], y1=_point(dot)[1], x2=x - 8, y2=places[dot.mark], class_="lead")
+    for dot in dots:
         own_x, own_y = _point(dot)
         title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
         size = 3.5 if dot.mark else 5
         parts = [title, tag("circle", cx=own_x, cy=own_y, r=size, class_="spot main" if dot.main else "spot")]
         if dot.mark:
-            parts.append(tag("text", [escape(dot.mark)], x=x, y=y + 4, text_anchor="middle", class_="in"))
+            parts.append(
+                tag("text", [escape(dot.mark)], x=x, y=places[dot.mark] + 4, text_anchor="middle", class_="in")
+            )
         yield tag("g", parts)
+
+
+def _place_numbers(dots: Sequence[Dot]) -> dict[str, float]:
+    """How high the number of each dot goes: level with its dot where there is room, in the order of the dots."""
+    step = min(13.0, (_y(0) - _y(1)) / max(len(dots), 1))
+    places: dict[str, float] = {}
+    y = _y(1) - step
+    for left, dot in enumerate(sorted(dots, key=lambda dot: (_point(dot)[1], -_point(dot)[0])), 1 - len(dots)):
+        y = places[dot.mark] = max(y + step, min(_point(dot)[1], _y(0) + step * left))
+    return places
 
 
 def _draw_cross(dot: Dot) -> Iterator[Markup]:
@@ -175,72 +186,6 @@ def _bars(dot: Dot) -> Iterator[Segment]:
 
 def _point(dot: Dot) -> Point:
     return _x(dot.x.value or 0), _y(dot.y.value or 0)
-
-
-def _reach(dot: Dot) -> float:
-    """Half the room of its number."""
-    return 4.0 + 3 * len(dot.mark)
-
-
-def _place_numbers(dots: Sequence[Dot]) -> list[Point]:
-    """Where the number of each dot goes: as near to it as there is room, from the top down."""
-    bars = [bar for dot in dots if dot.main for bar in _bars(dot)]
-    places: dict[int, Point] = {}
-    for index in sorted(range(len(dots)), key=lambda index: _point(dots[index])[::-1]):
-        dot, best = dots[index], inf
-        if not dot.mark:
-            places[index] = _point(dot)
-            continue
-        placed = [(dots[other], place) for other, place in places.items() if dots[other].mark]
-        for away in (11, 16, 22, 29, 37, 46, 56, 67):
-            if away >= best:
-                break
-            for place in _ring(_point(dot), away + _reach(dot) - 7, margin=_reach(dot)):
-                cost = away + _crowding(dot, place, dots, placed, bars)
-                if cost < best:
-                    places[index], best = place, cost
-    return [places[index] for index in range(len(dots))]
-
-
-def _ring(centre: Point, radius: float, *, margin: float) -> Iterator[Point]:
-    """Places around a point, those to the left and right first; inside the frame."""
-    for step in sorted(range(24), key=lambda step: abs(sin(step * pi / 12))):
-        x, y = centre[0] + radius * cos(step * pi / 12), centre[1] - radius * sin(step * pi / 12)
-        if _x(0) + margin <= x <= _x(1) - margin and _y(1) + margin <= y <= _y(0) - margin:
-            yield x, y
-
-
-def _crowding(
-    dot: Dot, place: Point, dots: Sequence[Dot], placed: Sequence[tuple[Dot, Point]], bars: Sequence[Segment]
-) -> float:
-    """What is against a number at this place: worst is to cover a dot or another number, then a line to it that crosses
-    another line or a dot, then an interval below it."""
-    own, reach = _point(dot), _reach(dot)
-    covered = sum(dist(place, _point(other)) < reach + 4 for other in dots)
-    covered += sum(dist(place, number) < reach + _reach(other) for other, number in placed)
-    if covered:
-        return 1000.0 * covered
-    crossed = sum(_cross((own, place), (_point(other), number)) for other, number in placed)
-    crossed += sum(_distance(number, (own, place)) < _reach(other) for other, number in placed)
-    crossed += sum(_distance(_point(other), (own, place)) < 4 for other in dots if dist(_point(other), own) > 4)
-    return 100.0 * crossed + 30 * any(_distance(place, bar) < reach for bar in bars)
-
-
-def _distance(point: Point, segment: Segment) -> float:
-    """From a point to the nearest point of a segment."""
-    (x1, y1), (x2, y2) = segment
-    squared = (x2 - x1) ** 2 + (y2 - y1) ** 2
-    along = ((point[0] - x1) * (x2 - x1) + (point[1] - y1) * (y2 - y1)) / squared if squared else 0.0
-    along = min(1.0, max(0.0, along))
-    return dist(point, (x1 + along * (x2 - x1), y1 + along * (y2 - y1)))
-
-
-def _cross(a: Segment, b: Segment) -> bool:
-    def side(line: Segment, point: Point) -> float:
-        (x1, y1), (x2, y2) = line
-        return (x2 - x1) * (point[1] - y1) - (y2 - y1) * (point[0] - x1)
-
-    return side(a, b[0]) * side(a, b[1]) < 0 and side(b, a[0]) * side(b, a[1]) < 0
 
 
 def _draw_frame() -> Iterator[Markup]:
