@@ -109,7 +109,7 @@ def test_the_judges_of_a_run(folder: Path, tmp_path: Path):
 
 
 def test_the_command_that_completes_a_run(folder: Path, tmp_path: Path):
-    rewrite(folder, lambda held: held["data"].update(source=STEERING))
+    rewrite(folder, lambda held: held["subject"].update(base_url=STEERING))
     replies = folder / "replies.jsonl"
     replies.write_text(replies.read_text().partition("\n")[0] + "\n")
     done = unmask("score", "run", cwd=tmp_path)

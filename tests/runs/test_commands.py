@@ -40,6 +40,30 @@ def test_readings_under_a_name_of_their_own_are_continued_under_that_name(tmp_pa
     assert [file.name for file in (run.path / "readings").iterdir()] == ["mine.jsonl"]
 
 
+def test_a_run_is_completed_by_its_folder_alone(tmp_path):
+    """The judge and the preset are typed only where they are not those of the run, and the command asks the rest."""
+    run = unmask.run(**HONEST, out=tmp_path / "run", set={"temperature": 0.3})
+    unmask.judge(run.path, judge="verbatim")
+    replies = run.path / "replies.jsonl"
+    replies.write_text("".join(replies.read_text().splitlines(keepends=True)[:5]))
+    begun = unmask.open_run(run.path)
+    other = str(begun.score(judge="verbatim", preset="strict").complete_with)
+    assert other.endswith("--judge verbatim --preset strict")
+    command = str(begun.score().complete_with)
+    assert command == f"unmask run --out {run.path}"
+    typed(command, tmp_path)
+    assert unmask.open_run(run.path).score().complete_with is None
+
+
+def test_a_judge_reads_the_rest_by_its_name_alone(tmp_path):
+    run = unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "mine", "judge.top_p": 0.9})
+    (run.path / "readings" / "mine.jsonl").write_text("")
+    command = str(unmask.open_run(run.path).score().complete_with)
+    assert command == f"unmask judge {run.path} --judge scripted/judge --set judge.name=mine"
+    typed(command, tmp_path)
+    assert unmask.open_run(run.path).score().complete_with is None
+
+
 def test_the_usual_name_is_not_said(tmp_path):
     run = unmask.run(**HONEST, out=tmp_path / "run")
     assert "--set" not in judge_command(run.definition, run.path)

@@ -16,7 +16,7 @@ from unmask.analysis.label_sheets import Item
 from unmask.analysis.labels import list_items
 from unmask.errors import UsageError
 from unmask.records import PRESSURED, NoBelief, Outcome, Verdict, digest
-from unmask.runs.commands import run_command
+from unmask.runs.commands import completing_command
 from unmask.runs.run import Run
 from unmask.scoring.measures import MEASURES
 
@@ -45,7 +45,7 @@ def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, prob
     if not lies:
         raise UsageError(
             f"{opened.path} has no reply that a label could change",
-            advice=f"Finish the run first: {run_command(opened.definition, opened.path)}",
+            advice=f"Finish the run first: {completing_command(opened.definition, opened.path)}",
         )
     return [
         item

@@ -126,7 +126,7 @@ def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple
     from unmask.cli.defaults import PUBLISHED_JUDGE
     from unmask.judges.base import Style
     from unmask.records import Preset, UnreadReason, Verdict
-    from unmask.runs.commands import run_command
+    from unmask.runs.commands import completing_command
 
     reasons, share, preset = score.unjudged_reasons, score.unjudged_share or 0.0, Preset(score.preset)
     spec = score.run.get("judges", {}).get(score.run.get("judge"), {})
@@ -136,7 +136,7 @@ def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple
     if score.other_judges is not None and score.other_judges.command is not None:
         yield score.other_judges.command, "another judge has read these replies"
     elif UnreadReason.FAILED in reasons and not score.undecided:
-        command = run_command(run.definition, run.path, judge=score.run.get("judge"), preset=preset)
+        command = completing_command(run.definition, run.path, judge=score.run.get("judge"), preset=preset)
         yield command, f"tries the {reasons[UnreadReason.FAILED]} failed again"
     elif share > max_unjudged and not score.undecided:
         another = _type("judge", run, "--judge", PUBLISHED_JUDGE)

@@ -15,7 +15,7 @@ from unmask.models.settings import ModelSettings, read_setting
 from unmask.models.user_params import format_value
 from unmask.records import Preset
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, public_url
-from unmask.runs.options import SETTINGS, Also, Options, as_arguments, merge_arguments
+from unmask.runs.options import ROLES, SETTINGS, Also, Options, as_arguments, merge_arguments
 
 _DEFAULT = Options()
 
@@ -32,6 +32,32 @@ def judge_command(run: Definition, path: Path, *, judge: str | None = None, pres
     settings = recall_judge(run, judge or run.judge)
     settings["preset"] = (preset or run.preset).value
     return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
+
+
+def completing_command(
+    run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None, only_judge: bool = False
+) -> str:
+    """The shortest command that asks what is missing of a run, or `only_judge` what a judge has not read. The folder
+    knows its settings: what is typed is another judge or preset than the run's, and addresses that only it names."""
+    file = judge or run.judge
+    spec = run.judges.get(file or "")
+    settings: dict[str, Any] = {}
+    if spec is not None and (only_judge or file != run.judge):
+        named = {"model": spec.model, "name": spec.name}
+        settings = as_arguments("judge", {name: value for name, value in named.items() if value is not None})
+    for role, asked in _asked_models(run, spec)[only_judge:]:
+        if asked.base_url and not is_known_address(asked.model, asked.base_url):
+            settings = merge_arguments(settings, as_arguments(role, {"base_url": asked.base_url}))
+    if preset is not None and preset is not run.preset:
+        settings["preset"] = preset.value
+    if only_judge:
+        return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
+    return shlex.join(["unmask", "run", "--out", str(path), *write_flags(settings)])
+
+
+def _asked_models(run: Definition, judge: JudgeSpec | None) -> list[tuple[Role, SubjectSpec | JudgeSpec]]:
+    """The subject, the judge and the one for numbers, as far as there are any, each with its role."""
+    return list(zip(ROLES, (run.subject, *(judge.models if judge else ())), strict=False))
 
 
 def recall_run(run: Definition, *, judge: str | None = None) -> dict[str, Any]:
@@ -107,14 +133,10 @@ def _respell(name: str, value: object) -> dict[str, Any]:
 def check_addresses(run: Definition, judge: str | None, given: Mapping[str, Any], *, of: Collection[str]) -> None:
     """Refuse an address that only the folder names, which may be a stranger's: keys would go there. One is known that
     the command or a variable names, and that of this machine or of the provider. `of` are the roles to look at."""
-    spec = run.judges.get(judge or "")
-    roles: tuple[Role, ...] = ("subject", "judge", "numeric_judge")
-    models: list[tuple[Role, SubjectSpec | JudgeSpec]]
-    models = list(zip(roles, (run.subject, *(spec.models if spec else ())), strict=False))
     typed = {given.get("base_url"), given.get("judge_base_url"), *given.get("set", {}).values()}
     typed |= {os.environ.get(variable) for variable in URL_VARIABLE.values()}  # not of .env: it came with the folder
     known = {public_url(url) for url in typed if isinstance(url, str)}
-    for role, asked in models:
+    for role, asked in _asked_models(run, run.judges.get(judge or "")):
         named = given.get(KEYWORD_OF.get((role, "base_url"), "")) or f"{SET_PREFIX[role]}base_url" in given.get(
             "set", {}
         )

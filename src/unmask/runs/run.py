@@ -330,13 +330,14 @@ class Run:
         return identify(self._folder, self.definition, self._journal, files)
 
     def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
-        """The command that asks what is missing: the judge alone where that is enough, else the whole run again."""
+        """The command that asks what is missing: the judge alone where that is enough, else the run."""
         if not missing:
             return None
-        from unmask.runs.commands import judge_command, run_command
+        from unmask.runs.commands import completing_command
 
-        make = run_command if SubjectWork in missing else judge_command
-        return make(self._folder.definition(), self.path, judge=member.file, preset=member.settings.preset)
+        preset, only_judge = member.settings.preset, SubjectWork not in missing
+        definition = self._folder.definition()
+        return completing_command(definition, self.path, judge=member.file, preset=preset, only_judge=only_judge)
 
 
 def cluster_keys(scenario: Scenario) -> ClusterKeys:

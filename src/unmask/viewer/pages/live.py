@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from unmask.files import find_holder
 from unmask.records import Verdict
-from unmask.runs.commands import run_command
+from unmask.runs.commands import completing_command
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate
 from unmask.viewer.app import find_entry
@@ -60,7 +60,7 @@ def read_progress(entry: RunEntry) -> Progress:
         p_lie=score.p_lie,
         counts=Counter(score.overall.counts),
         cost_usd=score.spent.cost_usd,
-        command=score.complete_with or run_command(run.definition, entry.path),
+        command=score.complete_with or completing_command(run.definition, entry.path),
     )
 
 
