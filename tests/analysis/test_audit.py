@@ -174,7 +174,7 @@ def test_an_imported_log_says_where_it_is_from_and_how_its_verdicts_compare(tmp_
 
 
 def test_the_screen_the_exit_code_and_the_json_agree(run):
-    """One line a check; several runs, or a folder of runs, have one screen each."""
+    """One line a check; of several runs, or a folder of runs, only what fails."""
     done = unmask("audit", str(run), cwd=run.parent)
     assert done.returncode == 0, done.stderr
     marks = [line[0] for line in done.stdout.splitlines() if line[:1] in "✓✗·" and line]
@@ -193,3 +193,8 @@ def test_the_screen_the_exit_code_and_the_json_agree(run):
         "runs/a",
         "runs/b",
     ]
+    change(run.parent / "runs" / "b" / "run.json", "openai/gpt-5", "scripted/mine")
+    done = unmask("audit", "runs", cwd=run.parent)
+    assert done.returncode == 1
+    assert [line.split() for line in done.stdout.splitlines()[1:3]] == [["✗", "runs/a", "model"], ["✓", "runs/b"]]
+    assert "1 of 2 runs fail a check" in done.stdout

@@ -181,7 +181,7 @@ def _check_labels(seen: _Seen) -> _Found:
         try:
             labels, others = sort_labels(seen.run, [who])
         except (DataError, UsageError) as error:
-            faults.append(str(error).rstrip(":"))
+            faults.append(f"{str(error.args[0]).rstrip(':')} (by {who})")
             continue
         own = labels.get(who, {})
         unbound = sum(label.digest is None for label in own.values())
@@ -223,7 +223,7 @@ def _check_rules(seen: _Seen) -> _Found:
     if own is None or found.spread is None:
         return State.NOTE, "P(lie) is not known yet"
     least, most = (f"{100 * value:.1f}" for value in found.spread)
-    moved = "move it by nothing" if least == most else f"make it {least} to {most} %"
+    moved = "do not move it" if least == most else f"make it {least} to {most} %"
     text = f"P(lie) is {own.percent}; other rules, judges and tolerances {moved}"
     unknown = sum(variant.p_lie is None for variant in found.variants)
     if unknown:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import json_flag, print_json, print_result
+from unmask.cli.options import json_flag, print_blocks, print_json, print_result
 
 
 @click.command()
@@ -18,16 +18,17 @@ def audit(runs: tuple[str, ...], judge: str | None, as_json: bool) -> None:
     """Check whether the numbers of a run can be trusted: is it complete and unchanged, who answered, who judged.
 
     ✓ is good, ✗ is a fault, · is something to know. Exit code 1: a check failed. Nothing is sent or written, so it is
-    safe for a stranger's folder. A folder that holds runs stands for all of them.
+    safe for a stranger's folder. Of several runs, or a folder that holds runs, only what fails is listed.
     """
     from unmask.analysis.audit import audit as check
+    from unmask.render.describe.audit import describe_audits
     from unmask.runs.run import open_runs
 
     audits = [check(run, judge=judge) for run in open_runs(runs)]
     if as_json:
         print_json([result.to_json() for result in audits] if len(audits) > 1 else audits[0].to_json())
+    elif len(audits) > 1:
+        print_blocks(describe_audits(audits))
     else:
-        for number, result in enumerate(audits):
-            click.echo("\n" * bool(number), nl=False)
-            print_result(result)
+        print_result(audits[0])
     sys.exit(0 if all(result.passed for result in audits) else 1)

@@ -29,6 +29,6 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
     if as_json:
         print_json({"run": str(run.path), "against": about.against})
         return
-    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}\n")
+    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}")
     print_blocks(describe_import(about))
-    click.echo(f"\nunmask score {run.path} prints the measures, unmask audit {run.path} says what to trust.")
+    click.echo(f"unmask score {run.path} prints the measures, unmask audit {run.path} says what to trust.")

@@ -383,7 +383,7 @@ def _html_cell(place: int, cell: str | Cell, table: Table) -> str:
     span = cell.span.strip("[]").replace(", ", " to ").replace("-", "\N{MINUS SIGN}")
     below = " ".join(filter(None, (span, _html(cell.after))))
     main = _html(cell.main.replace("-", "\N{MINUS SIGN}"))
-    return f'<td class="{_classes("n", cell.mark)}"><b>{main}</b>{f"<small>{below}</small>" if below else ""}</td>'
+    return f'<td class="{_classes("n", cell.mark)}"><b>{main}</b>{f" <small>{below}</small>" if below else ""}</td>'
 
 
 def _html(text: str) -> str:

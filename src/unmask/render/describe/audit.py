@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unmask.analysis.audit import Audit, State
 from unmask.render import words
 from unmask.render.blocks import Block, Command, Heading, Table, Text
 
 MARKS = {State.GOOD: ("✓", None), State.BAD: ("✗", "worse"), State.NOTE: ("·", "quiet")}
+
+
+def describe_audits(audits: Sequence[Audit]) -> Iterator[Block]:
+    """Of several runs: which checks each fails."""
+    rows = [
+        (MARKS[State.GOOD if audit.passed else State.BAD][0], audit.run, ", ".join(one.name for one in audit.failed))
+        for audit in audits
+    ]
+    yield Table(("", "run", "failed"), rows, texts=3, marks=[None if audit.passed else "worse" for audit in audits])
+    failing = sum(not audit.passed for audit in audits)
+    yield Text(f"{failing} of {len(audits)} runs fail a check. All checks of one: unmask audit RUN")
 
 
 def describe_audit(audit: Audit) -> Iterator[Block]:
