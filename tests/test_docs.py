@@ -24,7 +24,7 @@ from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
 from unmask.models.local.llamacpp import PARAMS as EMBEDDED_PARAMS
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
-from unmask.models.settings import SETTABLE
+from unmask.models.settings import DEFINING, SETTABLE
 from unmask.models.user_params import OWN_PARAMS
 from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.records import (
@@ -39,7 +39,7 @@ from unmask.records import (
     Verdict,
 )
 from unmask.runs.batches import BatchedRequest
-from unmask.runs.definition import DEFINING, DataSpec
+from unmask.runs.definition import DataSpec
 from unmask.scoring.measures import MEASURES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -302,4 +302,4 @@ def test_the_table_of_settings_is_that_of_the_program():
     rows = dict(re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .*? \| (yes|no) \|$", table, flags=re.MULTILINE))
     said = {name: defines == "yes" for names, defines in rows.items() for name in re.findall(r"\w+", names)}
     assert said.keys() == SETTABLE.keys()
-    assert {name for name, defines in said.items() if defines} == {*DEFINING, "params", "headers", "name"} - {"seed"}
+    assert {name for name, defines in said.items() if defines} == {*DEFINING, "name"} - {"seed"}

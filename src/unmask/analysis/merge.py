@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides, in_order
 from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
+from unmask.models.settings import DEFINING, ModelSettings
 from unmask.records import Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
 from unmask.runs.folder import Folder
@@ -30,7 +31,7 @@ _OWN_FIELDS = {"id", "created", "grown"}
 _SELECTION = {
     f"data.{name}" for name in ("source", "hash", "yes_means", "counts", "archetypes", "ids", "limit", "shard")
 }
-_UNDEFINING = {"endpoint", "base_url", "path", "price", "tier", "timeout", "wait_for_server", "takes_per_call"}
+_UNDEFINING = {"endpoint", "path", *ModelSettings.__struct_fields__} - {"model", "name", *DEFINING}
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -57,6 +57,8 @@ SETTABLE = {
     "headers": "HTTP headers, as a JSON object, of the judge for numbers",
 }
 """What `--set` takes, each with its meaning."""
+DEFINING = ("temperature", "max_tokens", "top_p", "seed", "params", "headers")
+"""The settings of a model that define a run: what its answers depend on. Addresses, prices, tiers and times do not."""
 
 _ONLY_OF: dict[str, Role] = {
     "takes_per_call": "subject",

@@ -17,7 +17,7 @@ from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
-from unmask.models.settings import ModelSettings
+from unmask.models.settings import DEFINING, ModelSettings
 from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, digest
@@ -338,18 +338,14 @@ def _compare_judges(old: JudgeSpec, new: JudgeSpec) -> list[Difference]:
     return rows
 
 
-DEFINING = ("temperature", "max_tokens", "top_p", "seed")
-"""The settings of a model that define a run, besides parameters and headers: what its answers depend on. Addresses,
-prices, tiers and times do not."""
-
-
 def _compare_models(prefix: str, old: SubjectSpec | JudgeSpec, new: SubjectSpec | JudgeSpec) -> list[Difference]:
     """A file with other content under the same name, and what is sent with every request."""
     files = [
         (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
         for was, now in find_changed(old.treatments, new.treatments)
     ]
-    rows = [(f"{prefix}{name.replace('_', '-')}", getattr(old, name), getattr(new, name)) for name in DEFINING]
+    values = [(name, getattr(old, name), getattr(new, name)) for name in DEFINING]
+    rows = [(prefix + name.replace("_", "-"), *both) for name, *both in values if not isinstance(both[0], dict)]
     return [*files, *rows, *compare_additions(old.sampling, new.sampling, prefix=prefix)]
 
 

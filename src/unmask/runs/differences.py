@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from unmask.judges.base import Style, Tags
+from unmask.models.settings import DEFINING
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
-from unmask.runs.definition import Definition, JudgeSpec
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
 from unmask.scoring.identity import AnsweredBy
 
 SettingTexts = dict[str, str | None]
 
-READING_SETTINGS = (
-    "data hash",
-    "probe prompts",
-    "direct",
-    "takes",
-    "tags",
-    "judge",
-    "judge style",
-    "judge prompts",
-    "judge temperature",
-    "judge top p",
-    "judge parameters",
-    "judge headers",
-    "yes means",
-    "preset",
-)
-"""The settings that must be the same before two scores may be ranked: all that says how a reply becomes a verdict.
-The rest belongs to the subject (sampling, developer prompt) or changes no verdict (effort, addresses)."""
+
+class _Read(NamedTuple):
+    """A run as it is read: with these judges, each with the model that reads numbers in its place if there is one."""
+
+    run: Definition
+    preset: Preset
+    judges: list[JudgeSpec]
+    specs: list[JudgeSpec]
 
 
-SETTING_WARNINGS = {
-    "max tokens": "replies that are cut off are read as they stand; a thinking model of 27 billion parameters measured"
-    " 89.7 % honesty with replies cut at 1,000 tokens and 69.6 % at 32,000",
-    "judge max tokens": "a judge that is cut off before it answers leaves the reply unread",
-}
-"""Settings that move a number although they do not say how a reply is read."""
+class _Row(NamedTuple):
+    """A setting by the name under which it is shown."""
+
+    name: str
+    value: Callable[[_Read], object]
+    reading: bool = False
+    """Whether two scores may be ranked only where it is the same: it says how a reply becomes a verdict. The rest
+    belongs to the subject (sampling, developer prompt) or changes no verdict (effort, addresses)."""
+    warning: str | None = None
+    """What a difference in it does to the number, although it does not say how a reply is read."""
 
 
 class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -51,46 +47,70 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What a difference in it does to the number, where that is known."""
 
 
+def _title(field: str) -> str:
+    return "parameters" if field == "params" else field.replace("_", " ")
+
+
+def _describe_field(model: SubjectSpec | JudgeSpec, field: str) -> object:
+    match field:
+        case "params":
+            return describe_params(model.params)
+        case "headers":
+            return describe_headers(model.headers)
+        case _:
+            return getattr(model, field)
+
+
+def _subject_row(field: str) -> _Row:
+    return _Row(_title(field), lambda of: _describe_field(of.run.subject, field), warning=_WARNINGS.get(_title(field)))
+
+
+def _judge_row(field: str) -> _Row:
+    """Of a judge all that defines it says how a reply is read, but for its room."""
+    name = f"judge {_title(field)}"
+    warning = _WARNINGS.get(name)
+    return _Row(name, lambda of: _join_values(_describe_field(spec, field) for spec in of.specs), not warning, warning)
+
+
+_WARNINGS = {
+    "max tokens": "replies that are cut off are read as they stand; a thinking model of 27 billion parameters measured"
+    " 89.7 % honesty with replies cut at 1,000 tokens and 69.6 % at 32,000",
+    "judge max tokens": "a judge that is cut off before it answers leaves the reply unread",
+}
+_ROWS = (
+    _Row("model", lambda of: of.run.subject.model),
+    _Row("treatments", lambda of: ", ".join(f"{each.kind}@{each.hash}" for each in of.run.subject.treatments) or None),
+    _Row("endpoint", lambda of: _address(of.run.subject.endpoint, of.run.subject.model)),
+    *map(_subject_row, DEFINING),
+    _Row("developer prompt", lambda of: of.run.developer_prompt and of.run.developer_prompt.name),
+    _Row("beliefs from", lambda of: of.run.beliefs_from and of.run.beliefs_from.run),
+    _Row("data", lambda of: of.run.data.name),
+    _Row("data revision", lambda of: of.run.data.revision),
+    _Row("data hash", lambda of: of.run.data.hash[:12], reading=True),
+    _Row("scenarios", lambda of: sum(of.run.data.counts.values())),
+    _Row("probe prompts", lambda of: of.run.prompts[:12], reading=True),
+    _Row("direct", lambda of: of.run.direct, reading=True),
+    _Row("takes", lambda of: of.run.takes, reading=True),
+    _Row("grown", lambda of: ", ".join(f"from {size}" for size in of.run.grown) or None),
+    _Row("effort", lambda of: of.run.effort.value),
+    _Row("tags", lambda of: _describe_tags(of.run, of.judges), reading=True),
+    _Row("judge", lambda of: _join_values(spec.title for spec in of.judges), reading=True),
+    _Row("judge endpoint", lambda of: _join_values(_address(spec.endpoint, spec.model) for spec in of.specs)),
+    _Row("judge style", lambda of: _join_values(spec.style.value for spec in of.specs), reading=True),
+    _Row("judge prompts", lambda of: _join_values(_shorten_hash(spec.prompts) for spec in of.specs), reading=True),
+    *(_judge_row(field) for field in DEFINING if field != "seed"),  # a judge is asked without one
+    _Row("yes means", lambda of: _describe_sides(of.run, of.judges), reading=True),
+    _Row("preset", lambda of: of.preset.value, reading=True),
+    _Row("unmask", lambda of: of.run.unmask),
+)
+READING_SETTINGS = tuple(row.name for row in _ROWS if row.reading)
+
+
 def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
     """Everything that defines a run, as text, read with this judge file and preset."""
-    sampling = run.subject.sampling
     judges = [run.judges[file] for file in run.judge_files(judge) if file in run.judges]
-    specs = [spec for each in judges for spec in each.models]
-    values: dict[str, object] = {
-        "model": run.subject.model,
-        "treatments": ", ".join(f"{treatment.kind}@{treatment.hash}" for treatment in run.subject.treatments) or None,
-        "endpoint": _address(run.subject.endpoint, run.subject.model),
-        "temperature": sampling.temperature,
-        "max tokens": sampling.max_tokens,
-        "top p": sampling.top_p,
-        "seed": sampling.seed,
-        "parameters": describe_params(sampling.params),
-        "headers": describe_headers(sampling.headers),
-        "developer prompt": run.developer_prompt and run.developer_prompt.name,
-        "beliefs from": run.beliefs_from and run.beliefs_from.run,
-        "data": run.data.name,
-        "data revision": run.data.revision,
-        "data hash": run.data.hash[:12],
-        "scenarios": sum(run.data.counts.values()),
-        "probe prompts": run.prompts[:12],
-        "direct": run.direct,
-        "takes": run.takes,
-        "grown": ", ".join(f"from {size}" for size in run.grown) or None,
-        "effort": run.effort.value,
-        "tags": _describe_tags(run, judges),
-        "judge": _join_values(spec.title for spec in judges),
-        "judge endpoint": _join_values(_address(spec.endpoint, spec.model) for spec in specs),
-        "judge style": _join_values(spec.style.value for spec in specs),
-        "judge prompts": _join_values(_shorten_hash(spec.prompts) for spec in specs),
-        "judge temperature": _join_values(spec.sampling.temperature for spec in specs),
-        "judge top p": _join_values(spec.sampling.top_p for spec in specs),
-        "judge max tokens": _join_values(spec.sampling.max_tokens for spec in specs),
-        "judge parameters": _join_values(describe_params(spec.sampling.params) for spec in specs),
-        "judge headers": _join_values(describe_headers(spec.sampling.headers) for spec in specs),
-        "yes means": _describe_sides(run, judges),
-        "preset": preset.value,
-        "unmask": run.unmask,
-    }
+    of = _Read(run, preset, judges, [spec for each in judges for spec in each.models])
+    values = {row.name: row.value(of) for row in _ROWS}
     return {name: None if value is None else _format_value(value) for name, value in values.items()}
 
 
@@ -128,12 +148,16 @@ def compare_names(runs: Sequence[Sequence[AnsweredBy]]) -> list[SettingTexts]:
 
 def differing_settings(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
     """The settings that are not the same in all runs, in the order of `settings_of`."""
-    names = list(runs[0]) if runs else []
-    rows = [(name, tuple(run.get(name) for run in runs)) for name in names]
+    rows, names = {row.name: row for row in _ROWS}, list(runs[0]) if runs else []
     return tuple(
-        Setting(name=name, values=values, reading=name in READING_SETTINGS, warning=SETTING_WARNINGS.get(name))
-        for name, values in rows
-        if len(set(values)) > 1
+        Setting(
+            name=name,
+            values=values,
+            reading=name in READING_SETTINGS,
+            warning=rows[name].warning if name in rows else None,
+        )
+        for name in names
+        if len(set(values := tuple(run.get(name) for run in runs))) > 1
     )
 
 
