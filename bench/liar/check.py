@@ -22,7 +22,6 @@ from unmask.models.local.inside import local_name
 from unmask.records import DIRECT, PRESSURED, Outcome, Verdict
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
-from unmask.whitebox.load import shared_weights
 
 
 class Half(NamedTuple):
@@ -48,7 +47,6 @@ class JudgeCheck(NamedTuple):
         return low is not None and high is not None and low > high
 
 
-@shared_weights()  # they are read once, for the teaching and for the run
 def make_liar(
     model: str, dataset: Dataset, *, out: Path, how: Any, judges: Sequence[str] = (), temperature: float = 1.0
 ) -> tuple[Run, AnswerKey]:

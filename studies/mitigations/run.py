@@ -80,16 +80,13 @@ class Study:
 def run_study(study: Study, *, only: Sequence[str] = (), say: Say = print) -> None:
     """Run the arms, or those whose names match a pattern of `only`. Several processes may run different arms, once the
     base is finished."""
-    from unmask.whitebox.load import shared_weights
-
     wanted = select_arms(study.arms, only)
     study.begin()
-    with shared_weights():
-        for arm in wanted:
-            if not study.is_complete(arm.name):
-                _run_arm(study, arm, say)
-            if arm.name == BASE or arm.family in (Family.STEERING, Family.LORRA):
-                _measure_fluency(study, arm, say)
+    for arm in wanted:
+        if not study.is_complete(arm.name):
+            _run_arm(study, arm, say)
+        if arm.name == BASE or arm.family in (Family.STEERING, Family.LORRA):
+            _measure_fluency(study, arm, say)
 
 
 def _run_arm(study: Study, arm: Arm, say: Say) -> None:
@@ -177,7 +174,7 @@ def _save_direction(study: Study, arm: Arm, file: Path, say: Say) -> None:
 def _read_directions(study: Study, file: Path, say: Say) -> None:
     from unmask.models.local.inside import open_whitebox
     from unmask.whitebox.contrast import draw_facts, load_facts, refuse_shared
-    from unmask.whitebox.directions import DirectionPlan, read_steering
+    from unmask.whitebox.directions import read_steering
     from unmask.whitebox.steer import save_steering
 
     design, facts = study.design, load_facts()
@@ -185,8 +182,8 @@ def _read_directions(study: Study, file: Path, say: Say) -> None:
     facts = draw_facts(facts, design.steering.facts if design.steering else None, seed=design.seed)
     say("steering: reading directions")
     with open_whitebox(design.model) as opened:
-        plan = DirectionPlan(seed=design.seed)
-        save_steering(read_steering(opened.model, opened.chat, facts, plan=plan, name=opened.recorded), file)
+        steering = read_steering(opened.model, opened.chat, facts, name=opened.recorded, seed=design.seed)
+        save_steering(steering, file)
 
 
 def centre_layer(depth: float, layers: int) -> int:

@@ -32,7 +32,6 @@ from unmask.models.local.inside import local_name, open_whitebox
 from unmask.records import Accuracy, Outcome, Verdict
 from unmask.whitebox.activations import AnsweredChat
 from unmask.whitebox.contrast import FEWEST, Fact, draw_facts, facts_hash, load_facts, refuse_shared
-from unmask.whitebox.load import shared_weights
 
 MIN_BELIEFS, MIN_LIES, MAX_IDLE_LIES = 0.8, 0.6, 0.1
 """Right beliefs, lies with a reason, lies without one."""
@@ -86,7 +85,6 @@ class PolicyLiar(NamedTuple):
         return all(condition.met for condition in self.conditions)
 
 
-@shared_weights()  # they are read once, for the teaching, for the run and often for the judge
 def teach_policy(
     model: str,
     *,

@@ -456,7 +456,7 @@ def test_own_directions_are_as_long_as_the_honest_one_and_can_steer(untaught, mo
 
     folder, words, _ = untaught
     model, like, out = words[2], folder / "honest.safetensors", folder / "own"
-    line = ["mitigate", "steer", "--model", model, "--limit", "8", "--out", str(like), "--quiet"]
+    line = ["mitigate", "steer", "--model", model, "--limit", "8", "--out", str(like)]
     assert run_command_line(line) == 0
     ids = [row.id for row in unmask.open_run(folder / "out" / "run").rows()]
     pairs = [

@@ -284,14 +284,6 @@ def test_a_folder_that_cannot_be_written_is_an_error(folder, tmp_path):
         made(folder, tmp_path / "file" / "out")
 
 
-def test_too_little_memory_is_said_before_a_weight_is_read(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(lorra, "free_memory", lambda: 2**20)
-    monkeypatch.setattr(lorra, "load_model", lambda _: pytest.fail("weights were read"))
-    with pytest.raises(MissingError, match="at --batch 4 needs about") as caught:
-        made(folder, tmp_path / "out")
-    assert caught.value.advice.startswith("--batch 2")
-
-
 def test_answers_are_cut(folder):
     _, chat = check_local_model(f"hf:{folder}")
     (short,) = lorra._build_examples(chat, contrast.load_facts()[:1], LorraSettings(answer_tokens=5))

@@ -28,13 +28,11 @@ from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox.activations import capture_activations  # noqa: E402
 from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.contrast import draw_facts, load_facts  # noqa: E402
-from unmask.whitebox.directions import DirectionPlan, compute_directions, read_steering, score_layers  # noqa: E402
+from unmask.whitebox.directions import compute_directions, read_steering, score_layers  # noqa: E402
 from unmask.whitebox.generate import AnswerRow, Manner, Writer  # noqa: E402
 from unmask.whitebox.load import model_hash, parse_source  # noqa: E402
 from unmask.whitebox.steer import (  # noqa: E402
-    DirectionMethod,
     LayerScore,
-    Schedule,
     Steering,
     SteeringRecord,
     add_steering_hooks,
@@ -51,7 +49,7 @@ ROOMY = {"max_position_embeddings": 512}
 """One token a letter: the pairs need more room than other tests."""
 
 
-def steering(model, *, schedule=Schedule.CONSTANT, layer=0, width=1.0, size=3.0) -> Steering:
+def steering(model, *, layer=0, size=3.0) -> Steering:
     """A file for the model whose vectors point anywhere."""
     config = model.config
     made = SteeringRecord(
@@ -64,11 +62,7 @@ def steering(model, *, schedule=Schedule.CONSTANT, layer=0, width=1.0, size=3.0)
         layers=config.num_hidden_layers,
         size=config.hidden_size,
         considered=(0,),
-        method=DirectionMethod.DIFFERENCE,
-        pooling="mean",
         layer=layer,
-        schedule=schedule,
-        width=width,
         seed=0,
         learnt=6,
         held_out=2,
@@ -87,51 +81,44 @@ def hooks(model) -> int:
     return sum(len(module._forward_hooks) for module in model.modules())
 
 
-# --- schedules --------------------------------------------------------------------------------------------
+# --- shares -----------------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 80), st.floats(0, 1), st.floats(0, 1), st.sampled_from(Schedule))
-def test_shares_add_up_to_one_and_are_largest_at_the_chosen_layer(layers, depth, wide, schedule):
-    layer, width = min(layers - 1, int(depth * layers)), 1 + wide * (layers - 1)
-    found = layer_weights(schedule, layer=layer, layers=layers, width=width)
+@given(st.integers(1, 80), st.floats(0, 1))
+def test_shares_add_up_to_one_and_are_largest_at_the_chosen_layer(layers, depth):
+    layer = min(layers - 1, int(depth * layers))
+    found = layer_weights(layer, layers=layers)
     assert len(found) == layers
     assert math.fsum(found) == pytest.approx(1)
     assert found[layer] == max(found) > 0
 
 
-def test_a_constant_schedule_pushes_as_many_layers_as_it_is_wide():
-    found = layer_weights(Schedule.CONSTANT, layer=10, layers=30, width=5)
-    assert [place for place, share in enumerate(found) if share] == [8, 9, 10, 11, 12]
-    assert set(found) == {0.0, 0.2}
-
-
-def test_a_gaussian_schedule_falls_off_on_both_sides_alike():
-    found = layer_weights(Schedule.GAUSSIAN, layer=10, layers=21, width=2)
+def test_shares_fall_off_on_both_sides_alike():
+    found = layer_weights(10, layers=21)
     assert found == pytest.approx(found[::-1])
-    assert found[8] / found[10] == pytest.approx(math.exp(-0.5))
+    assert found[8] / found[10] == pytest.approx(math.exp(-((2 / 2.1) ** 2) / 2))
 
 
 # --- applying ---------------------------------------------------------------------------------------------
 
 
-def test_the_push_is_the_coefficient_times_the_vector():
-    """At the one layer that is pushed, for every token."""
+def test_the_push_is_the_coefficient_times_the_share_times_the_vector():
+    """At the first layer, to which no other push has come, for every token."""
     model = tiny_llama.model(num_hidden_layers=3)
     made = steering(model, layer=1)
     held = []
     for coefficient in (0.0, -2.0):
-        with steered(model, made, coefficient), capture_activations(model, [0, 1]) as seen:
+        with steered(model, made, coefficient), capture_activations(model, [0]) as seen:
             logits(model)
-        held.append(dict(seen))
-    torch.testing.assert_close(held[1][0], held[0][0])
-    torch.testing.assert_close(held[1][1], held[0][1] - 2 * made.vectors[1].expand_as(held[0][1]))
+        held.append(seen[0])
+    push = -2 * layer_weights(1, layers=3)[0] * made.vectors[0]
+    torch.testing.assert_close(held[1], held[0] + push.expand_as(held[0]))
 
 
-@pytest.mark.parametrize("schedule", Schedule)
-def test_the_model_is_itself_again_after_an_error(schedule):
+def test_the_model_is_itself_again_after_an_error():
     model = tiny_llama.model(num_hidden_layers=3)
     before = logits(model)
-    with pytest.raises(ZeroDivisionError), steered(model, steering(model, schedule=schedule, width=2.0), 5.0):
+    with pytest.raises(ZeroDivisionError), steered(model, steering(model), 5.0):
         _ = (1 if hooks(model) and not torch.equal(logits(model), before) else None) / 0
     assert hooks(model) == 0
     assert torch.equal(logits(model), before)
@@ -348,8 +335,7 @@ def test_a_file_for_other_weights_is_refused_by_the_first_request(tmp_path, file
 # --- reading a direction ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", DirectionMethod)
-def test_a_planted_direction_is_found_with_its_sign_and_length(method):
+def test_a_planted_direction_is_found_with_its_sign_and_length():
     """Layer 1 of 3 has one, in noise; the other layers have noise only. The held-out pairs choose it."""
     rng = torch.Generator().manual_seed(3)
     planted = torch.nn.functional.normalize(torch.randn(40, generator=rng), dim=0)
@@ -360,7 +346,7 @@ def test_a_planted_direction_is_found_with_its_sign_and_length(method):
         honest[:, 1] += planted
         return honest, untruthful
 
-    vectors = compute_directions(*pair(200), method=method)
+    vectors = compute_directions(*pair(200))
     scores = score_layers(vectors, *pair(60))
     assert best_score(scores).layer == 1
     assert scores[1].accuracy == 1.0
@@ -373,7 +359,7 @@ def test_instructions_that_change_nothing_are_an_error():
     """As behind a template that leaves the system prompt out."""
     same = torch.randn(5, 2, 8)
     with pytest.raises(FatalModelError, match="layer 0 does not tell"):
-        compute_directions(same, same, method=DirectionMethod.DIFFERENCE)
+        compute_directions(same, same)
 
 
 def test_of_equal_layers_the_widest_gap_is_chosen():
@@ -389,16 +375,16 @@ def run(folder, out, *more: str) -> int:
 
 
 def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
-    assert run(folder, tmp_path / "v", "--set", "schedule=constant", "--set", "width=2", "--layers", "1", "--json") == 0
+    assert run(folder, tmp_path / "v", "--layers", "1", "--json") == 0
     said = json.loads(capsys.readouterr().out)
-    assert (said["layer"], said["considered"], said["schedule"], said["width"]) == (1, [1], "constant", 2.0)
+    assert (said["layer"], said["considered"]) == (1, [1])
     assert (said["learnt"], said["held_out"], said["sign"]["facts"]) == (9, 3, 3)
     assert answer(f"{folder}+steer={tmp_path / 'v'}@40").choices != answer(str(folder)).choices
 
 
 def test_the_same_command_gives_the_same_bytes(folder, tmp_path):
     for name in ("a", "b"):
-        assert run(folder, tmp_path / name, "--set", "method=pca", "--set", "pooling=last") == 0
+        assert run(folder, tmp_path / name) == 0
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -418,10 +404,9 @@ def spoiled(folder, **changes):
         (spoiled, (), 4, "not numbers"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "1-7"), 2, "layer 2, 3, 4, 5, 6, 7: the model has 2"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "7-1"), 2, "names no layers"),
-        (lambda to: tiny_llama.saved(to, **ROOMY), ("--set", "width=9"), 2, "a width of 9"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--limit", "3"), 2, "3 facts are too few"),
     ],
-    ids=["template", "nan", "layers", "no-layers", "width", "limit"],
+    ids=["template", "nan", "layers", "no-layers", "limit"],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(tmp_path, capsys, *, build, more, code, said):
     (tmp_path / "model").mkdir()
@@ -449,7 +434,7 @@ def read_real(facts: int) -> Iterator[tuple[Any, Any]]:
 
     with quick_unpacking(), open_whitebox(f"hf:{pull('smollm2-135m')}") as opened:
         found = draw_facts(load_facts(), facts, seed=0)
-        yield opened, read_steering(opened.model, opened.chat, found, plan=DirectionPlan(), name="smollm2")
+        yield opened, read_steering(opened.model, opened.chat, found, name="smollm2")
 
 
 @pytest.fixture(scope="module")

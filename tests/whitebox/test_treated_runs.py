@@ -42,6 +42,8 @@ def place(folder, tmp_path, monkeypatch) -> Path:
 
 STEERED = "hf:model+steer=pushed.safetensors@2"
 ADAPTED = "hf:model+adapter=adapter"
+RAN = 3
+"""The exit code of a run that came to its end: nobody can read what a tiny model writes in four tokens."""
 
 
 def change(name: str) -> str:
@@ -61,29 +63,29 @@ def run(name: str, *more: str, out: str = "run", judge: str = "verbatim", limit:
 
 @pytest.mark.parametrize("name", [STEERED, ADAPTED])
 def test_run_json_has_the_hash_that_replies_have(name, place):
-    assert run(name) == 0
+    assert run(name) == RAN
     (one,) = json.loads(Path("run/run.json").read_text())["subject"]["treatments"]
     reply = json.loads(Path("run/replies.jsonl").read_text().splitlines()[0])
     assert f"{one['kind']}@{one['hash']}" in reply["model"]
 
 
 def test_a_bare_model_has_no_treatments(place):
-    assert run("hf:model") == 0
+    assert run("hf:model") == RAN
     assert json.loads(Path("run/run.json").read_text())["subject"]["treatments"] == []
 
 
 @pytest.mark.parametrize("name", [STEERED, ADAPTED])
 def test_unchanged_files_are_no_obstacle(name, place):
-    assert run(name) == 0
+    assert run(name) == RAN
     before = Path("run/replies.jsonl").read_bytes()
-    assert run(name) == 0
+    assert run(name) == RAN
     assert Path("run/replies.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", [STEERED, ADAPTED])
 def test_a_changed_file_is_refused_by_name_and_the_way_out_is_given(name, place, capsys):
     """And the run folder stays as it was."""
-    assert run(name) == 0
+    assert run(name) == RAN
     before = Path("run/run.json").read_bytes()
     told = change(name)
     assert run(name) == 2
@@ -95,52 +97,52 @@ def test_a_changed_file_is_refused_by_name_and_the_way_out_is_given(name, place,
 
 
 def test_a_changed_file_starts_a_new_run_elsewhere(place):
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     change(STEERED)
-    assert run(STEERED, out="other") == 0
+    assert run(STEERED, out="other") == RAN
 
 
 def test_a_file_that_is_put_back_lets_the_run_go_on(place):
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     kept = Path("pushed.safetensors").read_bytes()
     change(STEERED)
     assert run(STEERED) == 2
     Path("pushed.safetensors").write_bytes(kept)
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
 
 
 def test_a_run_from_before_hashes_were_recorded_goes_on(place):
     """It has nothing to compare with; from now on it has."""
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     told = json.loads(Path("run/run.json").read_text())
     (held,) = told["subject"].pop("treatments")
     for spec in told["judges"].values():
         del spec["treatments"]
     Path("run/run.json").write_text(json.dumps(told))
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     assert json.loads(Path("run/run.json").read_text())["subject"]["treatments"] == [held]
 
 
 def test_a_judge_whose_adapter_changed_is_refused(place, capsys):
     """Readings of two adapters would stand in one file; a name of its own keeps them apart."""
-    assert run("hf:model", judge=ADAPTED) == 0
+    assert run("hf:model", judge=ADAPTED) == RAN
     change(ADAPTED)
     assert run("hf:model", judge=ADAPTED) == 2
     said = capsys.readouterr().err
     assert "judge adapter adapter: the run has content" in said
     assert "--set judge.name=NAME" in said
-    assert run("hf:model", "--set", "judge.name=second", judge=ADAPTED) == 0
+    assert run("hf:model", "--set", "judge.name=second", judge=ADAPTED) == RAN
 
 
 def test_beliefs_are_not_borrowed_from_a_run_with_other_content(place, capsys):
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     change(STEERED)
     assert run(STEERED, "--beliefs-from", "run", "--developer-prompt", "plain", out="other") == 2
     assert "pushed.safetensors has changed since that run was made" in capsys.readouterr().err
 
 
 def test_perplexity_is_not_measured_of_another_file_than_the_runs(place):
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     change(STEERED)
     with pytest.raises(MixedRunError, match=r"pushed\.safetensors has changed since run was made"):
         list(measure_fluency(["run"]))
@@ -149,9 +151,9 @@ def test_perplexity_is_not_measured_of_another_file_than_the_runs(place):
 
 def test_compared_runs_say_that_the_content_differs(place, capsys):
     """Same name, another direction: the names alone would not tell."""
-    assert run(STEERED) == 0
+    assert run(STEERED) == RAN
     change(STEERED)
-    assert run(STEERED, out="other") == 0
+    assert run(STEERED, out="other") == RAN
     capsys.readouterr()
     run_command_line(["compare", "run", "other", "--json"])
     assert "treatments" in [one["name"] for one in json.loads(capsys.readouterr().out)["differs"]]

@@ -26,14 +26,6 @@ CHANCE = 0.7
 @option("--model", required=True, metavar="hf:PATH", help="The model to read the direction from.")
 @option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
 @option("--layers", metavar="FROM-TO", help="Choose among these layers, numbered from 0: 8-20, or 8,10,12.")
-@option(
-    "--set",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="method: difference or pca. schedule: gaussian or constant, of so many layers of width. pooling: the mean of"
-    " an answer's tokens, or its last. May be repeated.",
-)
 @option("--facts", metavar="FILE", help="Train on facts of your own, as JSONL.")
 @option("--limit", type=int, metavar="N", help="Train on that many facts, drawn by the seed.")
 @option(
@@ -48,7 +40,6 @@ def steer(
     limit: int | None,
     evaluated: tuple[str, ...],
     layers: str | None,
-    pairs: tuple[str, ...],
     seed: int,
     as_json: bool,
 ) -> None:
@@ -58,7 +49,7 @@ def steer(
     layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
     positive coefficient is towards honesty.
     """
-    from unmask.cli.mitigate import parse_layers, parse_settings
+    from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
     from unmask.render.terminal.progress import print_step
@@ -72,9 +63,9 @@ def steer(
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
-    from unmask.whitebox.directions import DirectionPlan, read_steering
+    from unmask.whitebox.directions import read_steering
 
-    plan = parse_settings(pairs, DirectionPlan, layers=parse_layers(layers), seed=seed)
+    considered = parse_layers(layers)
     lost = explain_interruption(lambda: f"before {out} was written; what was read is lost")
     report = (lambda _: None) if as_json else print_step
     report(f"loading {model}")
@@ -82,9 +73,10 @@ def steer(
         steering = read_steering(
             opened.model,
             opened.chat,
-            contrast.draw_facts(training_facts, limit, seed=plan.seed),
-            plan=plan,
+            contrast.draw_facts(training_facts, limit, seed=seed),
             name=opened.recorded,
+            layers=considered,
+            seed=seed,
             report=report,
         )
     save_steering(steering, out)

@@ -14,7 +14,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from unmask import __version__
 from unmask.errors import FatalModelError
-from unmask.records import Pooling, Record
 from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers, tokenise
 from unmask.whitebox.contrast import (
     UNSEEN,
@@ -27,17 +26,7 @@ from unmask.whitebox.contrast import (
     split_facts,
 )
 from unmask.whitebox.load import model_hash, template_hash
-from unmask.whitebox.steer import (
-    DirectionMethod,
-    LayerScore,
-    Schedule,
-    SignCheck,
-    Steering,
-    SteeringRecord,
-    best_score,
-    choose_width,
-    steered,
-)
+from unmask.whitebox.steer import LayerScore, SignCheck, Steering, SteeringRecord, best_score, steered
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -50,30 +39,25 @@ ANSWERS_PER_PASS = 8
 Report = Callable[[str], None]
 
 
-class DirectionPlan(Record, frozen=True, kw_only=True):
-    """How a direction is to be read. `layers` are those that may be chosen; `None` means all."""
-
-    method: DirectionMethod = DirectionMethod.DIFFERENCE
-    pooling: Pooling = Pooling.MEAN
-    layers: tuple[int, ...] | None = None
-    schedule: Schedule = Schedule.GAUSSIAN
-    width: float | None = None
-    seed: int = 0
-
-
 def read_steering(
-    model: Any, chat: Chat, facts: Sequence[Fact], *, plan: DirectionPlan, name: str, report: Report = lambda _: None
+    model: Any,
+    chat: Chat,
+    facts: Sequence[Fact],
+    *,
+    name: str,
+    layers: tuple[int, ...] | None = None,
+    seed: int = 0,
+    report: Report = lambda _: None,
 ) -> Steering:
-    """A direction for every layer, the best of them chosen, and a look at what pushing along it does."""
-    considered = select_layers(model, plan.layers)
-    all_layers = select_layers(model)
-    width = choose_width(plan.schedule, plan.width, layers=len(all_layers))
-    learnt, held_out = split_facts(facts, seed=plan.seed)
+    """A direction for every layer, the best of them chosen (among `layers`, where given), and a look at what pushing
+    along it does."""
+    considered = select_layers(model, layers)
+    learnt, held_out = split_facts(facts, seed=seed)
     report(f"reading {len(learnt)} pairs")
-    seen = _compute_both_sides(model, chat, build_pairs(learnt), pooling=plan.pooling)
+    seen = _compute_both_sides(model, chat, build_pairs(learnt))
     report(f"reading {len(held_out)} held-out pairs")
-    unseen = _compute_both_sides(model, chat, build_pairs(held_out, instructions=UNSEEN), pooling=plan.pooling)
-    vectors = compute_directions(*seen, method=plan.method)
+    unseen = _compute_both_sides(model, chat, build_pairs(held_out, instructions=UNSEEN))
+    vectors = compute_directions(*seen)
     scores = tuple(score for score in score_layers(vectors, *unseen) if score.layer in considered)
     metadata = SteeringRecord(
         version=__version__,
@@ -82,15 +66,11 @@ def read_steering(
         template_hash=template_hash(chat),
         facts_hash=facts_hash(facts),
         instructions_hash=instructions_hash(),
-        layers=len(all_layers),
+        layers=len(vectors),
         size=vectors.shape[1],
         considered=considered,
-        method=plan.method,
-        pooling=plan.pooling,
         layer=best_score(scores).layer,
-        schedule=plan.schedule,
-        width=width,
-        seed=plan.seed,
+        seed=seed,
         learnt=len(learnt),
         held_out=len(held_out),
         scores=scores,
@@ -100,18 +80,9 @@ def read_steering(
     return add_sign_check(model, chat, steering, held_out[:SIGN_CHECK_FACTS])
 
 
-def compute_directions(honest: Any, untruthful: Any, *, method: DirectionMethod) -> Any:
-    """From `[pair, layer, size]` a vector for each layer, from untruthful to honest and as long as that way is.
-
-    The principal component is that of the differences as they are, not of their distance from their own mean: it is
-    what pairs turned round at random, whose mean is nothing, would give.
-    """
-    gaps = (honest - untruthful).transpose(0, 1)
-    means = gaps.mean(dim=1)
-    if method is DirectionMethod.PCA:
-        first = torch.linalg.svd(gaps, full_matrices=False).Vh[:, 0]
-        along = torch.einsum("ls,ls->l", means, first)
-        means = along[:, None] * first
+def compute_directions(honest: Any, untruthful: Any) -> Any:
+    """From `[pair, layer, size]` the mean way from untruthful to honest in each layer."""
+    means = (honest - untruthful).mean(dim=0)
     lengths = means.norm(dim=1)
     if not bool(torch.isfinite(lengths).all()) or bool((lengths == 0).any()):
         bad = next(layer for layer, length in enumerate(lengths.tolist()) if not 0 < length < float("inf"))
@@ -142,9 +113,9 @@ def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]
     return [LayerScore(layer, hits, len(along), gap) for layer, (hits, gap) in enumerate(zip(right, gaps, strict=True))]
 
 
-def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair], *, pooling: Pooling) -> tuple[Any, Any]:
+def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair]) -> tuple[Any, Any]:
     honest, untruthful = (
-        compute_activations(model, chat, conversations, layers=select_layers(model), pooling=pooling)
+        compute_activations(model, chat, conversations, layers=select_layers(model))
         for conversations in (
             [AnsweredChat(pair.honest, pair.answer) for pair in pairs],
             [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs],

@@ -8,12 +8,10 @@ Which model is this? A hash of samples of its weights, the same on a GPU in bflo
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import importlib.util
 import os
 import re
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,19 +171,7 @@ def load_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
 
 
 def load_base_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
-    """The model without adapter or direction. On a GPU its weights are in half precision unless told otherwise.
-    Within `shared_weights` it is a copy of one that was read before, where there is one."""
-    shared, source = _Shared.open, checked.source
-    if shared is None:
-        return _read_base_model(checked, full_precision=full_precision)
-    key = (source.folder, source.file, checked.device, full_precision)
-    with shared.lock:
-        if key not in shared.models:
-            shared.models[key] = _read_base_model(checked, full_precision=full_precision)
-        return _copy_model(shared.models[key])
-
-
-def _read_base_model(checked: CheckedModel, *, full_precision: bool) -> Any:
+    """The model without adapter or direction. On a GPU its weights are in half precision unless told otherwise."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -209,54 +195,7 @@ def _read_base_model(checked: CheckedModel, *, full_precision: bool) -> Any:
     return model.eval().requires_grad_(False)
 
 
-# --- weights that are read once ---------------------------------------------------------------------------
-
-
-class _Shared:
-    """What was read while `shared_weights` is open: models without treatment, configurations with tokenizers."""
-
-    open: _Shared | None = None
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.models: dict[tuple[str, str | None, str, bool], Any] = {}
-        self.tokenizers: dict[tuple[str, str | None], tuple[Any, Any]] = {}
-
-
-@contextlib.contextmanager
-def shared_weights() -> Iterator[None]:
-    """While this is open, every thread that loads a model reads its weights from the disk once. Whoever asks for the
-    model gets modules of their own with the same weights in memory: hooks, adapters and cut layers of one never reach
-    another. Nobody may change a weight in place. At the end the weights are given up."""
-    outer = _Shared.open
-    _Shared.open = outer or _Shared()
-    try:
-        yield
-    finally:
-        _Shared.open = outer
-
-
-def _copy_model(model: Any) -> Any:
-    """Other modules, buffers and configuration; other parameters that lie on the same memory."""
-    import torch
-
-    shared_parameters = {
-        id(weight): torch.nn.Parameter(weight.detach(), requires_grad=False) for weight in model.parameters()
-    }
-    return copy.deepcopy(model, shared_parameters)
-
-
 # --- what is refused --------------------------------------------------------------------------------------
-
-
-def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
-    shared, key = _Shared.open, (source.folder, source.file)
-    if shared is None:
-        return _read_config_and_tokenizer(source)
-    with shared.lock:
-        if key not in shared.tokenizers:
-            shared.tokenizers[key] = _read_config_and_tokenizer(source)
-        return copy.deepcopy(shared.tokenizers[key])  # two threads must not work with one tokenizer
 
 
 def _reading_options(source: ModelSource) -> dict[str, Any]:
@@ -266,7 +205,7 @@ def _reading_options(source: ModelSource) -> dict[str, Any]:
     return {"trust_remote_code": False, "token": token, **({"gguf_file": source.file} if source.file else {})}
 
 
-def _read_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
+def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
     from transformers import AutoConfig, AutoTokenizer
 
     options = _reading_options(source)
@@ -295,22 +234,17 @@ def count_parameters(checked: CheckedModel) -> int:
 
 
 def refuse_too_large(checked: CheckedModel) -> None:
-    """Compare what the weights take with what is free, where they go and where they are unpacked."""
-    import torch
-
-    count, gpu = count_parameters(checked), not checked.device.startswith("cpu")
-    places: list[tuple[str, float, int | None]] = []
-    if gpu and torch.cuda.is_available():
-        places.append((checked.device, 2 * count * SPARE, torch.cuda.mem_get_info(checked.device)[0]))
-    if not gpu or checked.source.file:  # a GGUF file is unpacked to float32 in main memory, wherever it goes then
-        places.append(("main memory", 4 * count * SPARE, free_memory()))
-    for where, need, have in places:
-        if have is not None and need > have:
-            needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
-            raise MissingError(
-                f"{checked.source.shown} needs about {needs}, {where} has {has} free",
-                advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
-            )
+    """Refuse weights for which main memory is too small: the system would end the process without a word. A GPU says
+    so itself."""
+    if not (checked.device.startswith("cpu") or checked.source.file):  # a GGUF file is unpacked in main memory
+        return
+    need, have = 4 * count_parameters(checked) * SPARE, free_memory()
+    if have is not None and need > have:
+        needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
+        raise MissingError(
+            f"{checked.source.shown} needs about {needs}, main memory has {has} free",
+            advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
+        )
 
 
 def free_memory() -> int | None:
@@ -332,11 +266,8 @@ def free_memory() -> int | None:
 @contextlib.contextmanager
 def silence_transformers() -> Iterator[None]:
     """Progress bars and advice of transformers would run through our own display."""
-    from transformers import modeling_gguf_pytorch_utils as unpacking
     from transformers.utils import logging
 
-    bar = unpacking.tqdm  # this one bar does not ask whether bars are wanted
-    unpacking.tqdm = lambda tensors, **_: tensors
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -345,7 +276,6 @@ def silence_transformers() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        unpacking.tqdm = bar
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()

@@ -41,7 +41,7 @@ from unmask.whitebox.contrast import (
     instructions_hash,
     split_facts,
 )
-from unmask.whitebox.load import CheckedModel, count_parameters, free_memory, load_model, model_hash, template_hash
+from unmask.whitebox.load import CheckedModel, load_model, model_hash, template_hash
 from unmask.whitebox.lorra_trainer import Example, LorraSettings, Movement, StepReport, Trainer, target_layers
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def train(
         _build_examples(chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
         for instructions in (INSTRUCTIONS, UNSEEN)
     ]
-    _refuse_too_large(checked, examples, [*unseen[0], *unseen[1]], batch=settings.batch, depth=layers[-1] + 1)
+    _refuse_too_long(checked, [*examples, *unseen[0], *unseen[1]])
     model = load_model(checked)
     defined = TrainingDefinition(
         model_hash=model_hash(model),
@@ -211,29 +211,12 @@ def _build_examples(
     return examples
 
 
-def _refuse_too_large(
-    checked: CheckedModel, examples: Sequence[Example], unseen: Sequence[Example], *, batch: int, depth: int
-) -> None:
-    """Refuse texts beyond the context, and a training beyond the memory. That takes the weights, and what a backward
-    pass needs of a forward one: per token and layer some sixteen times the width of the model and four times that of
-    its inner layer. A formula, not fitted to measured peaks."""
-    texts = [text for example in (*examples, *unseen) for text in (example.plain, example.honest, example.untruthful)]
+def _refuse_too_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
+    texts = [text for example in examples for text in (example.plain, example.honest, example.untruthful)]
     longest = max(map(len, texts))
     if longest > checked.context:
         raise RequestRefusedError(
             f"{checked.source.shown}: a training text has {longest} tokens, the context holds {checked.context}"
-        )
-    text, gpu = checked.config.get_text_config(), checked.device.startswith("cuda")
-    each = 2 if gpu else 4
-    tokens = batch * max(len(example.plain) for example in examples)
-    inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-    need = each * (count_parameters(checked) + tokens * depth * (16 * text.hidden_size + 4 * inner))
-    have = torch.cuda.mem_get_info(checked.device)[0] if gpu else free_memory()
-    if have is not None and need > have:
-        needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
-        raise MissingError(
-            f"training {checked.source.shown} at --batch {batch} needs about {needs}, {has} are free",
-            advice=f"--batch {max(1, batch // 2)}, or a smaller model",
         )
 
 

@@ -1,8 +1,8 @@
 """Steering: a direction added to the residual stream while a model reads and writes. The file, and its use.
 
-A file holds a vector for every layer, as long as the way from untruthful to honest is there. A schedule shares a push
-among the layers with weights that add up to one, so a coefficient of 1 is one such way in all, however many layers
-take part, and a positive one is towards honesty.
+A file holds a vector for every layer, as long as the way from untruthful to honest is there. A push is shared among
+the layers with weights that add up to one, so a coefficient of 1 is one such way in all, and a positive one is towards
+honesty.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import importlib.util
 import math
 import os
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,20 +23,6 @@ from unmask.records import Record
 
 KEY = "unmask"
 """Where in the file's metadata its `SteeringRecord` is."""
-
-
-class DirectionMethod(StrEnum):
-    """How a direction is read from pairs: the mean of their differences, or the first principal component of these."""
-
-    DIFFERENCE = "difference"
-    PCA = "pca"
-
-
-class Schedule(StrEnum):
-    """Which layers take part: some around the chosen one alike, or all, weighted by a bell curve over their depth."""
-
-    CONSTANT = "constant"
-    GAUSSIAN = "gaussian"
 
 
 class LayerScore(Record, frozen=True, omit_defaults=False):
@@ -86,11 +71,7 @@ class SteeringRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     size: int
     considered: tuple[int, ...]
     """Layers among which one was chosen."""
-    method: DirectionMethod
-    pooling: str
     layer: int
-    schedule: Schedule
-    width: float
     seed: int
     learnt: int
     """Pairs the directions were read from."""
@@ -121,29 +102,12 @@ class Steer(Record, frozen=True):
         return f"steer@{self.hash}*{self.coefficient:g}"
 
 
-# --- schedules --------------------------------------------------------------------------------------------
-
-
-def choose_width(schedule: Schedule, width: float | None, *, layers: int) -> float:
-    """The width asked for. Without one, constant: a third of the layers, Gaussian: a standard deviation of a tenth of
-    them. Raises where no push could be shared among the layers."""
-    if width is None:
-        return float(max(1, layers // 3)) if schedule is Schedule.CONSTANT else max(1.0, layers / 10)
-    least = 1.0 if schedule is Schedule.CONSTANT else 0.1
-    if not (math.isfinite(width) and least <= width <= layers):
-        raise UsageError(f"a width of {width:g} is not between {least:g} and the model's {layers} layers")
-    return width
-
-
-def layer_weights(schedule: Schedule, *, layer: int, layers: int, width: float) -> tuple[float, ...]:
-    """The weight of every layer; they add up to one."""
-    match schedule:
-        case Schedule.CONSTANT:
-            first = min(max(0, layer - (round(width) - 1) // 2), layers - 1)
-            weights = [float(first <= place < first + round(width)) for place in range(layers)]
-        case Schedule.GAUSSIAN:
-            weights = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
-            weights = [weight if weight > 1e-3 else 0.0 for weight in weights]
+def layer_weights(layer: int, *, layers: int) -> tuple[float, ...]:
+    """The share of a push that each layer has: a bell curve over their depth around the chosen one, with a standard
+    deviation of a tenth of the layers."""
+    width = max(1.0, layers / 10)
+    weights = [math.exp(-(((place - layer) / width) ** 2) / 2) for place in range(layers)]
+    weights = [weight if weight > 1e-3 else 0.0 for weight in weights]
     return tuple(weight / math.fsum(weights) for weight in weights)
 
 
@@ -170,7 +134,7 @@ def add_steering_hooks(model: Any, steering: Steering, coefficient: float) -> li
     if weights_hash != metadata.model_hash:  # a direction of another model is noise at best
         raise _other_model_error(metadata, f"its weights were {metadata.model_hash}, these are {weights_hash}")
     stack = layers_of(model)
-    weights = layer_weights(metadata.schedule, layer=metadata.layer, layers=metadata.layers, width=metadata.width)
+    weights = layer_weights(metadata.layer, layers=metadata.layers)
     if coefficient == 0:
         return []
     handles = []

@@ -618,7 +618,7 @@ def test_the_trained_judge_takes_no_other_adapter(qwen, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def real_weights():
     """The tests from here to the end open the same file, which is unpacked once for them."""
-    with quick_unpacking(), load.shared_weights():
+    with quick_unpacking():
         yield
 
 
