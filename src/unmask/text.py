@@ -6,7 +6,6 @@ line, become a tag or a formula, or hold half a character.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
@@ -122,11 +121,6 @@ _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}<>|#~]|\](?=[(\[:]))")
 def escape_markdown(text: str) -> str:
     """One line for a Markdown table or list: nothing in it is a mark, a tag or a column."""
     return _MARKDOWN_SIGNS.sub(r"\\\1", " ".join(strip_controls(text).split()))
-
-
-def escape_html(text: str) -> str:
-    """One line for HTML, in an element or an attribute."""
-    return html.escape(" ".join(strip_controls(text).split()), quote=True)
 
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")

@@ -106,7 +106,7 @@ def test_a_full_disk_is_an_error_with_advice(tmp_path: Path):
     """/dev/full refuses every byte, as a full disk does. No plain file, it takes the place of one that is open."""
     lines = written(tmp_path / "x.jsonl", 1)
     with open("/dev/full", "wb", buffering=0) as full:
-        os.dup2(full.fileno(), lines._open())
+        os.dup2(full.fileno(), lines.open())
     with pytest.raises(JournalError, match="No space left") as caught:
         lines.append(line(1))
     lines.close()

@@ -85,7 +85,7 @@ class Dataset(Record, frozen=True, kw_only=True):
 
     @property
     def yes_means(self) -> str | None:
-        """The hash of which side *yes* means, see `Content`."""
+        """The hash of which side *yes* means, see `hash_sides`."""
         return hash_sides(self.scenarios)
 
     def __len__(self) -> int:
@@ -143,37 +143,6 @@ def group_by_fact(scenarios: Iterable[Scenario]) -> list[tuple[Scenario, ...]]:
     return [tuple(sorted(group, key=lambda scenario: scenario.rung or 0)) for group in groups.values()]
 
 
-class Content:
-    """Adds up scenarios one by one, without keeping them: how many there are of each archetype, and their hashes."""
-
-    def __init__(self) -> None:
-        self._rows: list[bytes] = []
-        self._sides: list[bytes] = []
-        self._counts: Counter[str] = Counter()
-        self._encode = msgspec.json.Encoder().encode
-
-    def add(self, scenario: Scenario) -> None:
-        plain = without_side(scenario)
-        self._rows.append(hashlib.blake2b(self._encode(plain), digest_size=16).digest())
-        if scenario.yes_means is not None:
-            self._sides.append(self._encode((scenario.id, scenario.yes_means)))
-        self._counts[scenario.archetype.value] += 1
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return dict(self._counts)
-
-    @property
-    def hash(self) -> str:
-        """Order does not count, nor does which side *yes* means, which may come later than the data."""
-        return hashlib.blake2b(b"".join(sorted(self._rows)), digest_size=16).hexdigest()
-
-    @property
-    def yes_means(self) -> str | None:
-        """Names which side *yes* means in each scenario where that is known; `None` where it is in none."""
-        return hashlib.blake2b(b"".join(sorted(self._sides)), digest_size=16).hexdigest() if self._sides else None
-
-
 def without_side(scenario: Scenario) -> Scenario:
     """The scenario as it is where nobody knows which side *yes* means."""
     if scenario.yes_means is None:
@@ -182,11 +151,15 @@ def without_side(scenario: Scenario) -> Scenario:
 
 
 def content_hash(scenarios: Iterable[Scenario]) -> str:
-    """Names the scenarios by what they say."""
-    content = Content()
-    for scenario in scenarios:
-        content.add(scenario)
-    return content.hash
+    """Names the scenarios by what they say. Order does not count, nor does which side *yes* means, which may come later
+    than the data."""
+    encode = msgspec.json.Encoder().encode
+    rows = [hashlib.blake2b(encode(without_side(scenario)), digest_size=16).digest() for scenario in scenarios]
+    return _hash_rows(rows)
+
+
+def _hash_rows(rows: Iterable[bytes]) -> str:
+    return hashlib.blake2b(b"".join(sorted(rows)), digest_size=16).hexdigest()
 
 
 def is_open(scenario: Scenario) -> bool:
@@ -196,8 +169,6 @@ def is_open(scenario: Scenario) -> bool:
 
 
 def hash_sides(scenarios: Iterable[Scenario]) -> str | None:
-    """Names which side *yes* means in these scenarios."""
-    content = Content()
-    for scenario in scenarios:
-        content.add(scenario)
-    return content.yes_means
+    """Names which side *yes* means in each of these scenarios where that is known; `None` where it is in none."""
+    sides = [(scenario.id, scenario.yes_means) for scenario in scenarios if scenario.yes_means is not None]
+    return _hash_rows(map(msgspec.json.encode, sides)) if sides else None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unmask.data.dataset import Content, Dataset, LoadOptions, is_open
+from unmask.data.dataset import Dataset, LoadOptions, is_open
 from unmask.data.load import load, select_part
 from unmask.engine.define import define_run, leave_figures_out
 from unmask.engine.readers import OpenedJudge, open_asked, open_judges
@@ -165,10 +165,8 @@ def complete_judge(folder: Folder, named: dict[str, Any], settings: dict[str, An
 
 def _stored_data(folder: Folder, old: Definition) -> Dataset | None:
     """The scenarios of a folder as data, where they are those that the run was made of."""
-    scenarios, content, data = folder.scenarios(), Content(), old.data
-    for scenario in scenarios:
-        content.add(scenario)
-    if data.find_mismatch(content) is not None:
+    scenarios, data = folder.scenarios(), old.data
+    if data.find_mismatch(scenarios) is not None:
         return None
     return Dataset(
         name=data.name,

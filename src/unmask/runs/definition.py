@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
-from unmask.data.dataset import Content, ShardSpec
+from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides
 from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
@@ -20,7 +20,7 @@ from unmask.models.base import Treatment, find_changed
 from unmask.models.settings import DEFINING, ModelSettings
 from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
-from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, Scenario, digest
 from unmask.runs.options import DeveloperPrompt
 
 
@@ -49,17 +49,17 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
     shard: ShardSpec | msgspec.UnsetType = msgspec.UNSET
     """Which part of this selection the run is. Not written where it is all of it."""
 
-    def find_mismatch(self, stored: Content) -> str | None:
+    def find_mismatch(self, stored: Collection[Scenario]) -> str | None:
         """How the scenarios of a folder differ from those the run was made of, as a sentence without its full stop;
         `None` where they are the same."""
-        found, wanted = sum(stored.counts.values()), sum(self.counts.values())
+        found, wanted = len(stored), sum(self.counts.values())
         if found != wanted:
             what = f"scenarios.jsonl has {found} scenarios, the run was made of {wanted}"
-        elif stored.hash != self.hash:
+        elif content_hash(stored) != self.hash:
             what = "the content of scenarios.jsonl has another hash, so scenarios were changed"
-        elif stored.yes_means != self.yes_means:
+        elif hash_sides(stored) != self.yes_means:
             what = "`yes_means` was changed in scenarios.jsonl"
-        elif stored.counts != self.counts:
+        elif count_by_archetype(stored) != self.counts:
             what = "run.json counts other archetypes than scenarios.jsonl has"
         else:
             return None

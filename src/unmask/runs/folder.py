@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.data.dataset import Content
 from unmask.errors import JournalError, MissingError, UsageError
 from unmask.files import (
     Lock,
@@ -104,13 +103,10 @@ class Folder:
     def refuse_other_scenarios(self, data: DataSpec, *, of: Collection[str] | None = None) -> None:
         """Raise an error where the folder has other scenarios than the run was made of: answers about these would be
         bought for nothing. `of` are the only ids to look at."""
-        content = Content()
-        for scenario in self.scenarios():
-            if of is None or scenario.id in of:
-                content.add(scenario)
-        if mismatch := data.find_mismatch(content):
+        scenarios = [scenario for scenario in self.scenarios() if of is None or scenario.id in of]
+        if mismatch := data.find_mismatch(scenarios):
             advice = "Restore scenarios.jsonl from a whole copy of the run folder, or make the run anew elsewhere."
-            if sum(content.counts.values()) > sum(data.counts.values()):
+            if len(scenarios) > sum(data.counts.values()):
                 advice += " If it was killed while it grew, the same `unmask run` completes it."
             raise JournalError(f"{self.path}: {mismatch}", advice=advice)
 
@@ -225,12 +221,8 @@ class Journal:
         for file in dict.fromkeys(filter(None, judges)):
             has_numeric = file in self._judges and bool(self._judges[file].numeric)
             for line in self.judged(file):
-                yield _role_of(self.scenarios[line.scenario], has_numeric), file, line
-
-
-def _role_of(scenario: Scenario, has_numeric: bool) -> str:
-    """Who of a judge reads a scenario, by its role in the bill."""
-    return "numeric_judge" if has_numeric and scenario.kind is Kind.NUMERIC else "judge"
+                reads_number = has_numeric and self.scenarios[line.scenario].kind is Kind.NUMERIC
+                yield "numeric_judge" if reads_number else "judge", file, line
 
 
 def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioState:

@@ -60,12 +60,8 @@ class JournalFile:
         self._handle: int | None = None
         self._size = 0
 
-    def open(self) -> None:
-        """Before anything is paid for that has to go in: the first `append` would do it."""
-        self._open()
-
     def append(self, record: msgspec.Struct) -> None:
-        handle = self._open()
+        handle = self.open()
         data = _encoder.encode(record)
         # The checksum of a JSON object is its own last field.
         is_summed = self._checksum or isinstance(record, Call)
@@ -87,7 +83,8 @@ class JournalFile:
             raise
         self._size += len(data)
 
-    def _open(self) -> int:
+    def open(self) -> int:
+        """Before anything is paid for that has to go in: the first `append` would do it."""
         if self._handle is None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from unmask.data.dataset import Content
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -74,7 +73,6 @@ class PanelMember(NamedTuple):
     file: str | None
     settings: Settings
     numeric_settings: Settings
-    has_numeric: bool = False
 
     def settings_for(self, scenario: Scenario) -> Settings:
         return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
@@ -137,14 +135,12 @@ def identify(folder: Folder, definition: Definition, journal: Journal, judges: S
 
 def _find_altered(folder: Folder, definition: Definition, journal: Journal) -> GuardFinding | None:
     """Where the scenarios are not those of run.json, also as it is now: the run may have grown since it was opened."""
-    content = Content()
-    for scenario in journal.scenarios.values():
-        content.add(scenario)
-    if definition.data.find_mismatch(content) is None:
+    scenarios = journal.scenarios.values()
+    if definition.data.find_mismatch(scenarios) is None:
         return None
     data = folder.definition().data
-    mismatch = data.find_mismatch(content)
+    mismatch = data.find_mismatch(scenarios)
     if mismatch is None:
         return None
-    hits, total = sum(content.counts.values()), sum(data.counts.values())
+    hits, total = len(scenarios), sum(data.counts.values())
     return GuardFinding(guard="altered", text=mismatch, hits=hits, total=total, limit=None, refuses=True)

@@ -278,8 +278,6 @@ class Run:
     def _add_up(self, panel: list[PanelMember]) -> Bill:
         """What the replies and the readings of these judges cost."""
         bill = Bill()
-        if any(member.has_numeric for member in panel):
-            bill.calls["numeric_judge"] = 0
         for role, _, line in self._journal.calls([member.file for member in panel]):
             bill.add(role, line)
         return bill
@@ -312,13 +310,12 @@ class Run:
         """Whoever reads: one judge as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
-        judges, chosen = self.definition.judges, Preset(preset) if preset else None
+        chosen = Preset(preset) if preset else None
         return [
             PanelMember(
                 file,
                 self.definition.settings(file, preset=chosen),
                 self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
-                bool((spec := judges.get(file or "")) and spec.numeric),
             )
             for file in files
         ]
