@@ -34,8 +34,8 @@ class Run:
     """A run folder. Everything is recomputed from its journal, under the preset and judge asked for."""
 
     def __init__(self, path: str | Path) -> None:
-        self._folder = Folder(path)
-        self.definition: Definition = self._folder.definition()
+        self.folder = Folder(path)
+        self.definition: Definition = self.folder.definition()
         self._chosen: frozenset[str] | None = None
         """Ids of the only scenarios to look at; `None` for all."""
         self._read: Journal | None = None
@@ -56,11 +56,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        return self._folder.path
-
-    @property
-    def folder(self) -> Folder:
-        return self._folder
+        return self.folder.path
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -90,13 +86,9 @@ class Run:
         """Of scenarios that share a cluster with others: its name, the id of the first of them."""
         return self._clusters[0]
 
-    @property
-    def shared_prompts(self) -> bool:
-        """Whether scenarios share system prompts and are counted as independent all the same."""
-        return self._clusters[1]
-
     @cached_property
     def _clusters(self) -> tuple[dict[str, str], bool]:
+        """The clusters, and whether scenarios share system prompts and are counted as independent all the same."""
         ids = [scenario.id for scenario in self.scenarios]
         found = find_clusters(list(map(cluster_keys, self.scenarios)))
         sizes = Counter(found.places)
@@ -111,7 +103,7 @@ class Run:
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
         if judge is None or not judge.startswith(PANEL):
-            return self._folder.find_judge_file(judge, self.definition)
+            return self.folder.find_judge_file(judge, self.definition)
         return PANEL + ",".join(self._panel_files(judge))
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
@@ -149,7 +141,7 @@ class Run:
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             identity=self._identify(judge),
-            shared_prompts=self.shared_prompts,
+            shared_prompts=self._clusters[1],
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
@@ -179,7 +171,7 @@ class Run:
 
     def has_readings(self, file: str) -> bool:
         """Whether a judge has begun: its file has a line, or it needs none."""
-        path = self._folder.readings_path(file)
+        path = self.folder.readings_path(file)
         without_model = not JUDGES[self.definition.judges[file].style].questions(Kind.BINARY)
         return without_model or (path.is_file() and path.stat().st_size > 0)
 
@@ -252,7 +244,7 @@ class Run:
     def _journal(self) -> Journal:
         """What the files of the run hold. It is read again where they have changed."""
         if self._read is None or not self._read.is_current:
-            self._read = Journal(self._folder, self.definition.judges)
+            self._read = Journal(self.folder, self.definition.judges)
             self._outcomes.clear()
             self.__dict__.pop("_clusters", None)
         return self._read
@@ -298,7 +290,7 @@ class Run:
     def _panel_files(self, panel: str) -> list[str]:
         """The judges a panel names, none of them twice."""
         names = [name.strip() for name in panel.removeprefix(PANEL).split(",") if name.strip()]
-        files = [self._folder.find_judge_file(name, self.definition) or "" for name in names]
+        files = [self.folder.find_judge_file(name, self.definition) or "" for name in names]
         if len(files) < 2 or len(set(files)) < len(files):
             raise UsageError(
                 f"--judge {panel}: a panel needs at least two different judges",
@@ -324,7 +316,7 @@ class Run:
         """Whether the folder is the run that its run.json describes."""
         panel = self._panel(judge, None)
         files = [member.file for member in panel if member.file in self.definition.judges]
-        return identify(self._folder, self.definition, self._journal, files)
+        return identify(self.folder, self.definition, self._journal, files)
 
     def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
         """The command that asks what is missing: the judge alone where that is enough, else the run."""
@@ -333,7 +325,7 @@ class Run:
         from unmask.runs.commands import completing_command
 
         preset, only_judge = member.settings.preset, SubjectWork not in missing
-        definition = self._folder.definition()
+        definition = self.folder.definition()
         return completing_command(definition, self.path, judge=member.file, preset=preset, only_judge=only_judge)
 
 
