@@ -95,7 +95,7 @@ def _print_result(result: LorraRecord, *, model: str, out: Path, as_json: bool) 
         return
     layers, settings = result.defined.layers, result.defined.settings
     click.echo(
-        f"layers {layers[0]} to {layers[-1]}: loss {result.first_loss:.4g} at first, {result.last_loss:.4g} at last"
+        f"layers {layers[0]} to {layers[-1]}: loss {result.losses[0]:.4g} at first, {result.losses[-1]:.4g} at last"
     )
     moved = result.moved
     click.echo(

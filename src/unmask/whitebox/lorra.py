@@ -66,7 +66,7 @@ class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False)
 
 class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
-    trained on. Losses are of different batches, the longest texts first."""
+    trained on. The losses of the steps are of different batches, the longest texts first."""
 
     version: str
     model: str
@@ -74,8 +74,7 @@ class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     evaluated: tuple[str, ...]
     learnt: int
     held_out: int
-    first_loss: float
-    last_loss: float
+    losses: tuple[float, ...]
     moved: Movement
     reworded: Movement
     seconds: float
@@ -103,19 +102,6 @@ def refuse_job(job: LorraJob, *, model: str) -> None:
         raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
     if job.out.exists():
         raise UsageError(f"{job.out} exists already", advice="Give another --out, or remove it")
-    in_range = {
-        "rank": job.settings.rank >= 1,
-        "lora_alpha": job.settings.lora_alpha > 0,
-        "--dropout": 0 <= job.settings.dropout < 1,
-        "strength": job.settings.strength != 0,
-        "rate": job.settings.rate > 0,
-        "steps": job.settings.steps >= 1,
-        "batch": job.settings.batch >= 1,
-        "answer_tokens": job.settings.answer_tokens >= 1,
-    }
-    wrong = [name for name, good in in_range.items() if not good]
-    if wrong:
-        raise UsageError(f"{wrong[0]} is out of range", advice="unmask mitigate lorra --help shows what is published")
 
 
 def train(
@@ -159,15 +145,14 @@ def train(
         evaluated=job.evaluated,
         learnt=len(learnt),
         held_out=len(unseen[0]),
-        first_loss=losses[0],
-        last_loss=losses[-1],
+        losses=tuple(losses),
         moved=moved,
         reworded=reworded,
         seconds=time.monotonic() - began,
         device=torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else platform.machine(),
         precision=str(model.dtype).removeprefix("torch."),
     )
-    _write_folder(trainer, record, losses, out=job.out, base=checked.source.shown)
+    _write_folder(trainer, record, out=job.out, base=checked.source.shown)
     return record
 
 
@@ -273,7 +258,7 @@ def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
 # --- what is written ----------------------------------------------------------------------------------------
 
 
-def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float], *, out: Path, base: str) -> None:
+def _write_folder(trainer: Trainer, record: LorraRecord, *, out: Path, base: str) -> None:
     new_folder = out.with_name(f".{out.name}.new")
     adapted = trainer.finish()
     adapted.peft_config["default"].base_model_name_or_path = base
@@ -282,7 +267,6 @@ def _write_folder(trainer: Trainer, record: LorraRecord, losses: Sequence[float]
         adapted.save_pretrained(new_folder, save_embedding_layers=False)
         (new_folder / "README.md").unlink(missing_ok=True)  # an empty form
         write_atomically(new_folder / "lorra.json", msgspec.json.format(msgspec.json.encode(record)))
-        write_atomically(new_folder / "curve.json", msgspec.json.encode({"losses": list(losses)}))
         find_adapter(str(new_folder))
         new_folder.rename(out)
     except OSError as error:

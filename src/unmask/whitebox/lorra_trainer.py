@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import torch
@@ -20,19 +20,23 @@ PROJECTIONS = (("q_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_val
 """What is adapted, as published: queries and values; or all of attention's input where it is one matrix."""
 
 
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
 class LorraSettings(Record, frozen=True, kw_only=True, omit_defaults=False):
     """As published for representation engineering. `layers` are those whose activations are moved, from 0; none given
     means the middle third. `strength` is how far, in lengths of the direction; `answer_tokens` cuts answers."""
 
-    rank: int = 8
-    lora_alpha: float = 16
-    dropout: float = 0.05
+    rank: Count = 8
+    lora_alpha: Positive = 16
+    dropout: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.05
     layers: tuple[int, ...] = ()
     strength: float = 5.0
-    rate: float = 3e-4
-    steps: int = 40
-    batch: int = 16
-    answer_tokens: int = 64
+    rate: Positive = 3e-4
+    steps: Count = 40
+    batch: Count = 16
+    answer_tokens: Count = 64
     seed: int = 0
     shuffled: int | msgspec.UnsetType = msgspec.UNSET
     """A control: the two instructions are exchanged for half of the training facts, by lot from this seed."""

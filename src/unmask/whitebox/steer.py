@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import importlib.util
 import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.errors import FatalModelError, MissingError, UsageError
+from unmask.files import write_atomically
 from unmask.records import Record
 
 KEY = "unmask"
@@ -177,19 +177,12 @@ def refuse_existing(path: Path) -> None:
 
 
 def save_steering(steering: Steering, path: Path) -> None:
-    """Written beside and renamed: the file is whole or not there."""
+    """The file is whole or not there."""
     from safetensors.torch import save as encoded
 
     refuse_existing(path)
-    data = encoded({"vectors": steering.vectors.contiguous()}, {KEY: msgspec.json.encode(steering.metadata).decode()})
-    new_file = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        new_file.write_bytes(data)
-        os.replace(new_file, path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        new_file.unlink(missing_ok=True)
+    text = msgspec.json.encode(steering.metadata).decode()
+    write_atomically(path, encoded({"vectors": steering.vectors.contiguous()}, {KEY: text}))
 
 
 def find_steer(text: str) -> Steer:
