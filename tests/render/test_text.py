@@ -150,7 +150,7 @@ def test_a_model_without_beliefs_is_said_to_lie_little_for_that_reason(without, 
     outcomes = [outcome("no_belief", id=f"n{n}") for n in range(without)]
     outcomes += [outcome("honest", id=f"h{n}") for n in range(10 - without)]
     text = show(score(outcomes, preset="paper", takes=1), width=200)
-    assert (f"In {without} of 10 the model had no stable belief and could not lie." in text) is is_said
+    assert (f"In {without} scenarios the model had no stable belief and could not lie." in text) is is_said
 
 
 def test_what_is_missing_comes_first_in_next_with_its_price():

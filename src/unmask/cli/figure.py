@@ -20,7 +20,9 @@ NAMES = ("outcomes", "archetypes", "honesty-accuracy", "lying-at-k", "forest", "
 def figure(
     name: str, runs: tuple[str, ...], out: str, preset: str | None, judge: str | None, measure: str | None
 ) -> None:
-    """Draw a figure of runs, chosen by NAME.
+    """Draw a figure of runs.
+
+    NAME is outcomes, archetypes, honesty-accuracy, lying-at-k, forest or mitigations.
 
     `forest` and `mitigations` compare the further runs with the first.
     """

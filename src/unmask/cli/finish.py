@@ -78,7 +78,8 @@ def finish(
 
         page = (_type("report", run, *flags), "everything on one page")
         more = [] if every else [(_type("score", run, *flags, "--all"), "every measure, and the cost")]
-        steps = [*missing, page, *steps, *more]
+        said = {command for command, _ in missing}
+        steps = [*missing, page, *(step for step in steps if step[0] not in said), *more]
         about = read_import_file(run.path)
         print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps, about=about))
     if code:

@@ -104,7 +104,7 @@ def _list_cheaper_ways(plan: RunPlan) -> Iterator[str]:
         rounds = words.plural(batches.rounds, "round")
         yield (
             f"Batches: --batch {which}, up to {rounds}, likely {low:.1f} to {high:.0f} h,"
-            f" {_range(batches.least, batches.most)}."
+            f" cost {_range(batches.least, batches.most)}."
         )
 
 

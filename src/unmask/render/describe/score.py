@@ -139,7 +139,8 @@ def _archetypes_table(score: Score, *, every: bool) -> Table:
         mean = (Cell(first.value, first.low, first.high), *(Cell(other.value) for other in others))
         rows.append(("mean of archetypes", *mean, "", ""))
     marks += [None] * (len(rows) - len(marks))
-    headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", "unjudged")
+    missing = "unjudged" if score.takes == 1 else "no take judged"
+    headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", missing)
     return Table(headings, rows, marks=marks, column_marks=(None, *map(PARTS.get, names), None, "unjudged"))
 
 

@@ -116,7 +116,7 @@ def _draw_whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
 WIDTH, HEIGHT = 360, 318
 LEFT, RIGHT, TOP, BOTTOM = 42, 14, 12, 44
 MARGIN = 18
-"""From the frame to the numbers of dots."""
+"""At most from the frame to the numbers of dots."""
 
 
 def _x(share: float) -> float:
@@ -143,9 +143,10 @@ def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
 
 
 def _draw_dots(dots: Sequence[Dot]) -> Iterator[Markup]:
-    """Every dot where it is, its number to the right of the frame. Lines come first, so that none covers a dot."""
+    """Every dot where it is, its number to the right of all dots. Lines come first, so that none covers a dot."""
     marked = [dot for dot in dots if dot.mark]
-    x, places = _x(1) + MARGIN, _place_numbers(marked)
+    places = _place_numbers(marked)
+    x = min(_x(1) + MARGIN, max((_point(dot)[0] for dot in dots), default=0) + 2 * MARGIN)
     for dot in marked:
         yield tag("line", x1=_point(dot)[0], y1=_point(dot)[1], x2=x - 8, y2=places[dot.mark], class_="lead")
     for dot in dots:
