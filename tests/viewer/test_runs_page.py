@@ -131,6 +131,17 @@ def test_what_was_not_read_yet_has_its_name_model_and_data(viewer, runs, monkeyp
         assert word in text
 
 
+def test_units_of_a_sweep_are_called_by_their_short_names(tmp_path):
+    """Without digest and data set; with other runs next to them, by their folders."""
+    for step, digest in ((1000, "0123456789"), (2000, "abcdef0123")):
+        made(tmp_path / "runs" / f"step-{step}-core-{digest}", ["honest"])
+    with serving_app(tmp_path) as viewer:
+        assert ">step-1000<" in viewer.ask("/").text
+        assert "abcdef0123" not in viewer.ask("/").text
+        made(tmp_path / "runs" / "other", ["honest"])
+        assert ">runs/step-2000-core-abcdef0123<" in viewer.ask("/").text
+
+
 def test_the_list_is_filled_in_without_a_jump(browser, viewer):
     """Rows stay where they are, with the height they had, when the numbers come."""
     boxes = "() => [...document.querySelectorAll('tbody tr')].map((one) => [one.offsetTop, one.offsetHeight])"

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from unmask.analysis.sides import short_names
 from unmask.errors import UsageError
 from unmask.runs.folder import find_runs
 from unmask.runs.run import Run
@@ -22,7 +23,8 @@ MOST = 5_000
 
 
 class RunEntry(NamedTuple):
-    """A run folder. `name` is its path below the folder that was given: what people call it."""
+    """A run folder. `name` is what people call it: its path below the folder that was given,
+    or the short name of a unit."""
 
     key: str
     path: Path
@@ -60,8 +62,8 @@ class Catalogue:
                 name = path.name if path == folder else path.relative_to(start).as_posix()
                 entry = RunEntry(make_key(path), path, replace_surrogates(name))
                 seen.setdefault(entry.key, entry)
-        self._by_key = seen
-        return sorted(seen.values(), key=lambda entry: entry.name)
+        self._by_key = _shorten_units(seen)
+        return sorted(self._by_key.values(), key=lambda entry: entry.name)
 
     def find(self, key: str) -> RunEntry | None:
         """The run with this key. All folders are searched only where the last look did not show it."""
@@ -69,6 +71,14 @@ class Catalogue:
         if entry is None or not (entry.path / "run.json").is_file():
             entry = next((entry for entry in self.entries() if entry.key == key), None)
         return entry
+
+
+def _shorten_units(entries: dict[str, RunEntry]) -> dict[str, RunEntry]:
+    """Where all runs are units of a sweep they are called by their short names, as elsewhere."""
+    names = short_names([entry.path for entry in entries.values()])
+    if not all(entry.path.name.startswith(f"{name}-") for entry, name in zip(entries.values(), names, strict=True)):
+        return entries
+    return {key: entry._replace(name=name) for (key, entry), name in zip(entries.items(), names, strict=True)}
 
 
 def make_key(path: Path) -> str:
