@@ -8,7 +8,6 @@ asked for `--polls` times; what it answers is counted like any other answer, so 
 
     openai, azure, groq, together   POST /v1/files, POST /v1/batches, GET /v1/batches[/ID], GET /v1/files/ID/content
     anthropic                       POST /v1/messages/batches, GET …[/ID], GET …/ID/results
-    openrouter                      POST /v1/batches with the requests inline, GET /v1/batches[/ID] with the results
 """
 
 from __future__ import annotations
@@ -44,16 +43,15 @@ class Flavour(NamedTuple):
     wrapped: bool = False
     """The answer to create has the batch inside `job`, states are upper case, dates are text, lists are bare."""
     expires: bool = True
-    metadata: bool = True
 
 
 FILES = {
     "openai": Flavour(),
     "azure": Flavour(url="/chat/completions", most=100_000, expires=False),
     "groq": Flavour(),
-    "together": Flavour(upload="/v1/files/upload", purpose="batch-api", wrapped=True, metadata=False),
+    "together": Flavour(upload="/v1/files/upload", purpose="batch-api", wrapped=True),
 }
-FLAVOURS = (*FILES, "anthropic", "openrouter")
+FLAVOURS = (*FILES, "anthropic")
 
 FAULTS = {
     "expired": "the first batch expires with half of its lines answered",
@@ -63,7 +61,6 @@ FAULTS = {
     "reordered": "results come in another order",
     "duplicated": "every result comes twice",
     "unknown_key": "some results of the first batch have an id that nobody sent",
-    "shifted_keys": "every result of the first batch has the id of the next one",
     "invalid_line": "the first batch fails at validation because of its second line",
     "refused": "every batch fails at validation, whatever is in it",
     "queue_full": "no more than NUMBER requests may wait at a time",
@@ -74,7 +71,6 @@ FAULTS = {
     "no_temperature": "every line that has a temperature is refused",
     "no_top_k": "every line that has a top_k is refused",
     "bad_top_k": "the same, and no message says why",
-    "unlisted": "no list of batches is to be had, and the first create breaks",
 }
 
 
@@ -189,10 +185,6 @@ class BatchEndpoint(Endpoint):
             batch.outcomes += batch.outcomes
         if self.is_hit("unknown_key", batch):
             batch.outcomes[::5] = [item._replace(id=f"stranger-{item.id[:20]}") for item in batch.outcomes[::5]]
-        if self.is_hit("shifted_keys", batch):
-            ids = [item.id for item in batch.outcomes]
-            shifted = zip(batch.outcomes, ids[1:] + ids[:1], strict=True)
-            batch.outcomes = [item._replace(id=name) for item, name in shifted]
         batch.state = ended
 
     def _breaks(self, batch: Batch, at: int, name: str) -> bool:
@@ -233,9 +225,8 @@ class BatchConnection(Connection):
             self.endpoint.configure(**msgspec.json.decode(body))
             self._send(200, b"{}")
             return
-        kind = self.endpoint.flavour
-        serve_batches = {"anthropic": self._serve_anthropic, "openrouter": self._serve_openrouter}
-        answer = serve_batches.get(kind, self._serve_files)(method, path, parse_qs(query), head, body)
+        serve_batches = self._serve_anthropic if self.endpoint.flavour == "anthropic" else self._serve_files
+        answer = serve_batches(method, path, parse_qs(query), head, body)
         if answer is None:
             super()._serve(head, body)
 
@@ -253,8 +244,7 @@ class BatchConnection(Connection):
         if method == "POST" and path == "/v1/batches":
             return self._create_from_file(msgspec.json.decode(body))
         if method == "GET" and path == "/v1/batches":
-            if (shown := self._list(query)) is None:
-                return True
+            shown = self._list(query)
             rows = [self._show(batch) for batch in shown]
             more = bool(rows) and shown[-1] is not endpoint.batches[0]
             bare = [row["job"] for row in rows] if flavour.wrapped else rows
@@ -275,8 +265,6 @@ class BatchConnection(Connection):
         window = "completion_window" in wanted or flavour.wrapped
         if data is None or wanted["endpoint"] != flavour.url or not window:
             return self._refuse(400, "invalid_request", "no such file, or another endpoint, or no window")
-        if "metadata" in wanted and not flavour.metadata:
-            return self._refuse(400, "unknown_field", "metadata is not a field")
         rows = [msgspec.json.decode(line, type=FileLine) for line in data.splitlines()]
         if len(rows) > flavour.most or any(row.url not in (flavour.url, "") for row in rows):
             return self._refuse(400, "invalid_file", "too many lines, or a line for another endpoint")
@@ -329,11 +317,6 @@ class BatchConnection(Connection):
             if endpoint.fault == "refused":
                 return self._refuse(400, "invalid_request_error", "this model takes no batches")
             return self._create(None, [(row.custom_id, bytes(row.params)) for row in rows], self._show_messages)
-        if method == "GET" and path == root:
-            if (shown := self._list(query, after="after_id")) is None:
-                return True
-            rows = [self._show_messages(batch) for batch in shown]
-            return self._reply({"data": rows, "has_more": bool(rows) and shown[-1] is not endpoint.batches[0]})
         if match := re.fullmatch(root + r"/(\w+)(/cancel)?", path):
             return self._poll(match, lambda batch: self._reply(self._show_messages(batch)))
         if match := re.fullmatch(root + r"/(\w+)/results", path):
@@ -361,59 +344,25 @@ class BatchConnection(Connection):
             "results_url": f"/v1/messages/batches/{batch.id}/results" if batch.over and not deleted else None,
         }
 
-    # --- OpenRouter -------------------------------------------------------------------------------------------
-
-    def _serve_openrouter(self, method: str, path: str, query: dict[str, list[str]], head: bytes, body: bytes) -> Any:
-        if method == "POST" and path == "/v1/batches":
-            wanted = msgspec.json.decode(body, type=InlineRequests)
-            if not wanted.model or wanted.endpoint != "/v1/chat/completions" or len(wanted.requests) > 5000:
-                return self._refuse(400, "invalid_request", "model, endpoint and at most 5000 requests")
-            return self._create(None, [(row.custom_id, bytes(row.body)) for row in wanted.requests], self._show_inline)
-        if method == "GET" and path == "/v1/batches":
-            if (shown := self._list(query)) is None:
-                return True
-            return self._reply({"data": [self._show_inline(batch, results=False) for batch in shown]})
-        if match := re.fullmatch(r"/v1/batches/(\w+)()", path):
-            batch = self._find(match[1])
-            if batch is not None and batch.over and self.endpoint.is_hit("deleted", batch):
-                return self._refuse(404, "not_found", "no such batch")
-            return self._poll(match, lambda batch: self._reply_raw(msgspec.json.encode(self._show_inline(batch))))
-        return None
-
-    def _show_inline(self, batch: Batch, *, results: bool = True) -> dict[str, Any]:
-        rows = [msgspec.Raw(_file_line(item)) for item in batch.outcomes] if results and batch.over else None
-        return {
-            "id": batch.id,
-            "status": batch.state,
-            "created_at": int(batch.created),
-            "request_counts": {"total": len(batch.lines)},
-            "errors": {"data": batch.errors} if batch.errors else None,
-            "results": rows,
-        }
-
     # --- of all -----------------------------------------------------------------------------------------------
 
     def _create(self, file: str | None, lines: list[tuple[str, bytes]], show: Callable[[Batch], Any]) -> bool:
         endpoint = self.endpoint
         batch = endpoint.create(file, lines)
-        if batch.number == 1 and endpoint.fault in ("lost_answer", "unlisted"):
+        if batch.number == 1 and endpoint.fault == "lost_answer":
             assert self.transport is not None
             self.transport.abort()
             return True
         return self._send_later(endpoint.create_delay, show(batch))
 
-    def _list(self, query: dict[str, list[str]], *, after: str = "after") -> list[Batch] | None:
+    def _list(self, query: dict[str, list[str]]) -> list[Batch]:
         """The newest first, at most two a page: nobody may be content with the first page."""
         self.endpoint.listed += 1
-        if self.endpoint.fault == "unlisted":
-            self._refuse(404, "not_found", "no such path")
-            return None
         newest = self.endpoint.batches[::-1]
         for batch in newest:  # time goes on for those that nobody can ask for by their id
             self.endpoint.look(batch)
-        start = next((at + 1 for at, batch in enumerate(newest) if [batch.id] == query.get(after)), 0)
-        paged = self.endpoint.flavour not in ("together", "openrouter")
-        return newest[start : start + 2] if paged else newest
+        start = next((at + 1 for at, batch in enumerate(newest) if [batch.id] == query.get("after")), 0)
+        return newest if self.endpoint.flavour == "together" else newest[start : start + 2]
 
     def _poll(self, match: re.Match[str], show: Callable[[Batch], Any]) -> Any:
         batch = self._find(match[1])
@@ -458,14 +407,11 @@ class FileLine(msgspec.Struct):
 
 class InlineRequest(msgspec.Struct):
     custom_id: str
-    body: msgspec.Raw = msgspec.Raw(b"{}")
     params: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class InlineRequests(msgspec.Struct):
     requests: list[InlineRequest]
-    model: str = ""
-    endpoint: str = ""
 
 
 def parse_form(head: bytes, body: bytes) -> dict[str, bytes]:
@@ -483,7 +429,7 @@ def parse_form(head: bytes, body: bytes) -> dict[str, bytes]:
 
 
 def _file_line(item: Outcome) -> bytes:
-    """A line of an output or error file, and a result of OpenRouter."""
+    """A line of an output or error file."""
     if item.answer is not None:
         response = {"status_code": 200, "request_id": "r", "body": msgspec.Raw(item.answer)}
         row = {"id": f"line-{item.id}", "custom_id": item.id, "response": response, "error": None}

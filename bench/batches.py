@@ -34,7 +34,7 @@ from unmask.runs.run import Run
 
 PROVIDERS = {"azure": "openai"}
 """Of flavours that are no provider of their own."""
-KILL_STATES = ("intended", "uploaded", "submitted", "collecting", "collected")
+KILL_STATES = ("intended", "submitted", "collecting", "collected")
 STEP = 0.001
 
 

@@ -38,7 +38,6 @@ from unmask.records import (
     Usage,
     Verdict,
 )
-from unmask.runs.batches import BatchedRequest
 from unmask.runs.definition import DataSpec
 from unmask.scoring.measures import MEASURES
 
@@ -269,7 +268,7 @@ def test_a_line_says_what_the_string_below_the_field_says():
 
 def test_records_inside_records_are_found():
     """Those of a run folder are reached from its files, however deep they are."""
-    assert {DataSpec, ShardSpec, Treatment, Usage, BatchedRequest} <= set(docs_files.records().values())
+    assert {DataSpec, ShardSpec, Treatment, Usage} <= set(docs_files.records().values())
 
 
 @pytest.mark.parametrize("names", [OWN_PARAMS, ANTHROPIC_PARAMS, INSPECT_PARAMS, EMBEDDED_PARAMS])

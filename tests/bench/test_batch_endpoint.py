@@ -75,15 +75,6 @@ def test_messages_batches():
         assert {json.loads(line)["custom_id"] for line in results} == bodies().keys()
 
 
-def test_inline_batches():
-    with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, flavour="openrouter") as served:
-        rows = [{"custom_id": name, "body": body} for name, body in bodies().items()]
-        wanted = {"model": "mock", "endpoint": "/v1/chat/completions", "requests": rows}
-        made = json.loads(call(served.root, "POST", "/v1/batches", wanted))
-        batch = json.loads(call(served.root, "GET", f"/v1/batches/{made['id']}"))
-        assert {row["custom_id"] for row in batch["results"]} == bodies().keys()
-
-
 def test_an_expired_batch_keeps_its_paid_answers():
     """The trap that loses money elsewhere: state `expired`, and an output file with half of the answers."""
     with serving(module="bench.batch_endpoint", scenarios=SCENARIOS, batch_fault="expired") as served:

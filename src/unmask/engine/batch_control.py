@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
+from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
 from unmask.errors import UnmaskError, UsageError
-from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
-from unmask.models.keys import URL_VARIABLE
+from unmask.models.keys import URL_VARIABLE, Role
 from unmask.models.providers import is_known_address, open_model
 from unmask.records import Record
-from unmask.runs.batches import (
-    Batch,
-    BatchReason,
-    BatchState,
-    model_of_batch,
-    open_batch_journal,
-    read_batches,
-)
-from unmask.runs.definition import Definition
+from unmask.runs.batches import Batch, BatchState, open_batch_journal, read_batches
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
 from unmask.runs.folder import Folder
 
 QUICK = 2
@@ -48,13 +43,12 @@ def look_at_batches(path: str | Path) -> list[BatchStatus]:
     """All batches of a run folder. The providers of open ones are asked."""
     folder = Folder(path)
     definition = folder.definition()
-    batches = list(read_batches(folder.path).values())
 
     async def look(batch: Batch) -> BatchStatus:
         if not batch.is_open or batch.remote is None:
             return _make_status(batch)
         try:
-            async with _Opened(batch, definition) as client:
+            async with _open_client(batch, definition) as client:
                 remote = await client.look(batch.remote)
         except UsageError:
             raise
@@ -63,7 +57,7 @@ def look_at_batches(path: str | Path) -> list[BatchStatus]:
         return _make_status(batch, "gone" if remote is None else remote.state)
 
     async def look_at_all() -> list[BatchStatus]:
-        return list(await asyncio.gather(*(look(batch) for batch in batches)))
+        return list(await asyncio.gather(*map(look, read_batches(folder.path).values())))
 
     return run_blocking(look_at_all)
 
@@ -78,13 +72,13 @@ def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
     if unseen:
         with open_batch_journal(folder) as journal:
             for batch in unseen:
-                journal.move(journal.batches[batch.name], BatchState.LOST, reason=BatchReason.GIVEN_UP)
+                journal.move(journal.batches[batch.name], BatchState.LOST, reason="given up")
 
     async def cancel_all() -> list[BatchStatus]:
         rows = [_make_status(batch) for batch in unseen]
         for batch in opened:
             if batch.remote is not None:
-                async with _Opened(batch, definition) as client:
+                async with _open_client(batch, definition) as client:
                     await client.cancel(batch.remote)
                     remote = await client.look(batch.remote)
                 rows.append(_make_status(batch, "gone" if remote is None else remote.state))
@@ -93,34 +87,35 @@ def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
     return run_blocking(cancel_all)
 
 
-class _Opened:
-    """The batch API behind a batch, while the body runs. No key is sent to an address that only the folder names, which
-    may be a stranger's: it has to be that of a variable, of the provider or of this machine."""
-
-    def __init__(self, batch: Batch, definition: Definition) -> None:
-        self._role, self._spec = model_of_batch(batch, definition)
-        self._model: Model | None = None
-
-    async def __aenter__(self) -> BatchClient:
-        role, spec = self._role, self._spec
-        recorded = spec.base_url if spec.base_url and is_known_address(spec.model, spec.base_url) else None
-        wants_key = is_known_address(spec.model, spec.endpoint or "")
-        self._model = open_model(spec.model, role=role, base_url=recorded, asks_for_key=wants_key)
-        client = open_batch_client(self._model)
-        used = client.model.target
-        if used.endpoint != spec.endpoint or not used.shown.startswith(spec.base_url or ""):
-            await self._model.close()
+@asynccontextmanager
+async def _open_client(batch: Batch, definition: Definition) -> AsyncIterator[BatchClient]:
+    """The batch API behind a batch. No key is sent to an address that only the folder names, which may be a stranger's:
+    it has to be the provider's own, that of a variable, or this machine."""
+    role, spec = _model_of(batch, definition)
+    recorded = spec.base_url if spec.base_url and is_known_address(spec.model, spec.base_url) else None
+    wants_key = is_known_address(spec.model, spec.endpoint or "")
+    model = open_model(spec.model, role=role, base_url=recorded, asks_for_key=wants_key)
+    try:
+        client = open_batch_client(model)
+        target = client.model.target
+        if target.endpoint != spec.endpoint or not target.shown.startswith(spec.base_url or ""):
             address = spec.base_url or spec.endpoint or ""
             raise UsageError(
                 f"the batches of {spec.model} are at {address}, an address that only the run folder names",
                 advice=f"If you know it, name it: export {URL_VARIABLE[role]}={shlex.quote(address)}",
             )
         client.tries = QUICK
-        return client
+        yield client
+    finally:
+        await model.close()
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._model is not None:
-            await self._model.close()
+
+def _model_of(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec | JudgeSpec]:
+    """Who was asked in a batch, as the run has recorded it."""
+    if batch.role == SUBJECT:
+        return "subject", definition.subject
+    judge = definition.judges[batch.first.judge or ""]
+    return ("numeric_judge", judge.models[-1]) if batch.role == NUMERIC_JUDGE else ("judge", judge)
 
 
 def _make_status(batch: Batch, answer: str = "") -> BatchStatus:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import ClassVar
 
+import msgspec
+
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, Job, Workload
-from unmask.errors import IncompleteError, UsageError
+from unmask.errors import UsageError
 from unmask.models.base import Model
 from unmask.models.batch_client import BatchClient, open_batch_client
-from unmask.runs.batches import (
-    Batch,
-    BatchJournal,
-    BatchReason,
-    BatchState,
-    open_batch_journal,
-    read_batches,
-)
+from unmask.protocol.plan import SubjectWork
+from unmask.runs.batches import Batch, BatchJournal, BatchState, open_batch_journal, read_batches
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 
@@ -40,10 +37,10 @@ class BatchedWorkload(Workload):
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         if scenario in self.over:
             return
-        batched = []
+        batched: list[Job] = []
         for job in super().jobs(scenario, busy):
             if job.role in self.batched:
-                batched.append(job)
+                batched += _split_takes(job)
             else:
                 yield job
         self.wanted[scenario] = tuple(batched)
@@ -60,28 +57,25 @@ class BatchedWorkload(Workload):
         return [batch for batch in self.journal.batches.values() if concerns(batch, self.models, self.judge_file)]
 
     def open_client(self, role: str) -> BatchClient:
-        """The batch API of a role. Parameters that it has refused in earlier batches are not sent again."""
         if role not in self.clients:
-            client = self.clients[role] = open_batch_client(self.models[role])
-            for batch in self.journal.batches.values():
-                if batch.role == role and batch.first.model == client.model.name:
-                    for name in batch.refused:
-                        client.model.drop_parameter(name)
+            self.clients[role] = open_batch_client(self.models[role])
         return self.clients[role]
 
-    def end_lost(self, batch: Batch, reason: BatchReason) -> None:
-        """Write down that nothing of a batch was run."""
+    def lose(self, batch: Batch, reason: str) -> None:
+        """Write down that there is nothing to collect."""
         self.journal.move(batch, BatchState.LOST, reason=reason)
         self.purse.give_back(batch.name)
 
-    def end_refused_by_queue(self, batch: Batch) -> None:
-        """The queue of the account is full: the next round is smaller. A round of one request ends the session."""
-        self.end_lost(batch, BatchReason.QUEUE_FULL)
-        if len(batch.requests) == 1 and not self.open_batches:
-            raise IncompleteError(
-                f"the queue of {batch.first.model} at {batch.first.endpoint} is full: it takes not one request more",
-                advice="Run the same command again when other batches of this account are over.",
-            )
+
+def _split_takes(job: Job) -> Iterator[Job]:
+    """Takes of a request in a batch follow each other: its id says the first, and how many."""
+    if not isinstance(job.work, SubjectWork):
+        yield job
+        return
+    for _, pairs in groupby(enumerate(job.work.takes), key=lambda pair: pair[1] - pair[0]):
+        takes = tuple(take for _, take in pairs)
+        work = msgspec.structs.replace(job.work, takes=takes)
+        yield msgspec.structs.replace(job, work=work, keys=tuple((work.slot, take) for take in takes))
 
 
 def batched_roles(options: Options, models: dict[str, Model]) -> frozenset[str]:
@@ -104,8 +98,8 @@ def batched_roles(options: Options, models: dict[str, Model]) -> frozenset[str]:
 def prepare_batches(
     folder: Folder, options: Options, *, models: dict[str, Model], judge_file: str
 ) -> Iterator[dict[str, object]]:
-    """The fields of a `BatchedWorkload` besides those of a workload; none where nothing is asked in batches, and none
-    are open that this run has to collect."""
+    """The fields that a `BatchedWorkload` adds to a workload; none where nothing is asked in batches, and none are
+    open that this run has to collect."""
     roles = batched_roles(options, models)
     if not roles and not any(concerns(batch, models, judge_file) for batch in read_batches(folder.path).values()):
         yield {}

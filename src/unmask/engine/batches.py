@@ -1,7 +1,7 @@
-"""A run in batches: rounds over the journal. Collect what is over, plan, send what is live, hand over the next round.
+"""A run in batches: submit and collect, until nothing is wanted. What is not asked in batches is sent before a submit.
 
-The journal is the state and the planner names all that is wanted, so nobody has to stay alive between two rounds. A
-round is handed over when all batches of the last one are over: a run then takes as few of them as its longest chain.
+The journal is the state and the planner names all that is wanted, so nobody has to stay alive between the two. A round
+is handed over when all batches of the last one are over: a run then takes as few of them as its longest chain.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
-from unmask.engine.batch_answers import BatchAnswers
+from unmask.engine.batch_answers import BatchAnswers, give_up
 from unmask.engine.batch_work import BatchedWorkload
-from unmask.engine.work import SUBJECT, Job, count_most_tokens, most_output
+from unmask.engine.work import SUBJECT, count_most_tokens, most_output
 from unmask.errors import (
     BatchesOpen,
     FatalModelError,
@@ -26,39 +26,28 @@ from unmask.errors import (
     TransientModelError,
     UsageError,
 )
-from unmask.models.batch_client import (
-    BatchClient,
-    RemoteBatch,
-    UnlistedError,
-)
+from unmask.models.batch_client import TRIES, BatchClient, RemoteBatch
 from unmask.protocol.plan import JudgeWork, SubjectWork
-from unmask.records import Request
-from unmask.runs.batches import (
-    Batch,
-    BatchedRequest,
-    BatchReason,
-    BatchState,
-    describe_open,
-    name_request,
-    write_batch_command,
-)
+from unmask.runs.batches import Batch, BatchState, describe_open, encode_work
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds between two looks at a batch: a twentieth of its age."""
+"""Seconds between two looks at batches: half as long again each time."""
 LISTING_DELAY = 3.0
-"""Seconds after which a batch that was made stands in its provider's list."""
-QUEUE_MEMORY = 86_400.0
-"""Seconds for which a queue that was full makes batches smaller."""
-RESUBMISSIONS = 3
-"""Of a batch whose creation broke and that is not to be found."""
+"""Seconds after which a batch that was made is in its provider's list."""
+TICK = 1.0
+GRACE = 5.0
+"""Seconds that a call which makes a batch is given to be answered once the run is interrupted."""
+
+T = TypeVar("T")
 
 
-class _Prepared(NamedTuple):
+class Prepared(NamedTuple):
     """A request that is ready to be put into a batch."""
 
-    request: BatchedRequest
+    id: str
     line: bytes
     most_usd: float | None
+    adjusted: tuple[str, ...]
 
 
 async def run_rounds(
@@ -87,7 +76,7 @@ async def run_rounds(
 
 
 class Rounds:
-    """The steps of a run in batches."""
+    """The two steps of a run in batches, and the waits between them."""
 
     def __init__(self, workload: BatchedWorkload, tick: Callable[[], None]) -> None:
         self.workload = workload
@@ -95,213 +84,146 @@ class Rounds:
         self.tick = tick
         self.stop = asyncio.Event()
         self.answers = BatchAnswers(workload)
-        for batch in self.journal.batches.values():
-            if batch.is_open and batch.first.most_usd is not None:
+        self._most: dict[str, int] = {}
+        """By role: requests that its queue may have room for, where it was full."""
+        self._made: set[str] = set()
+        """Batches of this process."""
+        for batch in workload.open_batches:
+            if batch.first.most_usd is not None:
                 workload.purse.set_aside(batch.name, batch.first.most_usd)
 
     async def run(self, send_live: Callable[[], Awaitable[None]]) -> None:
+        pause = SHORTEST_PAUSE
         while True:
-            for batch in self.workload.open_batches:
-                await self._recover_batch(batch)
-            await self._collect_ended()
+            await self.collect()
             if self.workload.open_batches:
-                await self._await_next_look()
+                self._leave_if_unwaited()
+                await self._call(
+                    partial(asyncio.sleep, pause), f"waiting for {describe_open(self.workload.open_batches)}"
+                )
+                pause = min(1.5 * pause, LONGEST_PAUSE)
                 continue
             await send_live()
             if not any(self.workload.wanted.values()):
                 return
-            await self._hand_over_round()
+            await self.submit()
+            pause = SHORTEST_PAUSE
 
     # --- waiting ----------------------------------------------------------------------------------------------
 
-    async def _await_next_look(self) -> None:
-        """Until the next look, or out of here. A run that goes on live buys nothing that is under way."""
+    async def _call(self, work: Callable[[], Coroutine[Any, Any, T]], what: str, *, grace: float = 0.0) -> T:
+        """Await a call or a pause, and show what it is. An interruption ends it at once, or after `grace`."""
+        if self.stop.is_set():
+            raise self.explain_interruption()
+        task, stopping = asyncio.ensure_future(work()), asyncio.ensure_future(self.stop.wait())
+        self.workload.waits = what
+        try:
+            while not task.done() and not self.stop.is_set():
+                await asyncio.wait({task, stopping}, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+                if not task.done():
+                    self.tick()
+            if not task.done() and grace:
+                await asyncio.wait({task}, timeout=grace)
+            if not task.done():
+                raise self.explain_interruption()
+            return task.result()
+        finally:
+            self.workload.waits = ""
+            stopping.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    def _leave_if_unwaited(self) -> None:
+        """A run that goes on live buys nothing that is under way; `--no-wait` leaves."""
         still = self.workload.open_batches
         if not self.workload.batched:
             raise UsageError(
                 f"{describe_open(still)} {'is' if len(still) == 1 else 'are'} under way for this run, and would be"
                 " bought again",
-                advice="Go on with --batch, which waits for them, or end them first: "
-                f"{write_batch_command('cancel', self.journal.folder)}. Those that are over are collected.",
+                advice=f"Go on with --batch, which waits for them, or end them first: {self.journal.cancel_command}."
+                " Those that are over are collected.",
             )
         if self.workload.no_wait:
             raise BatchesOpen(
                 f"{describe_open(still)}: under way",
                 advice="Most are over within an hour, nearly all within a day. The same command then collects them and"
-                f" goes on; `{write_batch_command('list', self.journal.folder)}` says how far they are.",
+                " goes on; `unmask batch list` says how far they are.",
             )
-        self.workload.waits = f"waiting for {describe_open(still)}"
-        age = time.time() - max(batch.at for batch in still)
-        until = time.monotonic() + min(max(SHORTEST_PAUSE, age / 20), LONGEST_PAUSE)
-        while (left := until - time.monotonic()) > 0:
-            self.tick()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stop.wait(), min(1.0, left))
-            self._leave_if_stopped()
-        self.workload.waits = ""
-
-    def _leave_if_stopped(self) -> None:
-        if self.stop.is_set():
-            raise self.explain_interruption()
 
     def explain_interruption(self) -> Interrupted:
-        advice = "Everything answered is kept: run the same command again to continue."
         still = self.workload.open_batches
         if not still:
+            advice = "Everything answered is kept: run the same command again to continue."
             return Interrupted("interrupted", advice=advice)
         most = [batch.first.most_usd for batch in still]
         bound = f", at most ${sum(filter(None, most)):.2f}" if None not in most else ""
         return Interrupted(
             f"interrupted; {describe_open(still)} {'goes' if len(still) == 1 else 'go'} on and will be paid for{bound}",
-            advice="The same command collects what they answer. To end them: "
-            + write_batch_command("cancel", self.journal.folder),
+            advice=f"The same command collects what they answer. To end them: {self.journal.cancel_command}",
         )
 
-    # --- a batch that nobody has seen the id of ---------------------------------------------------------------
+    # --- collect ----------------------------------------------------------------------------------------------
 
-    async def _recover_batch(self, batch: Batch) -> None:
-        """A batch without its id at the provider: it was never made, or it was and its answer was never seen."""
-        if batch.state is BatchState.SUBMITTED:
-            return
-        client = self.workload.open_client(batch.role)
-        if client.needs_file and batch.state is BatchState.INTENDED:  # a batch is made of a file, and there is none
-            self.workload.end_lost(batch, BatchReason.NOT_SUBMITTED)
-            return
-        remote = await self._find_remote(batch, client)
-        if remote is None and (young := batch.at + LISTING_DELAY - time.time()) > 0:
-            await asyncio.sleep(young)
-            remote = await self._find_remote(batch, client)
-        if remote is None:
-            self.workload.end_lost(batch, BatchReason.NOT_SUBMITTED)
-        elif client.needs_file or remote.over:  # an open one without a file may be somebody else's: look again later
-            self._note_submitted(batch, remote)
-
-    async def _find_remote(self, batch: Batch, client: BatchClient) -> RemoteBatch | None:
-        seen = frozenset(batch.remote for batch in self.journal.batches.values() if batch.remote)
-        ids = frozenset(request.id for request in batch.requests)
-        try:
-            return await client.find(file=batch.file, ids=ids, since=batch.first.at, seen=seen)
-        except UnlistedError:
-            raise IncompleteError(
-                f"whether a batch of {len(batch.requests):,} requests was made at {batch.first.endpoint} cannot be"
-                " known: its answer was not seen, and the provider lists no batches",
-                advice="Look there for one of that size. If there is none, or to pay for its requests once more:"
-                f" {write_batch_command('cancel', self.journal.folder)}, then the same command.",
-            ) from None
-
-    # --- collecting -------------------------------------------------------------------------------------------
-
-    async def _collect_ended(self) -> None:
-        for batch in self.workload.open_batches:
+    async def collect(self) -> None:
+        """Write the answers of all batches that are over into the journal."""
+        for batch in sorted(self.workload.open_batches, key=lambda batch: batch.remote is None):
+            client = self.workload.open_client(batch.role)
+            if batch.remote is None:
+                self._note(batch, await self._find(batch, client))
             if batch.remote is None:
                 continue
-            client = self.workload.open_client(batch.role)
-            remote = await client.look(batch.remote)
+            remote = await self._call(partial(client.look, batch.remote), f"asking about batch {batch.remote}")
             if remote is None:
-                self.answers.write_off(batch, BatchReason.DELETED, "the provider does not know its batch any more")
-            elif remote.over and remote.problems and not remote.files:
-                self.answers.take_refusal(batch, remote)
-            elif remote.over:
-                results = await client.read_results(remote)
-                if results is None:
-                    self.answers.write_off(
-                        batch, BatchReason.DELETED, "the provider has deleted the results of its batch"
-                    )
-                else:
-                    self.answers.take_results(batch, remote, results)
-            self._leave_if_stopped()
+                self.workload.lose(batch, "deleted")
+                raise give_up(batch, "the provider does not know it any more")
+            if remote.is_over:
+                await self._collect_one(batch, remote, client)
 
-    # --- handing over -----------------------------------------------------------------------------------------
+    async def _collect_one(self, batch: Batch, remote: RemoteBatch, client: BatchClient) -> None:
+        if remote.problems and not remote.files:
+            if any(problem.is_full_queue for problem in remote.problems):
+                self._shrink(batch)
+            else:
+                self._say(self.answers.take_refusal(batch, remote))
+            return
+        results = await self._call(partial(client.read_results, remote), f"reading batch {batch.remote}")
+        if results is None:
+            self.workload.lose(batch, "deleted")
+            raise give_up(batch, "the provider has deleted its results")
+        if said := self.answers.take_results(batch, remote, results, is_new=batch.name in self._made):
+            self._say(said)
 
-    async def _hand_over_round(self) -> None:
-        """All that is wanted, as batches. Nothing is handed over where the round might cost more than is left."""
+    # --- submit -----------------------------------------------------------------------------------------------
+
+    async def submit(self) -> None:
+        """Hand over all that is wanted, as batches. A queue that was full takes one at a time."""
         number = self.journal.rounds + 1
-        parts = {role: self._prepare_requests(role) for role in sorted(self.workload.batched)}
-        self._reserve_cost([prepared for part in parts.values() for prepared in part])
-        try:
-            for role, prepared in parts.items():
-                cap = self._limit_of_queue(role)
-                for chunk in self._split_into_batches(role, prepared, cap):
-                    await self._hand_over(role, chunk, number)
-                    self._leave_if_stopped()
-                    if cap is not None:  # a queue that was full takes one batch at a time
-                        break
-        finally:
-            self.workload.purse.give_back(self)
-        opened = self.workload.open_batches
-        if opened:
-            self.workload.news = f"round {number}: {describe_open(opened)}"
-            self.tick()
+        for role in sorted(self.workload.batched):
+            for chunk in self._split_into_batches(role, self._prepare_requests(role)):
+                await self._hand_over(role, chunk, number)
+                if role in self._most:
+                    break
+        if opened := self.workload.open_batches:
+            self._say(f"round {number}: {describe_open(opened)}")
 
-    def _prepare_requests(self, role: str) -> list[_Prepared]:
+    def _prepare_requests(self, role: str) -> Iterator[Prepared]:
         client, price = self.workload.open_client(role), self.workload.prices.get(role)
         part = 1.0 if price is None or price.batch is None else price.batch
-        result = []
-        for jobs in self.workload.wanted.values():
-            for job in jobs:
-                if job.role != role:
-                    continue
-                asked = self.workload.request(job)
-                payload, notes = client.model.prepare(asked)
-                request = self._name_work(job, asked, notes)
-                sent, answered = count_most_tokens(asked), asked.n * most_output(asked)
-                most = None if price is None else part * price.bound(sent=sent, answered=answered)
-                result.append(_Prepared(request, client.encode_line(request.id, payload), most))
-        return result
+        for job in [job for jobs in self.workload.wanted.values() for job in jobs if job.role == role]:
+            if not isinstance(job.work, SubjectWork | JudgeWork):
+                raise TypeError(f"{job.work!r} is no work")
+            asked = self.workload.request(job)
+            payload, notes = client.model.prepare(asked)
+            name = encode_work(self.workload.scenarios[job.scenario].id, job.work)
+            sent, answered = count_most_tokens(asked), asked.n * most_output(asked)
+            most = None if price is None else part * price.bound(sent=sent, answered=answered)
+            yield Prepared(name, client.encode_line(name, payload), most, notes)
 
-    def _name_work(self, job: Job, asked: Request, notes: tuple[str, ...]) -> BatchedRequest:
-        scenario, work = self.workload.scenarios[job.scenario].id, job.work
-        if not isinstance(work, SubjectWork | JudgeWork):
-            raise TypeError(f"{work!r} is no work")
-        if isinstance(work, SubjectWork):
-            digest, method, takes, judge = None, None, work.takes, ""
-        else:
-            digest, method, takes, judge = work.digest, work.method, (), self.workload.judge_file
-        what = digest or " ".join(map(str, takes))
-        return BatchedRequest(
-            id=name_request(self.journal.run, job.role, judge, scenario, work.slot, what, method, work.attempt),
-            scenario=scenario,
-            slot=work.slot,
-            takes=takes,
-            digest=digest,
-            method=method,
-            attempt=work.attempt,
-            max_tokens=work.max_tokens,
-            size=sum(len(message.content.encode("utf-8", "replace")) for message in asked.messages),
-            adjusted=notes,
-        )
-
-    def _reserve_cost(self, prepared: Sequence[_Prepared]) -> None:
-        """A batch cannot be stopped by its cost, so the round as a whole has to fit, beside all that is under way. Its
-        cost is set aside until its batches begin: a sweep hands over rounds of several runs at a time."""
-        purse, most = self.workload.purse, sum(item.most_usd or 0.0 for item in prepared)
-        if purse.limit is None or purse.set_aside(self, most):
-            return
-        under_way = f", ${purse.under_way:.4f} may be added by what is under way" if purse.under_way else ""
-        raise IncompleteError(
-            f"the next round of {len(prepared):,} requests may cost ${most:.4f}; the {purse.payer} has cost"
-            f" ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
-            advice="Nothing of the round was sent. Raise the limit, or lower --max-tokens and judge.max_tokens: the"
-            " bound counts all of them. The same command then continues.",
-        )
-
-    def _limit_of_queue(self, role: str) -> int | None:
-        """Half of the smallest batch for which the queue was full within a day; `None` where it was not. A queue that
-        had no room for one request was filled by others: what it refused until then says nothing about later."""
-        since = time.time() - QUEUE_MEMORY
-        refused: list[int] = []
-        for batch in self.journal.batches.values():
-            if batch.role == role and batch.reason is BatchReason.QUEUE_FULL and batch.at > since:
-                size = len(batch.requests)
-                refused = [] if size == 1 else [*refused, size]
-        return min(refused) // 2 if refused else None
-
-    def _split_into_batches(
-        self, role: str, prepared: Sequence[_Prepared], cap: int | None
-    ) -> Iterator[list[_Prepared]]:
+    def _split_into_batches(self, role: str, prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
         service = self.workload.open_client(role).service
-        most = min(service.most_requests, cap or service.most_requests)
-        chunk: list[_Prepared] = []
+        most = self._most.get(role, service.most_requests)
+        chunk: list[Prepared] = []
         size = 0
         for item in prepared:
             if chunk and (len(chunk) >= most or size + len(item.line) > service.most_bytes):
@@ -312,56 +234,108 @@ class Rounds:
         if chunk:
             yield chunk
 
-    async def _hand_over(self, role: str, chunk: Sequence[_Prepared], number: int) -> None:
-        """Write down what is about to be done before each step of it."""
-        client, costs = self.workload.open_client(role), [item.most_usd for item in chunk]
-        batch = self.journal.begin(
-            role=role,
-            judge=None if role == SUBJECT else self.workload.judge_file,
-            model=client.model.name,
-            endpoint=client.model.endpoint,
-            round=number,
-            requests=tuple(item.request for item in chunk),
-            most_usd=None if None in costs else round(math.fsum(filter(None, costs)), 6),
-        )
-        if batch.first.most_usd is not None:
-            self.workload.purse.split_off(self, batch.name, batch.first.most_usd)
-        lines = [item.line for item in chunk]
-        file = None
-        if client.needs_file:
-            try:
-                file = await client.upload(lines)
-            except ModelError as error:
-                self.workload.end_lost(batch, BatchReason.REFUSED)
-                raise _as_fatal(error) from None
-            self.journal.move(batch, BatchState.UPLOADED, file=file)
-        await self._create_batch(batch, client, file, lines)
+    async def _hand_over(self, role: str, chunk: Sequence[Prepared], number: int) -> None:
+        """Write down what is about to be done before it can cost anything."""
+        client, lines = self.workload.open_client(role), [item.line for item in chunk]
+        costs = [item.most_usd for item in chunk]
+        most = None if None in costs else round(math.fsum(filter(None, costs)), 6)
+        self._reserve_cost(client, most or 0.0, len(chunk))
+        what = f"handing over {len(chunk):,} requests to {client.model.name}"
+        try:
+            file = await self._call(partial(client.upload, lines), what)
+            batch = self.journal.begin(
+                role=role,
+                judge=None if role == SUBJECT else self.workload.judge_file,
+                model=client.model.name,
+                endpoint=client.model.endpoint,
+                round=number,
+                requests=tuple(item.id for item in chunk),
+                adjusted=tuple(dict.fromkeys(note for item in chunk for note in item.adjusted)),
+                most_usd=most,
+                file=file,
+            )
+        except RequestRefusedError as error:
+            raise _as_fatal(error) from None
+        finally:
+            self.workload.purse.give_back(self)
+        if most is not None:
+            self.workload.purse.set_aside(batch.name, most)
+        self._made.add(batch.name)
+        await self._create(batch, client, lines, what)
 
-    async def _create_batch(self, batch: Batch, client: BatchClient, file: str | None, lines: Sequence[bytes]) -> None:
+    def _reserve_cost(self, client: BatchClient, most: float, count: int) -> None:
+        """A batch cannot be stopped by its cost, so it has to fit as a whole, next to all that is under way."""
+        purse = self.workload.purse
+        if purse.limit is None or purse.set_aside(self, most):
+            return
+        under_way = f", ${purse.under_way:.4f} may be added by what is under way" if purse.under_way else ""
+        raise IncompleteError(
+            f"the next batch of {count:,} requests to {client.model.name} may cost ${most:.4f}; the {purse.payer} has"
+            f" cost ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
+            advice="Nothing of it was sent. Raise the limit, or lower --max-tokens and judge.max_tokens: the bound"
+            " counts all of them. The same command then continues.",
+        )
+
+    async def _create(self, batch: Batch, client: BatchClient, lines: Sequence[bytes], what: str) -> None:
         """A call that breaks may have made the batch: it is looked for before another one is made."""
-        for attempt in range(RESUBMISSIONS):
+        for attempt in range(TRIES):
             try:
-                self._note_submitted(batch, await client.create(batch.name, file=file, lines=lines))
-                return
+                remote: RemoteBatch | None
+                remote = await self._call(partial(client.create, batch.first.file, lines), what, grace=GRACE)
             except TransientModelError as error:
                 if error.throttled and not error.starting:
-                    self.workload.end_refused_by_queue(batch)
+                    self._shrink(batch)
                     return
-                trouble: ModelError = error
+                remote = None if error.starting or error.unreachable else await self._find(batch, client)
+                if remote is None and (error.unreachable or attempt + 1 == TRIES):
+                    self.workload.lose(batch, "not made")
+                    raise
             except ModelError as error:
-                self.workload.end_lost(batch, BatchReason.REFUSED)
+                self.workload.lose(batch, "refused")
                 raise _as_fatal(error) from None
-            await asyncio.sleep(LISTING_DELAY * (attempt + 1))
-            remote = await self._find_remote(batch, client)
             if remote is not None:
-                if client.needs_file or remote.over:
-                    self._note_submitted(batch, remote)
-                return  # else it is looked for again: see `_recover_batch`
-        self.workload.end_lost(batch, BatchReason.NOT_SUBMITTED)
-        raise trouble
+                self._note(batch, remote)
+                return
+            await self._call(partial(asyncio.sleep, 2.0**attempt), what)
 
-    def _note_submitted(self, batch: Batch, remote: RemoteBatch) -> None:
-        self.journal.move(batch, BatchState.SUBMITTED, remote=remote.id, expires_at=remote.expires_at)
+    async def _find(self, batch: Batch, client: BatchClient) -> RemoteBatch | None:
+        """A batch whose creation was not answered, or not seen."""
+        what, count = "looking for a batch that may have been made", len(batch.requests)
+        if batch.first.file is None:
+            raise IncompleteError(
+                f"a batch of {count:,} requests to {batch.first.model} may have been made at {batch.first.endpoint}:"
+                " its answer was not seen, and nothing there tells it from others",
+                advice="Look there for one of that size, and cancel it. Then give it up with"
+                f" {self.journal.cancel_command} and run the same command, which makes a new one.",
+            )
+        for pause in (0.0, LISTING_DELAY):
+            await self._call(partial(asyncio.sleep, pause), what)
+            remote = await self._call(partial(client.find, batch.first.file), what)
+            if remote is not None:
+                return remote
+        return None
+
+    def _note(self, batch: Batch, remote: RemoteBatch | None) -> None:
+        if remote is None:
+            self.workload.lose(batch, "not made")
+        else:
+            self.journal.move(batch, BatchState.SUBMITTED, remote=remote.id)
+
+    def _shrink(self, batch: Batch) -> None:
+        """The queue of the account is full: the next batch is half as large. Without room for one, the run ends."""
+        self.workload.lose(batch, "queue full")
+        count, where = len(batch.requests), f"the queue of {batch.first.model} at {batch.first.endpoint} is full"
+        self._most[batch.role] = max(1, count // 2)
+        if count == 1 and not self.workload.open_batches:
+            raise IncompleteError(
+                f"{where}: it takes not one request more",
+                advice="Run the same command again when other batches of this account are over.",
+            )
+        self._say(f"{where}: it does not take {count:,} requests, so fewer go at a time")
+
+    def _say(self, news: str) -> None:
+        self.workload.news = news
+        self.tick()
 
 
 def _as_fatal(error: ModelError) -> ModelError:

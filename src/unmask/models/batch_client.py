@@ -1,6 +1,6 @@
-"""The batch APIs of providers, behind one face: upload, create, look, read, find again, cancel.
+"""The batch APIs of providers, behind one face: upload, create, look, read, find, cancel.
 
-Whatever a provider calls its states, a batch here is open or over. Everything that goes wrong is a ModelError. Only
+Whatever a provider calls its states, a batch here is open or over. Whatever it answers is a value or a ModelError. Only
 what cannot make a second batch is tried again here; who calls `create` has to look whether a broken call made one.
 """
 
@@ -11,14 +11,13 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from unmask.errors import FatalModelError, IncompleteError, ModelError, TransientModelError, UsageError
+from unmask.errors import FatalModelError, TransientModelError, UsageError
 from unmask.models.anthropic import Anthropic
 from unmask.models.base import Model
 from unmask.models.failures import exception_for, parse_problem
@@ -35,10 +34,9 @@ LARGEST = 2**30
 """Bytes of a file of results."""
 TRIES = 5
 """Of a call that can be made again, with pauses of 1, 2, 4 and 8 s."""
-CLOCKS_DIFFER = 300.0
-"""Seconds by which the clock of a provider may be wrong."""
-PAGE = 100
-MOST_PAGES = 50
+LONGEST_PAUSE = 60.0
+"""Seconds between two tries, whatever a provider asks for."""
+PAGE, MOST_PAGES = 100, 50
 
 OVER = frozenset({"failed", "completed", "expired", "cancelled", "canceled", "ended"})
 QUEUE_FULL = frozenset({"token_limit_exceeded", "queue_full"})
@@ -64,21 +62,28 @@ class BatchProblem(Record, frozen=True):
     message: str
     line: int | None = None
 
+    @property
+    def is_full_queue(self) -> bool:
+        return self.code.lower() in QUEUE_FULL or "enqueued" in self.message.lower()
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message}".strip()[:300]
+
 
 class RemoteBatch(Record, frozen=True, kw_only=True):
     """A batch as its provider describes it."""
 
     id: str
     state: str
-    over: bool
-    total: int | None = None
-    created: float | None = None
-    expires_at: float | None = None
     input_file: str | None = None
     files: tuple[str, ...] = ()
     """Of results: the output file and the error file, where there are such."""
     problems: tuple[BatchProblem, ...] = ()
     """Not empty where the batch was refused as a whole."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
 
 
 class BatchResult(NamedTuple):
@@ -88,10 +93,6 @@ class BatchResult(NamedTuple):
     status: int | None
     body: bytes
     message: str = ""
-
-
-class UnlistedError(Exception):
-    """The provider gives no list of batches."""
 
 
 def find_service(name: str, endpoint: str | None = None) -> BatchService | None:
@@ -112,17 +113,14 @@ def open_batch_client(model: Model) -> BatchClient:
             f"--batch: {model.name} has no batch API that unmask knows",
             advice=f"Leave --batch out, or take the tier flex where there is one. Providers with batches: {names}.",
         )
-    kinds: dict[str, type[BatchClient]] = {"files": FileBatches, "messages": MessageBatches, "inline": InlineBatches}
-    return kinds[service.api](model, service)
+    return (MessageBatches if service.api == "messages" else FileBatches)(model, service)
 
 
 class BatchClient:
     """Calls to one batch API. Subclasses know the paths and the shapes."""
 
-    needs_file = False
+    takes_file = False
     root = "/batches"
-    after = "after"
-    """How the list of batches is turned over."""
 
     def __init__(self, model: OpenAI | Anthropic, service: BatchService) -> None:
         self.model = model
@@ -133,19 +131,20 @@ class BatchClient:
 
     def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
         """One request of a batch, as JSON."""
-        return msgspec.json.encode({"custom_id": name, "body": payload})
-
-    async def upload(self, lines: Sequence[bytes]) -> str:
         raise NotImplementedError
 
-    async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        """Make a batch. `batch` is our own name of it. Never tried again here."""
+    async def upload(self, lines: Sequence[bytes]) -> str | None:
+        """Where a batch is made of a file: its id."""
+        raise NotImplementedError
+
+    async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
+        """Make a batch. Never tried again here."""
         raise NotImplementedError
 
     async def look(self, remote: str) -> RemoteBatch | None:
         """How a batch is; `None` where the provider does not know it any more."""
         body = await self._fetch_body("GET", f"{self.root}/{remote}", missing_ok=True)
-        return None if body is None else self._read_batch(_decode_object(body))
+        return None if body is None else self._read_batch(body)
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         """All results of a batch that is over; `None` where the provider has deleted them."""
@@ -154,74 +153,41 @@ class BatchClient:
     async def cancel(self, remote: str) -> None:
         await self._fetch_body("POST", f"{self.root}/{remote}/cancel", payload={})
 
-    async def find(
-        self, *, file: str | None, ids: frozenset[str], since: float, seen: frozenset[str]
-    ) -> RemoteBatch | None:
-        """A batch that was made without our having seen its id: by its file, else by its size, its time and, once it is
-        over, an id of its results. One that is still open and fits is returned as it is. Raises UnlistedError."""
-        for row in await self._list_since(since - CLOCKS_DIFFER):
-            if row.id in seen or (file is not None and row.input_file != file):
-                continue
-            if file is not None:
-                return row
-            if row.created is not None and row.created < since - CLOCKS_DIFFER:
-                continue
-            if row.total not in (None, len(ids)):
-                continue
-            if not row.over:
-                return row
-            results = await self.read_results(await self.look(row.id) or row)
-            if results and results[0].id in ids:
-                return row
+    async def find(self, file: str) -> RemoteBatch | None:
+        """The batch that was made of this file."""
+        last = ""
+        for _ in range(MOST_PAGES):
+            turn = f"&after={last}" if last else ""
+            content = decode(await self._fetch_body("GET", f"{self.root}?limit={PAGE}{turn}"))
+            rows = [parse_batch(row) for row in _list(content if isinstance(content, list) else _of(content, "data"))]
+            known = [row for row in rows if row is not None]
+            if found := next((row for row in known if row.input_file == file), None):
+                return self._check_ids(found)
+            if not known or _of(content, "has_more") is not True or known[-1].id == last:
+                return None
+            last = self._check_id(known[-1].id)
         return None
 
-    async def _list_since(self, since: float) -> list[RemoteBatch]:
-        rows: list[RemoteBatch] = []
-        for _ in range(MOST_PAGES):
-            turn = f"&{self.after}={rows[-1].id}" if rows else ""
-            body = await self._fetch_body("GET", f"{self.root}?limit={PAGE}{turn}", missing_ok=True)
-            if body is None:
-                raise UnlistedError
-            content = _decode_json(body)
-            page = content if isinstance(content, list) else content.get("data") or []
-            rows += [self._read_batch(row) for row in page]
-            more = isinstance(content, dict) and content.get("has_more")
-            if not page or not more or (rows[-1].created or since) < since:
-                break
-        return rows
+    def _read_batch(self, body: bytes | None) -> RemoteBatch:
+        batch = parse_batch(decode(body))
+        if batch is None:
+            raise TransientModelError(f"{self.model.name}: the batch API answered without an id")
+        return self._check_ids(batch)
 
-    def _read_batch(self, row: Mapping[str, Any]) -> RemoteBatch:
-        row = row.get("job") or row  # Together answers so to create
-        state = str(row.get("status") or row.get("processing_status") or "").lower()
-        errors = row.get("errors")
-        listed = errors.get("data") if isinstance(errors, dict) else errors
-        problems = tuple(_read_problem(item) for item in listed or ())
-        if state == "failed" and not problems:
-            problems = (_read_problem(row.get("error") or "the provider gives no reason"),)
-        counts = row.get("request_counts") or {}
-        total = counts.get("total") if "total" in counts else sum(counts.values()) if counts else None
-        files = tuple(file for file in (row.get("output_file_id"), row.get("error_file_id")) if file)
-        return RemoteBatch(
-            id=self._check_id(row["id"]),
-            state=state,
-            over=state in OVER,
-            total=total or None,
-            created=_read_moment(row.get("created_at")),
-            expires_at=_read_moment(row.get("expires_at") or row.get("job_deadline")),
-            input_file=row.get("input_file_id"),
-            files=tuple(map(self._check_id, files)),
-            problems=problems if state == "failed" else (),
-        )
+    def _check_ids(self, batch: RemoteBatch) -> RemoteBatch:
+        for text in (batch.id, *batch.files):
+            self._check_id(text)
+        return batch
 
-    def _check_id(self, answered: object) -> str:
+    def _check_id(self, text: str) -> str:
         """An id as a provider gives it. Anything else could lead a request with the key elsewhere at its host."""
-        if not is_remote_id(str(answered)):
-            shown = self.model.target.scrub(str(answered))
+        if not is_remote_id(text):
             raise FatalModelError(
-                f"{self.model.name}: the batch API gives {shown!r} as an id, and no provider has such ids",
+                f"{self.model.name}: the batch API gives {self.model.target.scrub(text[:100])!r} as an id, and no"
+                " provider has such ids",
                 advice=f"See what answers at {self.model.target.endpoint}, or go on without --batch.",
             )
-        return str(answered)
+        return text
 
     async def _fetch_body(
         self, method: str, path: str, *, payload: object = None, missing_ok: bool = False
@@ -237,7 +203,7 @@ class BatchClient:
             except TransientModelError as error:
                 if attempt + 1 == self.tries or (error.unreachable and not error.starting):
                     raise
-                await asyncio.sleep(max(error.retry_after or 0.0, 2.0**attempt))
+                await asyncio.sleep(min(max(error.retry_after or 0.0, 2.0**attempt), LONGEST_PAUSE))
         raise AssertionError("the last try has returned or raised")
 
     async def _send_once(
@@ -281,13 +247,13 @@ class BatchClient:
 class FileBatches(BatchClient):
     """OpenAI, Azure, Groq, Together: a file of requests, a batch of it, two files of results."""
 
-    needs_file = True
+    takes_file = True
 
     def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
         line = {"custom_id": name, "method": "POST", "url": self.service.chat_url, "body": payload}
         return msgspec.json.encode(line)
 
-    async def upload(self, lines: Sequence[bytes]) -> str:
+    async def upload(self, lines: Sequence[bytes]) -> str | None:
         boundary = secrets.token_hex(16)
         fields = (("purpose", self.service.purpose), *self.service.form)
         parts = [
@@ -302,14 +268,11 @@ class FileBatches(BatchClient):
         answer = await self._try_again(
             lambda: self._send_once("POST", self.service.upload_path, body=body, content_type=kind)
         )
-        return self._check_id(_decode_object(answer)["id"])
+        return self._read_batch(answer).id
 
-    async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        payload: dict[str, Any] = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}
-        if self.service.metadata:
-            payload["metadata"] = {"unmask": batch}
-        body = await self._send_once("POST", self.root, payload=payload)
-        return self._read_batch(_decode_object(body))
+    async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
+        wanted = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}
+        return self._read_batch(await self._send_once("POST", self.root, payload=wanted))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         results: list[BatchResult] = []
@@ -317,124 +280,114 @@ class FileBatches(BatchClient):
             body = await self._fetch_body("GET", f"/files/{file}/content", missing_ok=True)
             if body is None:
                 return None
-            results += [_read_result(row) for row in _each_row(body)]
+            results += map(parse_result, _each_row(body))
         return results
 
 
 class MessageBatches(BatchClient):
-    """Anthropic's message batches: requests inside the call, results as a file of lines."""
+    """Anthropic's message batches: requests inside the call, results as a file of lines. Nothing but the ids of its
+    results tells one batch from another, so one whose id was not seen is not found again."""
 
     root = "/v1/messages/batches"
-    after = "after_id"
 
     def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
         return msgspec.json.encode({"custom_id": name, "params": payload})
 
-    async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
+    async def upload(self, lines: Sequence[bytes]) -> str | None:
+        return None
+
+    async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
         body = await self._send_once("POST", self.root, body=b'{"requests":[' + b",".join(lines) + b"]}")
-        return self._read_batch(_decode_object(body))
+        return self._read_batch(body)
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         body = await self._fetch_body("GET", f"{self.root}/{batch.id}/results", missing_ok=True)
-        return None if body is None else [_read_message_result(row) for row in _each_row(body)]
+        return None if body is None else [parse_message_result(row) for row in _each_row(body)]
 
 
-class InlineBatches(BatchClient):
-    """OpenRouter: requests inside the call, results inside the state."""
-
-    async def create(self, batch: str, *, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        frame = msgspec.json.encode({"model": self.model.served_name, "endpoint": self.service.chat_url})
-        body = await self._send_once("POST", self.root, body=frame[:-1] + b',"requests":[' + b",".join(lines) + b"]}")
-        return self._read_batch(_decode_object(body))
-
-    async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
-        body = await self._fetch_body("GET", f"{self.root}/{batch.id}", missing_ok=True)
-        if body is None:
-            return None
-        return [_read_result(row) for row in _decode_object(body).get("results") or ()]
-
-    async def cancel(self, remote: str) -> None:
-        raise IncompleteError(
-            f"{self.model.name}: OpenRouter has no way to cancel a batch",
-            advice="What is under way will be answered and paid for: the same `unmask run` collects it.",
-        )
+# --- reading ---------------------------------------------------------------------------------------------------
 
 
-def _decode_json(body: bytes | None) -> Any:
+def decode(body: bytes | None) -> Any:
     try:
         return json.loads((body or b"").decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         raise TransientModelError("the batch API answered with something that is no JSON") from None
 
 
-def _decode_object(body: bytes | None) -> dict[str, Any]:
-    content = _decode_json(body)
-    inner = content.get("job") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance((inner or content).get("id"), str):
-        raise TransientModelError("the batch API answered without an id")
-    return content
+def parse_batch(content: Any) -> RemoteBatch | None:
+    """A batch from any JSON; `None` where it has no id."""
+    row = _of(content, "job") or content  # Together answers so to create
+    name = _text(_of(row, "id"))
+    if not name:
+        return None
+    state = (_text(_of(row, "status")) or _text(_of(row, "processing_status"))).lower()
+    problems: tuple[BatchProblem, ...] = ()
+    if state == "failed":
+        errors = _of(row, "errors")
+        listed = _list(_of(errors, "data") or errors) or [_of(row, "error") or "the provider gives no reason"]
+        problems = tuple(map(_parse_problem, listed))
+    files = filter(None, (_text(_of(row, "output_file_id")), _text(_of(row, "error_file_id"))))
+    return RemoteBatch(
+        id=name,
+        state=state,
+        input_file=_text(_of(row, "input_file_id")) or None,
+        files=tuple(files),
+        problems=problems,
+    )
 
 
-def _each_row(body: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of a file of results. One that cannot be read has no id, so its request counts as unanswered."""
-    for line in body.splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            yield row
+def parse_result(row: Any) -> BatchResult:
+    """A line of an output or error file."""
+    name, body, error = _text(_of(row, "custom_id")), _of(row, "response", "body"), _of(row, "error")
+    if isinstance(body, dict):
+        status = _of(row, "response", "status_code")
+        is_status = isinstance(status, int) and 100 <= status < 600
+        return BatchResult(name, status if is_status else 200, json.dumps(body).encode())
+    code, message = _text(_of(error, "code")), _text(_of(error, "message"))
+    return BatchResult(name, None, b"", f"{code} {message}".strip() or _text(error) or "no response")
 
 
-def _read_result(row: Mapping[str, Any]) -> BatchResult:
-    response, error = row.get("response"), row.get("error")
-    name = str(row.get("custom_id"))
-    if isinstance(response, dict) and isinstance(response.get("body"), dict):
-        status = response.get("status_code")
-        body = response["body"]
-        return BatchResult(name, status if isinstance(status, int) else 200, json.dumps(body).encode())
-    failure = error if isinstance(error, dict) else {"message": str(error or "no response")}
-    return BatchResult(name, None, b"", f"{failure.get('code') or ''} {failure.get('message') or ''}".strip())
-
-
-def _read_message_result(row: Mapping[str, Any]) -> BatchResult:
-    name, result = str(row.get("custom_id")), row.get("result") or {}
-    kind = result.get("type")
+def parse_message_result(row: Any) -> BatchResult:
+    """A line of Anthropic's results."""
+    name, kind = _text(_of(row, "custom_id")), _text(_of(row, "result", "type"))
     if kind == "succeeded":
-        return BatchResult(name, 200, json.dumps(result.get("message")).encode())
-    error: dict[str, Any] = result.get("error") or {}
-    inner: dict[str, Any] = error["error"] if isinstance(error.get("error"), dict) else error
+        return BatchResult(name, 200, json.dumps(_of(row, "result", "message")).encode())
     if kind == "errored":
-        return BatchResult(
-            name, _STATUS_OF_ERROR.get(str(inner.get("type")), 500), json.dumps({"error": inner}).encode()
-        )
-    return BatchResult(name, None, b"", str(kind))
+        error = _of(row, "result", "error")
+        inner = _of(error, "error") or error
+        status = _STATUS_OF_ERROR.get(_text(_of(inner, "type")), 500)
+        return BatchResult(name, status, json.dumps({"error": inner}).encode())
+    return BatchResult(name, None, b"", kind)
 
 
-def _read_problem(row: Any) -> BatchProblem:
+def _parse_problem(row: Any) -> BatchProblem:
     if not isinstance(row, dict):
         code, _, message = str(row).partition(": ")
         return BatchProblem(code if message else "", message or code)
     line = row.get("line")
-    return BatchProblem(
-        str(row.get("code") or ""), str(row.get("message") or ""), line if isinstance(line, int) else None
-    )
+    return BatchProblem(_text(row.get("code")), _text(row.get("message")), line if type(line) is int else None)
 
 
-def _read_moment(moment: Any) -> float | None:
-    """Seconds since the epoch, from those or from a date as text."""
-    if isinstance(moment, int | float) and not isinstance(moment, bool):
-        return float(moment)
-    try:
-        return datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
+def _each_row(body: bytes) -> Iterator[Any]:
+    """The lines of a file of results. One that cannot be read has no id, so its request counts as unanswered."""
+    for line in body.splitlines():
+        try:
+            yield json.loads(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
 
 
-def refuse_problems(problems: Sequence[BatchProblem], model: str) -> ModelError:
-    """A batch that the provider would not take, for reasons that no second try changes."""
-    reasons = "; ".join(dict.fromkeys(f"{item.code} {item.message}".strip()[:300] for item in problems[:4]))
-    return FatalModelError(
-        f"{model}: the provider refused a batch: {reasons}",
-        advice="Nothing of it was run or paid for. Correct what it names, or go on without --batch.",
-    )
+def _of(content: Any, *path: str) -> Any:
+    """A value somewhere in a stranger's JSON; `None` where there is none."""
+    for name in path:
+        content = content.get(name) if isinstance(content, dict) else None
+    return content
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else ""
+
+
+def _list(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else []

@@ -34,7 +34,6 @@ from unmask.models.tiers import (
     ANTHROPIC_BATCHES,
     GROQ_BATCHES,
     OPENAI_BATCHES,
-    OPENROUTER_BATCHES,
     STANDARD,
     TIERS,
     TOGETHER_BATCHES,
@@ -163,7 +162,6 @@ PROVIDERS: dict[str, Provider] = {
         ("OPENROUTER_API_KEY",),
         ("OPENROUTER_BASE_URL",),
         priced_as="openrouter",
-        batch=OPENROUTER_BATCHES,
     ),
     "vllm": Provider(
         "http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False, api=VLLM_API

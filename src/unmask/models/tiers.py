@@ -93,8 +93,8 @@ def is_remote_id(text: str) -> bool:
 class BatchService(Record, frozen=True, kw_only=True):
     """The batch API of one provider. The defaults are those of OpenAI."""
 
-    api: Literal["files", "messages", "inline"] = "files"
-    """`files`: an uploaded file of requests, then a batch of it. `messages`: Anthropic's. `inline`: OpenRouter's."""
+    api: Literal["files", "messages"] = "files"
+    """`files`: an uploaded file of requests, then a batch of it. `messages`: Anthropic's."""
     part: float = 0.5
     """Of the standard price, by the provider's documentation."""
     most_requests: int = 50_000
@@ -106,8 +106,6 @@ class BatchService(Record, frozen=True, kw_only=True):
     """What the upload says besides."""
     chat_url: str = "/v1/chat/completions"
     """What a line and a batch call the chat endpoint."""
-    metadata: bool = True
-    """Whether a batch may carry a note of ours."""
 
 
 OPENAI_BATCHES = BatchService()
@@ -118,10 +116,8 @@ TOGETHER_BATCHES = BatchService(
     purpose="batch-api",
     form=(("file_name", "requests.jsonl"), ("file_type", "jsonl")),
     most_bytes=95_000_000,
-    metadata=False,
 )
 ANTHROPIC_BATCHES = BatchService(api="messages", most_requests=100_000, most_bytes=240_000_000)
-OPENROUTER_BATCHES = BatchService(api="inline", most_requests=5_000)
 
 AZURE_HOSTS = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
 """Azure is reached as `openai/DEPLOYMENT` with its own base URL."""

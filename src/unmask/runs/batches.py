@@ -1,12 +1,13 @@
 """`batches.jsonl`: what was handed to batch APIs, written before and after every step, so that nothing is bought twice.
 
-A batch begins with a line `intended`, which has its requests. `uploaded` names the file at the provider, `submitted`
-the batch there. `collected` ends it: its answers stand in the journal. `lost` ends it as well: nothing of it was run.
+A batch begins with a line `intended`, before it is made. `submitted` names the batch at the provider. `collected` ends
+it: its answers are in the journal. `lost` ends it as well: nothing of it was run, or nothing of it can be had.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import shlex
 import time
@@ -20,62 +21,23 @@ import msgspec
 
 from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
-from unmask.models.keys import URL_VARIABLE, Role
-from unmask.models.providers import is_known_address
 from unmask.models.tiers import is_remote_id
-from unmask.records import FORMAT_VERSION, Method, Record, Slot
+from unmask.protocol.plan import JudgeWork, SubjectWork
+from unmask.records import FORMAT_VERSION, Method, Record
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
     from unmask.runs.folder import Folder
 
 
 class BatchState(StrEnum):
     INTENDED = "intended"
-    UPLOADED = "uploaded"
     SUBMITTED = "submitted"
     COLLECTED = "collected"
     LOST = "lost"
-
-
-ENDED = frozenset({BatchState.COLLECTED, BatchState.LOST})
-
-
-class BatchReason(StrEnum):
-    """Why a batch ended without all its answers."""
-
-    NOT_SUBMITTED = "not submitted"
-    REFUSED = "refused"
-    QUEUE_FULL = "queue full"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    NO_CREDIT = "no credit"
-    DELETED = "deleted"
-    MIXED_UP = "mixed up"
-    GIVEN_UP = "given up"
-
-
-class BatchedRequest(Record, frozen=True, kw_only=True):
-    """One request of a batch, with what it is for. `takes` for the subject, `digest` and `method` for the judge."""
-
-    id: str
-    """Sent as `custom_id`: the same for the same work."""
-    scenario: str
-    slot: Slot
-    takes: tuple[int, ...] = ()
-    digest: str | None = None
-    method: Method | None = None
-    attempt: int = 1
-    max_tokens: int | None = None
-    size: int = 0
-    """Bytes of its messages, to tell whether an answer fits."""
-    adjusted: tuple[str, ...] = ()
-    """What was changed because the endpoint refuses it, as in the journal."""
 
 
 class BatchLine(Record, frozen=True, kw_only=True):
@@ -88,27 +50,28 @@ class BatchLine(Record, frozen=True, kw_only=True):
     """Seconds since the epoch."""
     state: BatchState
     role: str | None = None
-    """`subject` or `judge`. This and what follows stands in the line `intended`."""
+    """`subject`, `judge` or `numeric_judge`. This and what follows is in the line `intended`."""
     judge: str | None = None
     """File name, without ending, of the judge."""
     model: str | None = None
     endpoint: str | None = None
     round: int | None = None
     """Counted from 1: how often requests of this run have been handed over."""
-    requests: tuple[BatchedRequest, ...] = ()
+    requests: tuple[str, ...] = ()
+    """The `custom_id` of each request: scenario (the first 16 digits of its hash), slot, attempt, most tokens, then
+    the first take and how many, or the texts that a judge reads and how."""
+    adjusted: tuple[str, ...] = ()
+    """What was changed because the endpoint refuses it, as in the journal."""
     most_usd: float | None = None
     """What the batch may cost at most."""
     file: str | None = None
-    """In the line `uploaded`: the file at the provider."""
+    """The uploaded file, where the provider takes one."""
     remote: str | None = None
-    """In the line `submitted`: the batch at the provider. This and the next."""
-    expires_at: float | None = None
+    """In the line `submitted`: the batch at the provider."""
     answered: int | None = None
-    """In the line `collected`: answers in the journal. This and what follows."""
-    reason: BatchReason | None = None
+    """In the line `collected`: answers in the journal."""
+    reason: str | None = None
     """Why requests have no answer; in the line `lost`, why there is no batch."""
-    refused: tuple[str, ...] = ()
-    """Parameters that the endpoint refuses and that are not sent any more."""
 
 
 class Batch:
@@ -117,34 +80,27 @@ class Batch:
     def __init__(self, first: BatchLine) -> None:
         self.name = first.batch
         self.first = first
-        self.at = first.at
         self.state = first.state
-        self.file: str | None = None
         self.remote: str | None = None
-        self.expires_at: float | None = None
         self.answered: int | None = None
-        self.reason: BatchReason | None = None
-        self.refused: tuple[str, ...] = ()
+        self.reason: str | None = None
 
     def add(self, line: BatchLine) -> None:
-        self.state, self.at = line.state, line.at
-        self.file = line.file or self.file
+        self.state = line.state
         self.remote = line.remote or self.remote
-        self.expires_at = line.expires_at or self.expires_at
         self.answered = line.answered if line.answered is not None else self.answered
         self.reason = line.reason or self.reason
-        self.refused = line.refused or self.refused
 
     @property
     def is_open(self) -> bool:
-        return self.state not in ENDED
+        return self.state in (BatchState.INTENDED, BatchState.SUBMITTED)
 
     @property
     def role(self) -> str:
         return self.first.role or ""
 
     @property
-    def requests(self) -> tuple[BatchedRequest, ...]:
+    def requests(self) -> tuple[str, ...]:
         return self.first.requests
 
 
@@ -172,26 +128,28 @@ class BatchJournal:
         self._file = JournalFile(folder.path / BATCHES_FILE, checksum=True)
         mend_file(folder.path / BATCHES_FILE, BatchLine)
         self.batches = read_batches(folder.path)
-        self.run = folder.definition().id
 
     def begin(self, **fields: object) -> Batch:
         """Write down a batch that is about to be made."""
-        name = secrets.token_hex(8)
-        line = msgspec.convert(
-            {"batch": name, "at": round(time.time(), 3), "state": BatchState.INTENDED, **fields}, BatchLine
-        )
-        self._file.append(line)
-        self.batches[name] = Batch(line)
-        return self.batches[name]
+        line = self._append(secrets.token_hex(8), BatchState.INTENDED, fields)
+        self.batches[line.batch] = Batch(line)
+        return self.batches[line.batch]
 
     def move(self, batch: Batch, state: BatchState, **fields: object) -> None:
-        line = msgspec.convert({"batch": batch.name, "at": round(time.time(), 3), "state": state, **fields}, BatchLine)
+        batch.add(self._append(batch.name, state, fields))
+
+    def _append(self, name: str, state: BatchState, fields: dict[str, object]) -> BatchLine:
+        line = msgspec.convert({"batch": name, "at": round(time.time(), 3), "state": state, **fields}, BatchLine)
         self._file.append(line)
-        batch.add(line)
+        return line
 
     @property
     def rounds(self) -> int:
         return max((batch.first.round or 0 for batch in self.batches.values()), default=0)
+
+    @property
+    def cancel_command(self) -> str:
+        return f"unmask batch cancel {shlex.quote(str(self.folder.path))}"
 
     def close(self) -> None:
         self._file.close()
@@ -208,14 +166,48 @@ def open_batch_journal(folder: Folder) -> Iterator[BatchJournal]:
             journal.close()
 
 
-def name_request(*parts: object) -> str:
-    """40 hexadecimal digits for one piece of work: run, role, judge, scenario, slot, takes or digest, method, attempt.
-    The same work has the same name in every process."""
-    state = hashlib.blake2b(digest_size=20)
-    for part in parts:
-        data = str(part).encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "big") + data)
-    return state.hexdigest()
+# --- the id of a request ---------------------------------------------------------------------------------------
+
+_METHODS = {
+    Method.LETTER: "l",
+    Method.INTERVAL: "i",
+    Method.PICK_AB: "ab",
+    Method.PICK_BA: "ba",
+    Method.SELF_REPORT: "sr",
+    Method.ROLE_PLAY: "rp",
+}
+_WORK_ID = re.compile(
+    r"([0-9a-f]{16})-(\w+)-(\d{1,9})-(\d{0,9})-(?:(\d{1,9})_(\d{1,9})|([0-9a-f]{20})-(\w+))", re.ASCII
+)
+
+
+def hash_scenario(scenario: str) -> str:
+    return hashlib.blake2b(scenario.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def encode_work(scenario: str, work: SubjectWork | JudgeWork) -> str:
+    """The key of a piece of work as the `custom_id` of its request: all that is needed to write its answer down. Takes
+    of one request follow each other."""
+    head = f"{hash_scenario(scenario)}-{work.slot}-{work.attempt}-{work.max_tokens or ''}"
+    if isinstance(work, SubjectWork):
+        return f"{head}-{work.takes[0]}_{len(work.takes)}"
+    return f"{head}-{work.digest}-{_METHODS[work.method]}"
+
+
+def decode_work(text: str) -> tuple[str, SubjectWork | JudgeWork] | None:
+    """The hash of the scenario and the work; `None` where this is no such id."""
+    found = _WORK_ID.fullmatch(text)
+    if found is None:
+        return None
+    scenario, slot, attempt, most, first, count, digest, method = found.groups()
+    max_tokens = int(most) if most else None
+    if digest is None:
+        takes = tuple(range(int(first), int(first) + min(int(count), 1000)))
+        return scenario, SubjectWork(slot, takes, int(attempt), max_tokens)
+    methods = {code: known for known, code in _METHODS.items()}
+    if method not in methods:
+        return None
+    return scenario, JudgeWork(slot, digest, (), methods[method], int(attempt), max_tokens)
 
 
 def describe_open(batches: Iterable[Batch]) -> str:
@@ -225,26 +217,3 @@ def describe_open(batches: Iterable[Batch]) -> str:
     where = ", ".join(dict.fromkeys(batch.first.endpoint or "" for batch in still))
     noun = "batch" if len(still) == 1 else "batches"
     return f"{len(still)} {noun} with {count:,} request{'' if count == 1 else 's'} at {where}"
-
-
-def model_of_batch(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec | JudgeSpec]:
-    """Who was asked in a batch, as the run has recorded it."""
-    if batch.role == "subject":
-        return "subject", definition.subject
-    file = batch.first.judge or ""
-    if batch.role == "numeric_judge":
-        return "numeric_judge", definition.judges[file].models[-1]
-    return "judge", definition.judges[file]
-
-
-def write_batch_command(verb: str, folder: Folder) -> str:
-    """`unmask batch VERB RUN`, after the variables for addresses that only the folder names: no key is sent there."""
-    definition = folder.definition()
-    open_batches = [batch for batch in read_batches(folder.path).values() if batch.is_open]
-    named = (model_of_batch(batch, definition) for batch in open_batches)
-    variables = {
-        f"{URL_VARIABLE[role]}={shlex.quote(spec.base_url)}"
-        for role, spec in named
-        if spec.base_url is not None and not is_known_address(spec.model, spec.base_url)
-    }
-    return " ".join([*sorted(variables), "unmask", "batch", verb, shlex.quote(str(folder.path))])

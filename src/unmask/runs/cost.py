@@ -67,11 +67,6 @@ class Purse:
         self._set_aside[request] = most
         return True
 
-    def split_off(self, request: object, part: object, most: float) -> None:
-        """Name a part of what was set aside, which was allowed with the whole."""
-        self._set_aside[request] = max(0.0, self._set_aside.get(request, 0.0) - most)
-        self._set_aside[part] = most
-
     def give_back(self, request: object) -> None:
         self._set_aside.pop(request, None)
 
