@@ -347,5 +347,21 @@ def answers() -> tuple[bytes, ...]:
     return (*(json.dumps(body).encode() for body in (good, claude, bad)), b"<html>502</html>")
 
 
+def batches() -> tuple[bytes, ...]:
+    chat = json.loads(answers()[0])
+    shapes: tuple[Any, ...] = (
+        {"id": "batch_1", "status": "completed", "output_file_id": "file-2", "request_counts": {"total": 1}},
+        {"id": "batch_1", "status": "failed", "errors": {"data": [{"code": "x", "message": "no", "line": 2}]}},
+        {"job": {"id": "b", "status": "FAILED", "error": "x: no"}},
+        {"id": "msgbatch_1", "processing_status": "ended", "results_url": "/v1"},
+        {"custom_id": "a", "response": {"status_code": 200, "body": chat}, "error": None},
+        {"custom_id": "a", "response": {"status_code": 400, "body": {"error": {"message": "no temperature"}}}},
+        {"custom_id": "a", "response": None, "error": {"code": "batch_expired", "message": "not run"}},
+        {"custom_id": "a", "result": {"type": "succeeded", "message": json.loads(answers()[1])}},
+        {"custom_id": "a", "result": {"type": "errored", "error": {"error": {"type": "api_error"}}}},
+    )
+    return tuple(json.dumps(shape).encode() for shape in shapes)
+
+
 def names() -> tuple[bytes, ...]:
     return b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300

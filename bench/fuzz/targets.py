@@ -262,6 +262,24 @@ def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
     return asked(scenario="s", slot="direct", takes=(0,), choices=found.choices, usage=found.usage, model=found.model)
 
 
+def batch(data: bytes) -> None:
+    """What a batch API answers: a batch, a page of a list, a result of a request, and what a model is said to say."""
+    from unmask.models import anthropic, batch_client, openai
+    from unmask.models.http import HttpAnswer
+    from unmask.models.parameters import REFUSABLE
+
+    def use(parse: Callable[[Any], batch_client.BatchResult], kind: Any) -> None:
+        content = batch_client.decode(data)
+        batch_client.parse_batch(content)
+        result = parse(content)
+        if result.status is not None:
+            answer = HttpAnswer(result.status, result.body, {}, 0.0)
+            kind(seeds.TARGET, model="m").interpret(answer, seeds.REQUEST, sent=REFUSABLE, notes=())
+
+    _allowed(lambda: use(batch_client.parse_result, openai.OpenAI), ModelError)
+    _allowed(lambda: use(batch_client.parse_message_result, anthropic.Anthropic), ModelError)
+
+
 def names(data: bytes) -> None:
     """Names of judges and people as file names: one plain name in the folder, never another's."""
     from unmask.runs.definition import judge_file, public_url
@@ -301,6 +319,7 @@ TARGETS: dict[str, Target] = {
     "facts": Target(facts, seeds.facts, seeds.JSON_WORDS),
     "steer": Target(steer, seeds.steers, seeds.JSON_WORDS),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
+    "batch": Target(batch, seeds.batches, seeds.JSON_WORDS),
     "names": Target(
         names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
     ),

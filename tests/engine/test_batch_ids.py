@@ -1,7 +1,9 @@
-"""Ids of batches and files become part of a path that a key is sent to: what does not look like an id is refused."""
+"""What a batch API may answer: any JSON is an answer or one of our errors, and what does not look like an id becomes
+part of no path that a key is sent to."""
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import threading
@@ -13,9 +15,10 @@ import pytest
 
 from unmask import run
 from unmask.cli.main import run_command_line
-from unmask.errors import BatchesOpen, FatalModelError, JournalError
+from unmask.errors import BatchesOpen, FatalModelError, JournalError, UnmaskError
 from unmask.models.tiers import is_remote_id
-from unmask.runs.folder import BATCHES_FILE
+from unmask.runs.batches import read_batches
+from unmask.runs.folder import BATCHES_FILE, Folder
 
 HOSTILE = ["../fine_tuning/jobs/ftjob-1", "a/../../x", "a?limit=1", "a#b", "a b", "..", "a%2Fb", "ä", "a\n"]
 REAL = {
@@ -24,13 +27,13 @@ REAL = {
     "Groq": ("batch_01jh6xa7reempvjyh6n3yst2zw", "file_01jh6x76wtemjr74t1fh0faj5t"),
     "Together": ("cd0cf1a1-4f5c-4c39-a0f1-1d1f7b6f3f3f", "file-2f1dbb6c-a2ae-4a0c-a6b9-3b6a7f3b1b1b"),
     "Anthropic": ("msgbatch_013Zva2CMHLNnXjNJJKqJ2EF",),
-    "OpenRouter": ("batch-1731000000-Ab9",),
     "LiteLLM": ("bGl0ZWxsbV9wcm94eTtiYXRjaF82N2Y3YmZj",),
 }
 
 
 class Provider(NamedTuple):
-    """OpenAI's batch API as far as a run asks it, with ids of the test. `asked` has the path of every request."""
+    """OpenAI's batch API as far as a run asks it, with ids of the test, and its bodies by path. `asked` has the path of
+    every request."""
 
     url: str
     asked: list[str]
@@ -48,7 +51,7 @@ def provider() -> Iterator[Provider]:
             asked.append(self.path)
             batch = {"id": ids["batch"], "status": ids["status"], "output_file_id": ids["output"]}
             content = {"/v1/files": {"id": ids["upload"]}, "/v1/batches": batch}.get(self.path, batch)
-            body = json.dumps(content).encode()
+            body = ids.get(self.path) or json.dumps(content).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -111,3 +114,45 @@ def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_pat
 @pytest.mark.parametrize("name", REAL)
 def test_ids_of_real_providers_are_ids(name):
     assert all(is_remote_id(text) for text in REAL[name])
+
+
+LOOK, RESULTS = "/v1/batches/batch_1", "/v1/files/file-2/content"
+SHAPES = [
+    *(b"null", b"[]", b"{}", b'"x"', b"1", b"<html>", b'{"id": 1}', b'{"id": {"id": "x"}}', b'{"job": [1]}'),
+    *(b'{"id": "batch_1"}', b'{"id": "batch_1", "status": 7}', b'{"id": "batch_1", "status": ["completed"]}'),
+    b'{"id": "batch_1", "status": "completed", "request_counts": {"total": null, "failed": "x"}}',
+    b'{"id": "batch_1", "status": "completed", "request_counts": [1], "output_file_id": {"id": "x"}}',
+    *(b'{"id": "batch_1", "status": "failed", "errors": %s}' % part for part in (b"3", b'"x"', b"[null]", b"[[1]]")),
+    *(b'{"id": "batch_1", "status": "failed", "errors": {"data": %s}}' % part for part in (b"4", b'[{"line": "2"}]')),
+]
+ROWS = [
+    *(b"null", b"[]", b"7", b"{}", b'{"custom_id": 1}', b'{"custom_id": "a", "response": 1}', b"\xff\xfe", b"["),
+    *(b'{"custom_id": "ID", "response": %s}' % part for part in (b'"x"', b"[1]", b'{"body": {}}', b'{"body": [1]}')),
+    b'{"custom_id": "ID", "response": {"status_code": "200", "body": {"choices": 1}}}',
+    b'{"custom_id": "ID", "response": {"status_code": -1, "body": {"error": [1]}}}',
+    *(
+        b'{"custom_id": "ID", "response": null, "error": %s}' % part
+        for part in (b"3", b'[{"code": 1}]', b'{"code": 1}')
+    ),
+]
+
+
+@pytest.mark.parametrize("body", SHAPES)
+def test_a_batch_of_any_shape_is_one_of_our_errors_and_never_made_twice_in_a_command(provider, tmp_path, body):
+    provider.ids[LOOK] = body
+    for number in (1, 2):
+        with pytest.raises(UnmaskError):
+            hand_over(provider, tmp_path / "run")
+        assert provider.asked.count("/v1/batches") <= number
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_result_of_any_shape_is_an_answer_or_one_of_our_errors(provider, tmp_path, row):
+    with pytest.raises(BatchesOpen):
+        hand_over(provider, tmp_path / "run")
+    (batch,) = read_batches(tmp_path / "run").values()
+    provider.ids.update({"status": "completed", "output": "file-2"})
+    provider.ids[RESULTS] = b"\n".join(row.replace(b"ID", name.encode()) for name in batch.requests)
+    with contextlib.suppress(UnmaskError):
+        hand_over(provider, tmp_path / "run")
+    assert not [line for line in Folder(tmp_path / "run").judged("openai_judge") if line.choices]

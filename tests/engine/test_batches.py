@@ -400,8 +400,7 @@ def test_ctrl_c_says_what_is_still_being_spent(served, tmp_path):
     served.configure(polls=1000)
     client = start_forked(arguments(served, tmp_path))
     due = reached(tmp_path / "run", "submitted")
-    deadline = time.monotonic() + 60
-    while not due() and time.monotonic() < deadline:
+    while not due() and client.poll() is None:
         time.sleep(0.01)
     time.sleep(0.3)
     client.send_signal(signal.SIGINT)
@@ -409,6 +408,45 @@ def test_ctrl_c_says_what_is_still_being_spent(served, tmp_path):
     assert client.returncode == Interrupted.exit_code
     assert re.search(r"1 batch with \d+ requests .*goes on and will be paid for, at most \$\d", text)
     assert f"unmask batch cancel {tmp_path / 'run'}" in " ".join(text.split())
+
+
+def test_ctrl_c_is_heard_while_a_batch_is_made_and_the_same_command_adopts_it(served, tmp_path):
+    """A provider that does not answer: the call is left after a moment, and the batch is found by its file."""
+    served.configure(batch_fault="unanswered")
+    wanted = arguments(served, tmp_path)
+    client = start_forked(wanted)
+    due = reached(tmp_path / "run", "intended")
+    while not due() and client.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    client.send_signal(signal.SIGINT)
+    text = client.communicate(timeout=60)[0]
+    assert client.returncode == Interrupted.exit_code, text
+    run(**wanted)
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+    assert len(served.stats()["batches"]["sizes"]) <= 4
+
+
+def test_what_is_waited_for_is_shown(served, tmp_path):
+    """Calls of the batch API as well as batches under way."""
+    served.configure(create_delay=1.5, polls=8)
+    seen: set[str] = set()
+    run(**arguments(served, tmp_path), progress=lambda workload, _: seen.add(workload.waits.partition(" ")[0]))
+    assert {"handing", "waiting"} <= seen
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_clock_that_is_wrong_by_hours_buys_nothing_twice_and_waits_for_nobody(served, tmp_path, monkeypatch, hours):
+    """The answer to create is lost under a wrong clock, which is set right before the same command."""
+    served.configure(batch_fault="lost_answer", polls=3)
+    wanted = arguments(served, tmp_path, batch="all")
+    now = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: now() + 3600 * hours)
+        with pytest.raises(BatchesOpen):
+            run(**wanted | {"no_wait": True})
+    run(**wanted)
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
