@@ -427,9 +427,10 @@ def test_ctrl_c_is_heard_while_a_batch_is_made_and_the_same_command_adopts_it(se
     assert len(served.stats()["batches"]["sizes"]) <= 4
 
 
-def test_what_is_waited_for_is_shown(served, tmp_path):
+def test_what_is_waited_for_is_shown(served, tmp_path, monkeypatch):
     """Calls of the batch API as well as batches under way."""
-    served.configure(create_delay=1.5, polls=8)
+    monkeypatch.setattr(rounds, "TICK", 0.01)
+    served.configure(create_delay=0.1, polls=2)
     seen: set[str] = set()
     run(**arguments(served, tmp_path), progress=lambda workload, _: seen.add(workload.waits.partition(" ")[0]))
     assert {"handing", "waiting"} <= seen
