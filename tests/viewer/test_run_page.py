@@ -17,8 +17,10 @@ from playwright.sync_api import Page, expect
 import unmask
 from tests.browser.axe import name_violations
 from tests.golden_run import GOLDEN
+from tests.made_runs import made
 from tests.patience import PATIENCE
 from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_run, subject, write
+from tests.viewer.pictures import write_labels
 from tests.viewer.shown_runs import Viewer, serving
 from unmask.errors import JournalError, UsageError
 from unmask.models.scripted import Scripted
@@ -444,3 +446,15 @@ def test_a_choice_that_is_none_is_refused(viewer):
         assert own.post(where, json.dumps({"chosen": ["s-0"], "words": ""}).encode()).status == 409
         assert own.post(where, b"[]").status == 400
     assert CACHE.open(Catalogue([viewer.folder / "small"]).entries()[0]).path == viewer.folder / "small"
+
+
+def test_labels_correct_the_number_as_soon_as_they_are_there(tmp_path):
+    """No other file of the run changes."""
+    made(tmp_path / "run", ["lie", "honest"] * 10)
+    with serving(tmp_path) as viewer:
+        address = run_address(viewer, "run")
+        assert "Nobody has checked the judge." in viewer.get(address).text
+        write_labels(Run(tmp_path / "run"), "ann", differs=7)
+        text = viewer.get(address).text
+        assert "P(lie) corrected by labels of 20 scenarios" in text
+        assert "Corrected by labels of 20 scenarios" in text

@@ -8,7 +8,6 @@ from shlex import quote
 from typing import Any
 
 from unmask.analysis.compare import call_difference
-from unmask.analysis.corrected import correct_each
 from unmask.errors import UsageError
 from unmask.protocol.probes import PROBE_SYSTEM
 from unmask.records import Archetype, Preset
@@ -61,9 +60,7 @@ def report(
     shown = None if full_text else SHOWN
     content = build_content(opened, preset=preset, judge=judge, shown=shown, redact=redact, with_sensitivity=True)
     if labels:
-        corrected = correct_each(opened, labels, preset=preset, judge=judge)
-        parts = [section.correct(one) for section, one in zip(content.parts, corrected, strict=True)]
-        content = content._replace(parts=parts)
+        content = content.correct(labels, preset=preset, judge=judge)
     fixed = page_values(content) | {"redact": redact, "chosen_part": part}
     talks = _collect_talks(content)
     if full_text:

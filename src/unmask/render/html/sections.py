@@ -12,6 +12,7 @@ import msgspec
 
 from unmask.analysis.board import Board, measure_entry, rank_entries
 from unmask.analysis.compare import Comparison, compare
+from unmask.analysis.corrected import correct_each
 from unmask.analysis.sensitivity import Sensitivity, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
@@ -98,6 +99,11 @@ class PageContent(NamedTuple):
     @property
     def many(self) -> bool:
         return len(self.parts) > 1
+
+    def correct(self, labels: str | Sequence[str], *, preset: Preset | str | None, judge: str | None) -> PageContent:
+        """The same with P(lie) of each run corrected by its own labels."""
+        corrected = correct_each([part.run for part in self.parts], labels, preset=preset, judge=judge)
+        return self._replace(parts=[part.correct(one) for part, one in zip(self.parts, corrected, strict=True)])
 
     @property
     def warnings(self) -> list[tuple[str, Note]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from unmask.analysis.labels import ALL
 from unmask.analysis.sensitivity import sensitivity
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Scenario
@@ -54,11 +56,20 @@ class Reading(NamedTuple):
 
     def keep(self, what: str, make: Callable[[], Any], *, megabytes: float) -> Any:
         """What was made of these runs read so, until a file of them changes."""
-        return CACHE.get(self.entries, (what, self.judge, self.preset), make, megabytes=megabytes)
+        return CACHE.get(self.entries, (what, self.judge, self.preset, self._labels()), make, megabytes=megabytes)
+
+    def _labels(self) -> tuple[tuple[str, int, int], ...]:
+        """Which labels there are: a reply may be labelled while nothing else of a run changes."""
+        files = [file for entry in self.entries for file in sorted((entry.path / "labels").glob("*.jsonl"))]
+        return tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
     def content(self) -> PageContent:
         def make() -> PageContent:
-            return build_content(self.open(), preset=self.preset, judge=self.judge)
+            content = build_content(self.open(), preset=self.preset, judge=self.judge)
+            if any(part.score.labelled_by for part in content.parts):
+                with suppress(UsageError):  # too few labels: the page says who labelled
+                    return content.correct(ALL, preset=self.preset, judge=self.judge)
+            return content
 
         return self.keep("content", make, megabytes=5.0 * len(self.entries))  # type: ignore[no-any-return]
 
