@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from unmask.errors import escape_line
 from unmask.judges.base import Style, Tags
 from unmask.models.settings import DEFINING
 from unmask.models.user_params import describe_headers, describe_params
@@ -138,7 +139,10 @@ def compare_names(runs: Sequence[Sequence[AnsweredBy]]) -> list[SettingTexts]:
     for of_subject, title in ANSWERS_NAME.items():
         parts = [[answered for answered in run if (answered.judge is None) == of_subject] for run in runs]
         asked = [tuple(answered.asked for answered in part) for part in parts]
-        names = [", ".join(name for answered in part for name in sorted(answered.names)) or None for part in parts]
+        names = [
+            ", ".join(escape_line(name) for answered in part for name in sorted(answered.names)) or None
+            for part in parts
+        ]
         for question in set(asked):
             if len({name for model, name in zip(asked, names, strict=True) if model == question and name}) > 1:
                 for text, name in zip(texts, names, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from unmask.errors import escape_line
 from unmask.records import Record
 from unmask.scoring.guards import GuardFinding
 
@@ -37,7 +38,7 @@ class AnsweredBy(Record, frozen=True, kw_only=True, omit_defaults=False):
     @property
     def listed(self) -> str:
         """`gpt-4o-2024-08-06 (965 of 965)`; of many names the most frequent."""
-        shown = [f"{name} ({count:,} of {self.answers:,})" for name, count in self.names.items()]
+        shown = [f"{escape_line(name)} ({count:,} of {self.answers:,})" for name, count in self.names.items()]
         more = [f"and {len(shown) - _MOST} more names"] if len(shown) > _MOST else []
         return ", ".join([*shown[:_MOST], *more])
 
