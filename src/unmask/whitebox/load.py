@@ -266,8 +266,11 @@ def free_memory() -> int | None:
 @contextlib.contextmanager
 def silence_transformers() -> Iterator[None]:
     """Progress bars and advice of transformers would run through our own display."""
+    from transformers import modeling_gguf_pytorch_utils as unpacking
     from transformers.utils import logging
 
+    bar = unpacking.tqdm  # this one bar does not ask whether bars are wanted
+    unpacking.tqdm = lambda tensors, **_: tensors
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -276,6 +279,7 @@ def silence_transformers() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        unpacking.tqdm = bar
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
