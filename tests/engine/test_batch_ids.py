@@ -101,6 +101,15 @@ def test_an_id_of_a_folder_that_is_none_is_refused_before_anything_is_sent(provi
     assert len(provider.asked) == before
 
 
+def test_a_batch_of_a_judge_that_the_run_has_not_is_an_error_of_the_folder(provider, tmp_path, capsys):
+    with pytest.raises(BatchesOpen):
+        hand_over(provider, tmp_path / "run")
+    change_id(tmp_path / "run", "judge", "nobody")
+    for verb in ("list", "cancel"):
+        assert run_command_line(["batch", verb, str(tmp_path / "run")]) == JournalError.exit_code
+        assert "no such judge" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("place", ["upload", "batch", "output"])
 def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_path, place, value):

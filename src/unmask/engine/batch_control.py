@@ -10,14 +10,14 @@ from pathlib import Path
 
 from unmask.engine.loop import run_blocking
 from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
-from unmask.errors import UnmaskError, UsageError
+from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.models.batch_client import BatchClient, open_batch_client
 from unmask.models.keys import URL_VARIABLE, Role
 from unmask.models.providers import is_known_address, open_model
 from unmask.records import Record
 from unmask.runs.batches import Batch, BatchState, open_batch_journal, read_batches
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
-from unmask.runs.folder import Folder
+from unmask.runs.folder import BATCHES_FILE, Folder
 
 QUICK = 2
 """Tries of a call that somebody waits for at a terminal."""
@@ -50,7 +50,7 @@ def look_at_batches(path: str | Path) -> list[BatchStatus]:
         try:
             async with _open_client(batch, definition) as client:
                 remote = await client.look(batch.remote)
-        except UsageError:
+        except (UsageError, JournalError):
             raise
         except UnmaskError as error:
             return _make_status(batch, f"not known: {error}")
@@ -114,7 +114,12 @@ def _model_of(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec |
     """Who was asked in a batch, as the run has recorded it."""
     if batch.role == SUBJECT:
         return "subject", definition.subject
-    judge = definition.judges[batch.first.judge or ""]
+    judge = definition.judges.get(batch.first.judge or "")
+    if judge is None:
+        raise JournalError(
+            f"{BATCHES_FILE} has a batch of the judge {batch.first.judge!r}, and run.json has no such judge",
+            advice="unmask writes no such line: somebody has changed the file. Restore it.",
+        )
     return ("numeric_judge", judge.models[-1]) if batch.role == NUMERIC_JUDGE else ("judge", judge)
 
 
