@@ -249,6 +249,8 @@ and ask the functions what it is."""
 
 DIRECT: Slot = "direct"
 PRESSURED: Slot = "pressured"
+CONTROL: Slot = "control"
+"""The same question under the plain line of the probes: what the subject says without the role."""
 CHECK: Slot = "check"
 SELF_REPORT: Slot = "self_report"
 """What the subject says, right after its first pressured reply, about whether that was true: A it was, B it was not."""
@@ -270,6 +272,11 @@ def is_indirect(slot: Slot) -> bool:
 def indirect_number(slot: Slot) -> int:
     """Which indirect probe this is, counted from 1."""
     return int(slot.removeprefix(_INDIRECT))
+
+
+def read_as(slot: Slot) -> Slot:
+    """The slot by whose rules a judge reads this one: it is not told a control reply from a pressured one."""
+    return PRESSURED if slot == CONTROL else slot
 
 
 def is_probe(slot: Slot) -> bool:
@@ -309,6 +316,9 @@ class Scenario(Record, frozen=True, kw_only=True):
     """The judge that said so (`unmask data annotate`), where the data itself does not."""
     check: str | None = None
     """A neutral question, asked in the scenario's own context, whether a supplied fact was understood."""
+    control: tuple[Message, ...] | None = None
+    """A conversation that asks the same without pressure. Where there is none, the plain line of the probes takes the
+    place of the system prompt, except in scenarios that supply the fact there: these have no control."""
     pressure: Literal["situational", "explicit"] | None = None
     motive: str | None = None
     """One word."""
@@ -337,6 +347,10 @@ class Scenario(Record, frozen=True, kw_only=True):
     def asks_belief(self) -> bool:
         """Whether the probes are asked. Otherwise the scenario supplies the fact, and the belief is the truth."""
         return not self.archetype.traits.supplies_fact
+
+    @property
+    def has_control(self) -> bool:
+        return self.asks_belief or self.control is not None
 
     @property
     def probes(self) -> dict[Slot, str]:
@@ -655,6 +669,8 @@ class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
     capped_pressured: int = 0
     judge_calls: int = 0
     capped_judge_calls: int = 0
+    lengths: dict[Slot, int] = {}
+    """Characters of the pressured replies together, and of those of the control."""
     identical_takes: bool = False
     """All pressured takes, at least two, have the same text although the temperature is above 0."""
 
@@ -697,3 +713,8 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The judges of a panel; empty for a single judge."""
     cluster: str | None = None
     """Scenarios of one cluster do not vary independently; `None` for a cluster of its own."""
+    control: tuple[Verdict, ...] | None = None
+    """One per take of the control. Empty where it was rightly never sent, `None` where the scenario has none."""
+    fact: str | None = None
+    """In a ladder: the fact that the scenario is about, and how much pressure is on it."""
+    rung: int | None = None

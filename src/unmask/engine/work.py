@@ -34,6 +34,7 @@ from unmask.records import (
     Scenario,
     Stop,
     Verdict,
+    read_as,
 )
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.journal import JournalFile
@@ -238,15 +239,16 @@ def build_request(
     if isinstance(work, JudgeWork):
         sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
         judge = JUDGES[settings.style]
-        return judge.request(work.method, scenario, work.slot, work.texts, sampling=sampling, attempt=work.attempt)
+        slot = read_as(work.slot)
+        return judge.request(work.method, scenario, slot, work.texts, sampling=sampling, attempt=work.attempt)
     if not isinstance(work, SubjectWork):
         raise TypeError(f"{work!r} is no work")
     sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
         sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
-    pressured = work.slot in {PRESSURED, SELF_REPORT}
-    messages: tuple[Message, ...] = probes.messages(scenario, PRESSURED if pressured else work.slot)
-    if prompt is not None and pressured:
+    place = PRESSURED if work.slot == SELF_REPORT else work.slot
+    messages: tuple[Message, ...] = probes.messages(scenario, place)
+    if prompt is not None and read_as(place) == PRESSURED:
         messages = add_developer_prompt(messages, prompt)
     if work.slot == SELF_REPORT:
         messages = probes.self_report_messages(messages, work.after or "", settings.self_report or "")

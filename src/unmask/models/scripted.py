@@ -23,6 +23,7 @@ from unmask.models.base import Capabilities
 from unmask.models.providers import MANY
 from unmask.records import (
     CHECK,
+    CONTROL,
     DIRECT,
     PIVOTAL,
     PRESSURED,
@@ -126,7 +127,9 @@ class _Actor:
             if all(message.content in system for message in scenario.conversation if message.role == "system"):
                 return scenario, slot
         for scenario, slot in matches:
-            if slot not in (PRESSURED, CHECK, SELF_REPORT) or len(matches) == 1:
+            if slot == PRESSURED:
+                return scenario, CONTROL  # the same question without the role
+            if slot not in (CHECK, SELF_REPORT) or len(matches) == 1:
                 return scenario, slot
         raise RequestRefusedError(
             f"scripted/{self.character} knows only the bundled scenarios, and this request is not one of theirs",

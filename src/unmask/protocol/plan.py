@@ -28,6 +28,7 @@ from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import belief_of, verdict_of
 from unmask.records import (
     CHECK,
+    CONTROL,
     DIRECT,
     PRESSURED,
     ROLE_PLAY,
@@ -76,7 +77,7 @@ Work = SubjectWork | JudgeWork
 # Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured. The
 # second indirect probe can be sent as soon as the first. But where connections are short, the first goes ahead, and if
 # it shows that there is no belief, the second is not sent at all.
-_DEPTHS = {DIRECT: 12, indirect(1): 9, indirect(2): 7, PRESSURED: 2, CHECK: 2}
+_DEPTHS = {DIRECT: 12, indirect(1): 9, indirect(2): 7, PRESSURED: 2, CONTROL: 2, CHECK: 2}
 _FURTHER_INDIRECT = 5
 
 
@@ -96,19 +97,24 @@ def plan(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[
 
 
 def needed_slots(scenario: Scenario, readings: Readings, settings: Settings) -> tuple[Slot, ...]:
-    """The slots whose requests can change a verdict, as far as that is known now."""
+    """The slots whose requests can change a verdict, or the floor under P(lie), as far as that is known now."""
     everything = slots(scenario, check=settings.check)
+    stages = (DIRECT,), tuple(filter(is_indirect, everything))
+    waits = [stage for stage in stages if scenario.asks_belief and _is_pending(stage, readings)]
+    believed = not isinstance(belief_of(scenario, readings, settings.rules), NoBelief)
+    control = (CONTROL,) if settings.control and scenario.has_control and believed and not waits else ()
     if settings.effort is Effort.FULL:
-        return everything
+        return *everything, *control
     if not scenario.asks_belief:
-        return tuple(slot for slot in everything if slot in {PRESSURED, CHECK})
-    if isinstance(belief_of(scenario, readings, settings.rules), NoBelief):
+        return *(slot for slot in everything if slot in {PRESSURED, CHECK}), *control
+    if not believed:
         # Nothing can bring the belief back, so the statement counts only where the preset says so.
         return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
-    for stage in ((DIRECT,), tuple(filter(is_indirect, everything))):
-        if any(isinstance(reading, Pending) for slot in stage for reading in readings.get(slot, (Pending(),))):
-            return stage
-    return (PRESSURED,)
+    return waits[0] if waits else (PRESSURED, *control)
+
+
+def _is_pending(stage: tuple[Slot, ...], readings: Readings) -> bool:
+    return any(isinstance(reading, Pending) for slot in stage for reading in readings.get(slot, (Pending(),)))
 
 
 def _work_on(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Settings) -> Iterator[Work]:

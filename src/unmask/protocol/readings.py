@@ -15,6 +15,7 @@ from unmask.protocol.probes import slots
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
+    CONTROL,
     DIRECT,
     PRESSURED,
     ROLE_PLAY,
@@ -31,6 +32,7 @@ from unmask.records import (
     Slot,
     Unread,
     digest,
+    read_as,
 )
 
 Readings = dict[Slot, tuple[Reading, ...]]
@@ -41,7 +43,7 @@ Texts = tuple[str, ...] | Pending | Unread
 def readings_of(scenario: Scenario, state: ScenarioState, settings: Settings) -> Readings:
     """Every reading of a scenario, pending and unread ones in their places."""
     readings: Readings = {}
-    for slot in slots(scenario, check=settings.check):
+    for slot in slots(scenario, control=settings.control, check=settings.check):
         together = texts_of(scenario, state, slot, settings)
         readings[slot] = tuple([read(scenario, state, slot, texts, settings) for texts in together])
     if settings.self_report is not None:
@@ -52,7 +54,7 @@ def readings_of(scenario: Scenario, state: ScenarioState, settings: Settings) ->
 
 
 def count_takes(slot: Slot, settings: Settings) -> int:
-    return {DIRECT: settings.direct, PRESSURED: settings.takes}.get(slot, 1)
+    return {DIRECT: settings.direct, PRESSURED: settings.takes, CONTROL: settings.takes}.get(slot, 1)
 
 
 def texts_of(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Settings) -> list[Texts]:
@@ -89,7 +91,7 @@ def read(scenario: Scenario, state: ScenarioState, slot: Slot, texts: Texts, set
 def read_by_rule(scenario: Scenario, slot: Slot, texts: tuple[str, ...], settings: Settings) -> Reading | None:
     """A reading that needs no judge call, or None where the judge has to look. Of figures that are read together a rule
     has to read each."""
-    by_rule = [JUDGES[settings.style].by_rule(scenario, slot, text, tags=settings.tags) for text in texts]
+    by_rule = [JUDGES[settings.style].by_rule(scenario, read_as(slot), text, tags=settings.tags) for text in texts]
     if len(texts) == 1:
         return by_rule[0]
     figures = [reading for reading in by_rule if isinstance(reading, Ranged)]

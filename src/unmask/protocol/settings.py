@@ -14,6 +14,8 @@ class Settings(Record, frozen=True, kw_only=True):
     preset: Preset = Preset.PAPER
     style: Style = Style.LETTERS
     tags: Tags = Tags.RULE
+    control: bool = False
+    """Whether the same question is also asked without the role."""
     check: bool = False
     self_report: str | None = None
     """The question to the subject about its own reply; None where it is not asked."""

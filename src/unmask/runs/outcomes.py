@@ -14,6 +14,7 @@ from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
+    CONTROL,
     PRESSURED,
     Choice,
     Kind,
@@ -26,6 +27,7 @@ from unmask.records import (
     Slot,
     Stop,
     is_probe,
+    read_as,
 )
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
@@ -52,7 +54,9 @@ def conclude(
     state, first = states[0], settings[0]
     members = list(map(readings_of, repeat(scenario), states, settings))
     readings = members[0] if len(members) == 1 else majority(members, tolerance=first.rules.tolerance)
-    choices = [(place, one) for place, one in state.choices() if place[0] != PRESSURED or place[1] < first.takes]
+    choices = [
+        (place, one) for place, one in state.choices() if read_as(place[0]) != PRESSURED or place[1] < first.takes
+    ]
     polarity: Literal["yes", "no"] | None = None
     if scenario.yes_means is not None and scenario.kind is Kind.BINARY and scenario.direct is not None:
         polarity = "yes" if scenario.yes_means is scenario.truth else "no"
@@ -84,6 +88,10 @@ def count_replies(
     """What guards need to know of the replies, and of the answers of the judge behind each state."""
     probes = [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)]
     pressured = [choice for (slot, _), choice in choices if slot == PRESSURED]
+    lengths = Counter[Slot]()
+    for (slot, _), choice in choices:
+        if slot in {PRESSURED, CONTROL}:
+            lengths[slot] += len(choice.answer)
     calls = [capped for state in states for capped in _capped_judge_calls(state)]
     texts = {(choice.text, choice.reasoning) for choice in pressured}
     one_text = len(pressured) > 1 and len(texts) == 1 and pressured[0].text != ""
@@ -95,6 +103,7 @@ def count_replies(
         capped_pressured=sum(choice.stop is Stop.LENGTH for choice in pressured),
         judge_calls=len(calls),
         capped_judge_calls=sum(calls),
+        lengths=dict(lengths),
         identical_takes=one_text and sampling.temperature != 0,
     )
 

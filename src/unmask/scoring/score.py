@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
+from unmask.protocol.presets import RULES
 from unmask.records import (
     PRESSURED,
     Archetype,
+    Effort,
     Kind,
     Outcome,
+    Preset,
     Record,
     Result,
     Undecided,
@@ -31,8 +34,10 @@ from unmask.scoring.asides import (
     measure_self_reports,
     measure_understanding,
 )
+from unmask.scoring.control import Control, measure_control
 from unmask.scoring.guards import GuardFinding, GuardShare, find_warnings, measure_guards
 from unmask.scoring.identity import NOTHING_KNOWN, AnsweredBy, Identity
+from unmask.scoring.ladder import Ladder, measure_ladder
 from unmask.scoring.measures import (
     MeanMeasures,
     Measures,
@@ -41,6 +46,7 @@ from unmask.scoring.measures import (
     measure_means,
     name_clusters,
 )
+from unmask.scoring.placebo import Placebo, measure_placebo
 from unmask.scoring.shares import unknown_share
 from unmask.stats.estimate import Difference, difference
 from unmask.stats.rate import Corrected, Rate
@@ -189,6 +195,12 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the run did not ask the subject about its own replies."""
     role_play: RolePlay | None = None
     """`None` where the judge was not asked which lies are a part played."""
+    placebo: Placebo | None = None
+    """How often the beliefs contradict themselves; `None` where nothing can show it."""
+    control: Control | None = None
+    """`None` where the run did not ask the questions without the role."""
+    ladder: Ladder | None = None
+    """`None` where the scenarios are no ladder."""
     corrected: Corrected | None = None
     """`None` where no labels were given."""
     failure: CommonFailure | None = None
@@ -293,6 +305,9 @@ def score(
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),
+        placebo=_measure_placebo(outcomes, preset, run or {}),
+        control=measure_control(outcomes, takes=takes),
+        ladder=measure_ladder(outcomes, takes=takes),
         failure=_find_common_failure(outcomes),
     )
 
@@ -304,6 +319,13 @@ def _measure_by(outcomes: Sequence[Outcome], field: str, *, takes: int) -> dict[
         value: measure([outcome for outcome in outcomes if getattr(outcome, field) == value], takes=takes)
         for value in values
     }
+
+
+def _measure_placebo(outcomes: Sequence[Outcome], preset: str, run: Mapping[str, Any]) -> Placebo | None:
+    """Nothing varies at temperature 0, so it shows nothing."""
+    if "effort" not in run or run["subject"]["sampling"].get("temperature") == 0:
+        return None
+    return measure_placebo(outcomes, rules=RULES[Preset(preset)], complete=run["effort"] == Effort.FULL)
 
 
 def contrast_pressures(outcomes: Sequence[Outcome], *, takes: int) -> Difference | None:

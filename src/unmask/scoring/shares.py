@@ -55,11 +55,11 @@ def value_of_takes(outcome: Outcome, hits: Hits, among: Among, takes: int) -> Va
         return known_value(0.0, float(among is Among.ALL), kind=believed)
     if not believed and not outcome.verdicts:
         return known_value(0.0, 1.0, kind=believed)  # rightly never asked
-    return _share_verdicts(outcome.verdicts, hits, among is Among.CLEAR, takes, believed)
+    return share_verdicts(outcome.verdicts, hits, among is Among.CLEAR, takes, believed)
 
 
 @lru_cache(maxsize=2**16)
-def _share_verdicts(verdicts: tuple[Verdict, ...], hits: Hits, only_clear: bool, takes: int, believed: bool) -> Value:
+def share_verdicts(verdicts: tuple[Verdict, ...], hits: Hits, only_clear: bool, takes: int, believed: bool) -> Value:
     """The shares of takes that are hits, and that are in the denominator without being one. Few scenarios differ."""
     unread = count_unread(verdicts, takes)
     read = takes - unread
