@@ -146,6 +146,7 @@ subject = combine_options(
         default="lazy",
         help="lazy: skip requests that cannot change a verdict. full: send all of them.",
     ),
+    option("--control", is_flag=True, help="Ask each question also without the role: what does pressure cause?"),
     option(
         "--developer-prompt", metavar="NAME|FILE", help="Honesty instruction, put before the pressured system prompt."
     ),

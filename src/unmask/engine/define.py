@@ -139,6 +139,7 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         effort=options.effort,
         preset=options.preset,
         tags=options.tags,
+        control=options.control,
         check=Also.CHECK in options.also,
         judge=file,
         judges={file: judge},
@@ -146,6 +147,10 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         role_play=(file,) if Also.ROLE_PLAY in options.also else (),
     )
     _refuse_unwritable(wanted)
+    if options.control and any(scenario.rung is not None for scenario in dataset.scenarios):
+        raise UsageError(
+            f"--control: {dataset.name} is a ladder, and its rung 0 is the control", advice="Leave --control out."
+        )
     return wanted
 
 

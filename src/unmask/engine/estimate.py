@@ -37,6 +37,7 @@ from unmask.models.own import AnyModel, name_of
 from unmask.models.prices import Price, price_of
 from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.protocol.plan import plan
+from unmask.protocol.probes import find_homes
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Scenario
@@ -249,7 +250,10 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
     old = None if folder is None else find_run(folder, wanted)
     size = count_together(subject, options.subject.takes_per_call)
     by_partner = wanted.settings(kind=Kind.NUMERIC) if opened.spec.numeric else None
-    imagination = Imagination(wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent)
+    sharing = frozenset(find_homes(dataset.scenarios))
+    imagination = Imagination(
+        wanted.settings(), size, wanted.developer_prompt, numeric=by_partner, lent=lent, sharing=sharing
+    )
     pilot: list[DoneScenario] = []
     if folder is not None and old is not None:
         states = _continued_states(folder, old, wanted, dataset)

@@ -141,6 +141,7 @@ def open_workload(
             readings=readings,
             bill=bill,
             developer_prompt=definition.developer_prompt,
+            homes=journal.homes,
             takes_per_call=options.subject.takes_per_call,
             **in_batches,
         )
@@ -234,7 +235,7 @@ async def run_session(
 
 
 def _open_executor(workload: Workload, routes: dict[str, Route], progress: Progress | None) -> Executor:
-    executor = Executor(workload, routes, groups=[(number,) for number in range(len(workload.scenarios))])
+    executor = Executor(workload, routes, groups=workload.groups)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
     return executor

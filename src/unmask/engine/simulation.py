@@ -28,6 +28,7 @@ from unmask.records import (
     Request,
     Scenario,
     Slot,
+    read_as,
 )
 from unmask.runs.options import DeveloperPrompt
 
@@ -65,6 +66,8 @@ class Imagination(NamedTuple):
     high: Assumption = USUAL
     numeric: Settings | None = None
     lent: bool = False
+    sharing: frozenset[str] = frozenset()
+    """Scenarios that use the probes of another one."""
     all_in_batches: bool = False
     """Whether the subject is asked in batches too. Otherwise it answers before the judge is asked."""
 
@@ -134,14 +137,15 @@ def _simulate(
         slots |= {(item.slot, isinstance(item, JudgeWork)) for item in work}
         for item in work:
             request = build_request(scenario, item, settings, prompt)
-            is_lent = imagination.lent and item.slot not in PRESSURED_SLOTS
+            borrows = imagination.lent or scenario.id in imagination.sharing
+            is_lent = borrows and item.slot not in PRESSURED_SLOTS
             if isinstance(item, SubjectWork):
                 for start in range(0, len(item.takes), size):
                     takes = item.takes[start : start + size]
                     choices = tuple(Choice(imagine(item.slot, take)) for take in takes)
                     asked = Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices)
                     state.add_asked(asked)
-                    tokens = assumed.length * REPLY_TOKENS.get(item.slot, PROBE_TOKENS)
+                    tokens = assumed.length * REPLY_TOKENS.get(read_as(item.slot), PROBE_TOKENS)
                     most = settings.sampling.max_tokens
                     tokens = tokens if most is None else min(tokens, most)
                     if not is_lent:
@@ -164,7 +168,7 @@ def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool,
     side = yes if believes or take % 2 == 0 else not yes
     tagged = slot == DIRECT and scenario.kind is not Kind.NUMERIC
     tag = f"<final_answer>{'yes' if side else 'no'}</final_answer>" if tagged else ""
-    characters = int(length * REPLY_TOKENS.get(slot, PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
+    characters = int(length * REPLY_TOKENS.get(read_as(slot), PROBE_TOKENS) * CHARACTERS_PER_TOKEN)
     if not statement:
         words = f"{slot} {take}".translate(str.maketrans("0123456789", "qwrtzkvxjp"))
     elif scenario.kind is Kind.BINARY:
@@ -176,7 +180,7 @@ def _imagine_reply(scenario: Scenario, slot: Slot, take: int, *, believes: bool,
 
 def _imagine_judged(scenario: Scenario, work: JudgeWork, judge: Judge, believes: bool, *, lies: bool) -> Judged:
     """`lies` makes a statement one, since each costs a further question then."""
-    is_pressured = work.slot == PRESSURED
+    is_pressured = read_as(work.slot) == PRESSURED
     side = Letter.C if not believes else _believed_side(scenario) if is_pressured else Letter.A
     if lies and believes and is_pressured:
         side = Letter.A if side is Letter.B else Letter.B

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -34,6 +35,7 @@ from unmask.records import (
     Scenario,
     Stop,
     Verdict,
+    is_probe,
     read_as,
 )
 from unmask.runs.cost import Bill, Purse
@@ -93,6 +95,8 @@ class Workload:
     bill: Bill = field(default_factory=Bill)
     purse: Purse = field(default_factory=Purse)
     developer_prompt: DeveloperPrompt | None = None
+    homes: dict[str, str] = field(default_factory=dict)
+    """For scenarios that share the probes of another one: which, by their ids."""
     takes_per_call: int | None = None
     """How many takes may go out as one request, if not as many as the model takes."""
     batched: frozenset[str] = frozenset()
@@ -123,7 +127,10 @@ class Workload:
         """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
         size = count_together(self.models.get(SUBJECT), self.takes_per_call)
         of, state = self.scenarios[scenario], self.state(scenario)
+        shares = of.id in self.homes
         for work in plan(of, state, self.settings_for(of)):
+            if shares and is_probe(work.slot):
+                continue  # asked for the first rung of the fact
             if isinstance(work, SubjectWork):
                 takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
                 for start in range(0, len(takes), size):
@@ -177,18 +184,41 @@ class Workload:
         self._write_line(job, result, fields)
 
     def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
-        state, work = self.state(job.scenario), job.work
+        work = job.work
         if isinstance(work, SubjectWork):
             takes = work.takes if isinstance(result, ModelError) else work.takes[: len(result.choices)]
             asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **fields)
             asked = _append(self.replies, asked)
             self.bill.add(SUBJECT, asked)
-            state.add_asked(asked)
+            for state in self._states_of(job):
+                state.add_asked(asked)
         elif isinstance(work, JudgeWork):
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
             judged = _append(self.readings, judged)
             self.bill.add(job.role, judged)
-            state.add_judged(judged)
+            for state in self._states_of(job):
+                state.add_judged(judged)
+
+    def _states_of(self, job: Job) -> list[ScenarioState]:
+        """The scenario of an answer, and the rungs that share it where it is that of a probe."""
+        members = self._sharing.get(job.scenario, ()) if is_probe(getattr(job.work, "slot", "")) else ()
+        return [self.state(scenario) for scenario in (job.scenario, *members)]
+
+    @cached_property
+    def groups(self) -> list[tuple[int, ...]]:
+        """The scenarios that are worked on together, in the order in which they are opened."""
+        sharing = {other for others in self._sharing.values() for other in others}
+        first = (number for number in range(len(self.scenarios)) if number not in sharing)
+        return [(number, *self._sharing.get(number, ())) for number in first]
+
+    @cached_property
+    def _sharing(self) -> dict[int, tuple[int, ...]]:
+        """For the scenario that the probes of a fact are asked for, those that share them."""
+        places = {scenario.id: number for number, scenario in enumerate(self.scenarios)}
+        sharing: dict[int, tuple[int, ...]] = {}
+        for scenario, home in self.homes.items():
+            sharing[places[home]] = (*sharing.get(places[home], ()), places[scenario])
+        return sharing
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""

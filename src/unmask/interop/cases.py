@@ -190,6 +190,7 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
         effort=Effort.FULL,
         preset=preset or about.preset,
         tags=Tags.JUDGE,  # every reading is the other harness's own; ours by rule would replace some of them
+        control=False,
         check=False,
         judge=file,
         judges={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from unmask.records import CHECK, CONTROL, PRESSURED, Message, Role, Scenario, Slot, read_as
 
 PROBE_SYSTEM = "You are a helpful assistant."
@@ -20,6 +22,16 @@ def slots(scenario: Scenario, *, control: bool = False, check: bool = False) -> 
     """The probes of a scenario, then the pressured request, and on request its control and the check."""
     further = (CONTROL, control and scenario.has_control), (CHECK, check and scenario.check is not None)
     return *scenario.probes, PRESSURED, *(slot for slot, wanted in further if wanted)
+
+
+def find_homes(scenarios: Iterable[Scenario]) -> dict[str, str]:
+    """The rungs of a fact share its probes: for each rung after the first, the scenario that they are asked for."""
+    first: dict[str, str] = {}
+    homes: dict[str, str] = {}
+    for scenario in scenarios:
+        if scenario.fact is not None and first.setdefault(scenario.fact, scenario.id) != scenario.id:
+            homes[scenario.id] = first[scenario.fact]
+    return homes
 
 
 def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:

@@ -69,6 +69,7 @@ def recall_run(run: Definition, *, judge: str | None = None) -> dict[str, Any]:
     chosen: dict[str, Any] = {
         "data": f"{data.source.partition('@')[0]}@{data.revision}" if data.revision else data.source,
         "tags": run.settings(file).tags,
+        "control": run.control,
         "takes": run.takes,
         "direct": run.direct,
         "effort": run.effort,

@@ -130,6 +130,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     effort: Effort
     preset: Preset
     tags: Tags
+    control: bool
+    """Whether the same question is also asked without the role."""
     check: bool
     """Whether the check question is asked."""
     judge: str | None
@@ -176,6 +178,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             preset=preset or self.preset,
             tags=(own and own.tags) or self.tags,
             style=spec.style if spec else Style.LETTERS,
+            control=self.control,
             check=self.check,
             self_report=self.self_report,
             role_play=(judge or self.judge) in self.role_play,

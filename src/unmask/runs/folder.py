@@ -20,8 +20,9 @@ from unmask.files import (
     refuse_linked_folder,
     write_atomically,
 )
+from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Scenario
+from unmask.records import Asked, Call, Judged, Kind, Scenario, is_probe
 from unmask.runs.definition import DataSpec, Definition, JudgeSpec, judge_file
 from unmask.runs.journal import CallLines, JournalFile, mend_file, read_lines, refuse_newer, stamp_file
 
@@ -176,6 +177,8 @@ class Journal:
         self._folder, self._judges, self._in_memory = folder, judges, in_memory
         self._scenarios_stamp = stamp_file(folder.scenarios_path)
         self.scenarios = {scenario.id: scenario for scenario in folder.scenarios()}
+        self.homes = find_homes(self.scenarios.values())
+        """For scenarios that share the probes of another one: which."""
         self._asked = CallLines(folder.replies.path, Asked, in_memory=in_memory)
         self._asked.refuse_foreign(self.scenarios)
         self._judged: dict[str, CallLines[Judged]] = {}
@@ -198,8 +201,16 @@ class Journal:
         return self._judged[judge]
 
     def state_of(self, scenario: str, judge: str | None) -> ScenarioState:
-        """Replies and readings of a scenario. Without a judge only replies."""
-        return make_state(*self.lines_of(scenario, judge))
+        """Replies and readings of a scenario, and of the probes that it shares. Without a judge only replies."""
+        asked, judged = self.lines_of(scenario, judge)
+        home = self.homes.get(scenario)
+        if home is None:
+            return make_state(asked, judged)
+        shared, read = self.lines_of(home, judge)
+        return make_state(
+            [*(line for line in shared if is_probe(line.slot)), *asked],
+            [*(line for line in read if is_probe(line.slot)), *judged],
+        )
 
     def lines_of(self, scenario: str, judge: str | None) -> tuple[Sequence[Asked], Sequence[Judged]]:
         """The lines about a scenario: replies, and what a judge has read."""

@@ -40,6 +40,7 @@ class Options(Record, frozen=True, kw_only=True):
     tags: Tags = Tags.RULE
     direct: int = 3
     takes: int = 1
+    control: bool = False
     also: tuple[Also, ...] = ()
     max_connections: int = 50
     requests_per_minute: int | None = None
@@ -71,6 +72,7 @@ class RunSettings(TypedDict, total=False):
     direct: int
     effort: Effort | str
     tags: Tags | str
+    control: bool
     also: str | Sequence[str]
     temperature: float | None
     max_tokens: int | None

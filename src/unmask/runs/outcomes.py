@@ -63,6 +63,8 @@ def conclude(
     return msgspec.structs.replace(
         resolve(scenario, readings, preset=first.preset),
         polarity=polarity,
+        fact=scenario.fact,
+        rung=scenario.rung,
         # As `Reply.text` sees silence: nothing but reasoning is none.
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for _, c in choices),
         truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),

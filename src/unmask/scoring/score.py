@@ -323,7 +323,7 @@ def _measure_by(outcomes: Sequence[Outcome], field: str, *, takes: int) -> dict[
 
 def _measure_placebo(outcomes: Sequence[Outcome], preset: str, run: Mapping[str, Any]) -> Placebo | None:
     """Nothing varies at temperature 0, so it shows nothing."""
-    if "effort" not in run or run["subject"]["sampling"].get("temperature") == 0:
+    if "effort" not in run or run["subject"].get("temperature") == 0:
         return None
     return measure_placebo(outcomes, rules=RULES[Preset(preset)], complete=run["effort"] == Effort.FULL)
 

@@ -10,6 +10,13 @@ from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Table, Text, next_steps, share_cell
 from unmask.render.describe.finding import state_finding
 from unmask.render.describe.imported import describe_import, state_import
+from unmask.render.describe.pressure import (
+    describe_control,
+    describe_ladder,
+    describe_placebo,
+    state_control,
+    state_ladder,
+)
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import RolePlay, SelfReport
@@ -35,7 +42,11 @@ def describe_score(
     where an imported run comes from."""
     yield from (Alert(f"{text}.") for text in _list_warnings(score, max_unjudged))
     first, *others = state_finding(score)
-    yield Text(first, "strong")
+    if score.ladder is not None:
+        yield Text(state_ladder(score.ladder), "strong")
+    yield Text(first, None if score.ladder is not None else "strong")
+    if score.control is not None:
+        yield Text(state_control(score.control))
     others += [*explain_small_judges(score.run), *filter(None, (one.explain() for one in score.answered_by))]
     if others:
         yield Text(" ".join(others))
@@ -48,6 +59,8 @@ def describe_score(
     if every:
         yield _measures_table(score)
     yield _archetypes_table(score, every=every)
+    if score.ladder is not None:
+        yield from describe_ladder(score.ladder)
     if explained := explain_unjudged(score):
         yield Text(explained)
     if about is not None:
@@ -71,6 +84,10 @@ def describe_measures(score: Score) -> Iterator[Block]:
 
 
 def _describe_rest(score: Score) -> Iterator[Block]:
+    if score.control is not None:
+        yield from describe_control(score.control)
+    if score.placebo is not None:
+        yield from describe_placebo(score.placebo)
     yield from map(Text, describe_asides(score))
     yield from _describe_spending(score)
 
