@@ -89,7 +89,7 @@ def test_unknown_names_are_attribute_errors():
         _ = unmask.nonsense
 
 
-RUN_FLAGS = """data judge out plan base-url judge-base-url numeric-judge preset takes direct effort tags also
+RUN_FLAGS = """data judge out plan base-url judge-base-url numeric-judge preset takes direct effort tags control also
 temperature max-tokens seed param judge-param header judge-header set batch no-wait limit archetype ids sample-seed
 shard max-connections requests-per-minute max-cost developer-prompt beliefs-from quiet json"""
 
