@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
@@ -46,10 +47,15 @@ class BatchedWorkload(Workload):
         self.wanted[scenario] = tuple(batched)
 
     def finished(self, scenario: int) -> None:
-        if scenario not in self.over and not self.wanted.get(scenario):
+        if scenario not in self.over and not any(self.wanted.get(number) for number in self._group_of[scenario]):
             self.over.add(scenario)
             self.wanted.pop(scenario, None)
             super().finished(scenario)
+
+    @cached_property
+    def _group_of(self) -> dict[int, tuple[int, ...]]:
+        """The scenarios that share their probes: one has nothing left to ask where all have."""
+        return {number: group for group in self.groups for number in group}
 
     @property
     def open_batches(self) -> list[Batch]:
