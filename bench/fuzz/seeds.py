@@ -220,6 +220,7 @@ def _definition() -> dict[str, Any]:
         "effort": "full",
         "preset": "paper",
         "tags": "judge",
+        "control": False,
         "check": False,
         "judge": "rules",
         "judges": {"rules": judge},
