@@ -518,7 +518,9 @@ class Limiter:
     ) -> ModelError:
         """What a request came to that has no answer. A model that has never answered is given up when it has lost too
         many, or one for which the user's own parameters may be the reason."""
-        if health.worked_before or health.works or health.error is not None:
+        if health.error is not None:
+            return health.error
+        if health.worked_before or health.works:
             return error
         if isinstance(error, RequestRefusedError) and request is not None:
             suspicion = suspect_additions(request.sampling, error, model=health.model.name)
