@@ -474,8 +474,7 @@ class Limiter:
         if now - self._failing_since - self._excused >= longest:
             raise IncompleteError(
                 f"every try at {self.name} has failed for {longest:g} s, the last with: {error}",
-                advice="What was answered is kept. Run the same command again once the endpoint works: it continues. "
-                f"--set give_up_after={2 * longest:g} waits longer.",
+                advice="What was answered is kept. Run the same command again once the endpoint works: it continues.",
             ) from None
 
     def _wait_for_server(self, error: TransientModelError, health: ModelHealth) -> None:
