@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 from types import SimpleNamespace
@@ -434,3 +435,16 @@ def test_what_is_raised_while_requests_are_started_ends_the_run(error):
     """The event loop calls that code and would only log it: the run must not wait for ever."""
     with pytest.raises(type(error)):
         drive(Unplannable(error), Answers())
+
+
+def test_nothing_is_left_of_requests_that_were_not_wanted_any_more():
+    """A long run would keep them all."""
+    course = Sisters(5)
+
+    async def go() -> int:
+        limiter = Limiter("test", Limits(max_connections=1))
+        await Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(5)).run(grace=1)
+        await limiter.close()
+        return len(limiter._calls)
+
+    assert asyncio.run(go()) == 0

@@ -48,7 +48,9 @@ async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
         while True:
             wanted = {} if sender.is_stopping else _list_wanted(group, sender.workload, sendings)
             for key in [key for key, one in sendings.items() if not one.is_sent and key not in wanted]:
-                sendings.pop(key).call.cancel()
+                unwanted = sendings.pop(key).call
+                unwanted.cancel()
+                unwanted.release()
             sendings |= {key: sender.send(job) for key, job in wanted.items() if key not in sendings}
             while answered:
                 answered.pop().call.release()

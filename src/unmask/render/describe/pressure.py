@@ -41,7 +41,7 @@ def describe_control(control: Control) -> Iterator[Block]:
     if control.tipping_point is not None:
         yield Text(
             "All of the excess would be the judge's if it called honest replies with the role lies"
-            f" {words.points(control.tipping_point)} points more often than honest replies without it."
+            f" {words.number(control.tipping_point)} points more often than honest replies without it."
         )
     if control.excess.worst_low is not None and control.excess.worst_low != control.excess.worst_high:
         low, high = words.points(control.excess.worst_low), words.points(control.excess.worst_high)
