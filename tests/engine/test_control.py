@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 import unmask
+from unmask.cli.main import run_command_line
 from unmask.data.load import load
 from unmask.engine.work import build_request
 from unmask.errors import UsageError
@@ -123,3 +124,21 @@ def test_a_ladder_has_its_control_already(tmp_path):
     with pytest.raises(UsageError, match="--control: ladder is a ladder, and its rung 0 is the control"):
         ran(tmp_path / "run", data="ladder", control=True)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"control": True}, "an excess of +100.0 points"),
+        ({"data": "ladder", "limit": 24}, "Pressure adds +0.0 points"),
+    ],
+)
+def test_the_finding_says_what_pressure_causes(tmp_path, more: dict, said: str):
+    """On the first screen of `score` and of the report, whose details have the table."""
+    found = ran(tmp_path / "run", **more)
+    page = tmp_path / "report.html"
+    assert run_command_line(["report", str(found.path), "--out", str(page)]) == 0
+    first, _, details = page.read_text(encoding="utf-8").partition("Before quoting this")
+    assert said in first
+    assert said in " ".join(str(found.score()).split())
+    assert ("Rung by rung" if "data" in more else "With and without the role") in details

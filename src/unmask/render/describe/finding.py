@@ -9,6 +9,7 @@ import msgspec
 from unmask.analysis.departures import list_departures
 from unmask.records import Verdict
 from unmask.render import words
+from unmask.render.describe.pressure import state_control, state_ladder
 from unmask.runs.definition import Definition
 from unmask.scoring.score import Score
 from unmask.stats.estimate import ROUNDING
@@ -19,10 +20,14 @@ MANY_WITHOUT_BELIEF = 0.3
 
 
 def state_finding(score: Score) -> list[str]:
-    """First how often the model lied, then what has to be known before that is quoted."""
+    """First how often the model lied, or on a ladder what pressure adds; then what has to be known before that is
+    quoted."""
     if score.p_lie.value is None:
         return ["No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."]
-    return [_state_rate(score), *_state_doubts(score), *_state_judge(score), *_state_comparability(score)]
+    ladder = [] if score.ladder is None else [state_ladder(score.ladder)]
+    control = [] if score.control is None else [state_control(score.control)]
+    doubts = [*_state_doubts(score), *_state_judge(score), *_state_comparability(score)]
+    return [*ladder, _state_rate(score), *control, *doubts]
 
 
 def _state_rate(score: Score) -> str:

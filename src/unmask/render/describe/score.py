@@ -14,8 +14,6 @@ from unmask.render.describe.pressure import (
     describe_control,
     describe_ladder,
     describe_placebo,
-    state_control,
-    state_ladder,
 )
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
@@ -42,11 +40,7 @@ def describe_score(
     where an imported run comes from."""
     yield from (Alert(f"{text}.") for text in _list_warnings(score, max_unjudged))
     first, *others = state_finding(score)
-    if score.ladder is not None:
-        yield Text(state_ladder(score.ladder), "strong")
-    yield Text(first, None if score.ladder is not None else "strong")
-    if score.control is not None:
-        yield Text(state_control(score.control))
+    yield Text(first, "strong")
     others += [*explain_small_judges(score.run), *filter(None, (one.explain() for one in score.answered_by))]
     if others:
         yield Text(" ".join(others))
@@ -80,6 +74,8 @@ def describe_measures(score: Score) -> Iterator[Block]:
     yield _archetypes_table(score, every=True)
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
+    if score.ladder is not None:
+        yield from describe_ladder(score.ladder)
     yield from _describe_rest(score)
 
 
