@@ -102,3 +102,16 @@ def test_twenty_five_refusals_in_a_row_stop_a_run(tmp_path: Path, role: str, fau
         served.endpoint.faults = None
         assert finished(*command).process.returncode == 0
         settled(served, tmp_path / "run")
+
+
+def test_an_endpoint_that_only_fails_ends_the_run_when_told_to_and_the_same_command_continues(tmp_path: Path):
+    """Not before: what it answered until then is kept."""
+    with serving(12, lambda seen: Fault() if seen.number >= 20 else None) as served:
+        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
+        child = finished("run", *command, "--set", "give_up_after=2")
+        assert child.process.returncode == 3
+        assert f"every try at {served.url.removesuffix('/v1')} has failed for 2 s" in child.errors
+        assert served.answered
+        served.endpoint.faults = None
+        assert finished("run", *command).process.returncode == 0
+        settled(served, tmp_path / "run")

@@ -73,9 +73,9 @@ set_flag = option(
     metavar="NAME=VALUE",
     callback=_parse_settings,
     help="Any other setting of a model; may be repeated. base_url, temperature, max_tokens, top_p, timeout, price"
-    " (IN/OUT dollars per million tokens), tier (flex), wait_for_server (seconds) and takes_per_call are about the"
-    " subject; judge.NAME and numeric.NAME are about the judge and the judge for figures. judge.name names the file of"
-    " its readings. See docs/models.md.",
+    " (IN/OUT dollars per million tokens), tier (flex), wait_for_server, give_up_after (seconds) and takes_per_call"
+    " are about the subject; judge.NAME and numeric.NAME are about the judge and the judge for figures. judge.name"
+    " names the file of its readings. See docs/models.md.",
     **_PAIRS,
 )
 

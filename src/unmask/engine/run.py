@@ -20,6 +20,7 @@ from unmask.engine.session import Interruption, Limiters, Progress, open_workloa
 from unmask.engine.work import Workload
 from unmask.models.base import Model
 from unmask.models.limiter import Limits
+from unmask.models.settings import combine_patience
 from unmask.records import call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import Definition, JudgeSpec, file_of
@@ -151,13 +152,12 @@ def _open_progress(wanted: bool | None) -> Progress | None:
 
 
 def _open_limiters(options: Options, models: dict[str, Model]) -> Limiters:
-    """The limiters of the addresses of these models. One that two of them share waits for its server as long as
-    either asks for."""
+    """The limiters of the addresses of these models. One that two of them share has the patience of both."""
     limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
     limiters = Limiters(limits)
     for model in models.values():
-        waits = [options.of(role).wait_for_server for role, other in models.items() if other.endpoint == model.endpoint]
-        limiters.assign(model, model.endpoint, msgspec.structs.replace(limits, wait_for_server=max(waits)))
+        sharing = [options.of(role) for role, other in models.items() if other.endpoint == model.endpoint]
+        limiters.assign(model, model.endpoint, msgspec.structs.replace(limits, **combine_patience(sharing)))
     return limiters
 
 

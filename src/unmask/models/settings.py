@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints
 
 import msgspec
@@ -33,6 +33,7 @@ class ModelSettings(Record, frozen=True, kw_only=True):
     price: str | None = None
     tier: str | None = None
     wait_for_server: float = 0.0
+    give_up_after: float = 600.0
     takes_per_call: int | None = None
     """`None` is as many as the endpoint takes."""
     name: str | None = None
@@ -51,6 +52,7 @@ SETTABLE = {
     "price": "IN/OUT, dollars per million tokens",
     "tier": "flex, flex,default or default",
     "wait_for_server": "seconds to wait for an endpoint that is not up yet",
+    "give_up_after": "seconds of nothing but failures after which the run ends",
     "takes_per_call": "most takes in one request, of the subject",
     "name": "file of the readings, of the judge",
     "params": "fields of the request body, as a JSON object, of the judge for numbers",
@@ -59,6 +61,8 @@ SETTABLE = {
 """What `--set` takes, each with its meaning."""
 DEFINING = ("temperature", "max_tokens", "top_p", "seed", "params", "headers")
 """The settings of a model that define a run: what its answers depend on. Addresses, prices, tiers and times do not."""
+PATIENCE = ("wait_for_server", "give_up_after")
+"""Those that models of one address share."""
 
 _ONLY_OF: dict[str, Role] = {
     "takes_per_call": "subject",
@@ -69,7 +73,7 @@ _ONLY_OF: dict[str, Role] = {
 """Settings of one role. Parameters and headers of the others have flags."""
 _ROLES: dict[str, Role] = {"": "subject", "judge": "judge", "numeric": "numeric_judge"}
 _TYPES = get_type_hints(ModelSettings)
-_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "wait_for_server": (0, 86_400)}
+_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "wait_for_server": (0, 86_400), "give_up_after": (1, 604_800)}
 
 
 def read_setting(name: str, value: object) -> tuple[Role, str, object]:
@@ -119,6 +123,15 @@ def check_model_settings(settings: ModelSettings, role: Role) -> ModelSettings:
         check_tier(settings.tier, settings.model, flag=spell_setting(role, "tier"))
     check_headers(settings.headers, role=role)
     return msgspec.structs.replace(settings, params=check_params(settings.params, role=role))
+
+
+def combine_patience(sharing: Sequence[ModelSettings]) -> dict[str, float]:
+    """How long models of one address wait for its server, and until they give it up: the longest that was set."""
+    usual = ModelSettings()
+    return {
+        name: max({getattr(each, name) for each in sharing} - {getattr(usual, name)}, default=getattr(usual, name))
+        for name in PATIENCE
+    }
 
 
 def merge_settings(role: Role, given: Mapping[str, object]) -> ModelSettings:

@@ -190,12 +190,12 @@ class Driver:
 
     def _limits_of(self, row: ModelRow | None) -> Limits:
         options = self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0])
+        own = (row or self.judges[0].row).settings
         return Limits(
             max_connections=(row and row.max_connections) or options.max_connections,
             requests_per_minute=(row and row.requests_per_minute) or options.requests_per_minute,
-            wait_for_server=(row or self.judges[0].row).settings.get(
-                "wait_for_server", options.subject.wait_for_server
-            ),
+            wait_for_server=own.get("wait_for_server", options.subject.wait_for_server),
+            give_up_after=own.get("give_up_after", options.subject.give_up_after),
         )
 
     def _assign_gates(self) -> list[Model]:

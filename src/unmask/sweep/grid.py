@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 OPTIONS = (
     *("preset", "effort", "tags", "direct", "also", "max_connections", "requests_per_minute"),
-    *("max_tokens", "top_p", "timeout", "wait_for_server"),
+    *("max_tokens", "top_p", "timeout", "wait_for_server", "give_up_after"),
 )
-"""Settings of `unmask run` that hold for all units, the last two for subjects and judges."""
+"""Settings of `unmask run` that hold for all units, the last three for subjects and judges."""
 
 MODEL_SETTINGS = (
     *("base_url", "params", "headers", "tier", "price", "max_tokens", "temperature", "top_p"),
-    *("timeout", "wait_for_server", "takes_per_call"),
+    *("timeout", "wait_for_server", "give_up_after", "takes_per_call"),
 )
 """Settings of `unmask run` about one model, as a row may have them. The temperature of a subject is in the matrix."""
 

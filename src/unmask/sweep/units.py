@@ -15,6 +15,7 @@ from unmask.engine.define import select_letters
 from unmask.engine.prepare import load_whole, select_data
 from unmask.errors import UnmaskError
 from unmask.models.local.catalogue import is_trained_judge
+from unmask.models.settings import PATIENCE
 from unmask.models.tiers import SERVICE_TIER
 from unmask.records import Record, digest
 from unmask.runs.definition import judge_file, plain_name
@@ -155,7 +156,7 @@ def _load_data(row: DataRow, judges: tuple[ModelRow, ...]) -> tuple[DataRow, Dat
 def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
     """The keyword arguments of `unmask.run` for this unit, but for data and models."""
     options, subject = grid.options, unit.subject
-    of_all: dict[str, Any] = {name: options[name] for name in ("timeout", "wait_for_server") if name in options}
+    of_all: dict[str, Any] = {name: options[name] for name in ("timeout", *PATIENCE) if name in options}
     of_subject: dict[str, Any] = {name: options[name] for name in ("max_tokens", "top_p") if name in options}
     of_subject |= {"temperature": unit.temperature, "seed": unit.seed}
     of_judge = {"name": file} if (file := name_judge_file(judge)) else {}
