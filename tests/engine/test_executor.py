@@ -217,6 +217,23 @@ def test_what_an_answer_makes_unnecessary_is_not_sent():
     assert sorted(course.sent) == sorted(course.ended) == [0, 1, 2, 3, 4]
 
 
+class Doubtful(Chains):
+    """Two requests a scenario. The second goes last of all until the first is answered, then before every first."""
+
+    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+        answered = 2 - self.left[scenario]
+        for number in range(answered, 2):
+            if number not in busy:
+                depth = 5 if number == 0 else 9 * answered
+                yield Job(scenario=scenario, role="subject", depth=depth, keys=(number,), work=None)
+
+
+def test_a_request_that_waits_goes_by_its_depth_as_it_is_now():
+    course = Doubtful(2, 2, 2)
+    drive(course, Answers(), connections=1)
+    assert course.sent == [0, 0, 1, 1, 2, 2]
+
+
 def test_what_is_under_way_is_waited_for_though_it_is_unnecessary():
     """With room for all three, all three are sent, and the scenario ends once, after the last."""
     course = Sisters(1)

@@ -113,6 +113,19 @@ def test_where_connections_are_short_the_second_indirect_probe_waits_for_the_rea
     assert world.slots() == {"direct", "indirect_1"}
 
 
+def test_what_an_answer_may_make_needless_goes_when_nothing_else_waits():
+    """The second indirect probe, and its reading, until the first is read: then they are as deep as others."""
+    world = World(binary(), {"direct": "AAA", "indirect_1": "A", "indirect_2": "A", "pressured": "B"}, Settings())
+    depths: dict[str, list[int]] = {}
+    while work := plan(world.scenario, world.seen, world.settings):
+        for item in work:
+            depths.setdefault(f"{item.slot} {type(item).__name__}", []).append(item.depth)
+        world._answer(max(work, key=lambda item: item.depth))
+    assert depths["indirect_2 SubjectWork"] == [0, 0, 7]
+    assert depths["direct JudgeWork"] == [11, 0, 0, 11, 0, 11]
+    assert min(depths["indirect_1 SubjectWork"] + depths["pressured SubjectWork"]) > 0
+
+
 def test_where_connections_are_short_a_direct_reading_that_ends_the_belief_is_the_last():
     """The second take contradicts the first: the third is not read."""
     world = World(binary(), {"direct": "ABA"}, Settings())

@@ -9,8 +9,8 @@ from typing import Protocol
 from unmask.engine.work import Job, Workload
 from unmask.models.limiter import Call
 
-Key = tuple[int, tuple[object, ...]]
-"""A scenario, and what is asked of it."""
+Key = tuple[int, tuple[object, ...], int]
+"""A scenario, what is asked of it, and how deep: what waits for its turn is queued anew where its depth changes."""
 
 
 class Sending:
@@ -72,7 +72,7 @@ async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
 def _list_wanted(group: Sequence[int], work: Workload, sendings: dict[Key, Sending]) -> dict[Key, Job]:
     wanted: dict[Key, Job] = {}
     for scenario in group:
-        sent = [keys for (owner, keys), sending in sendings.items() if owner == scenario and sending.is_sent]
+        sent = [keys for (owner, keys, _), sending in sendings.items() if owner == scenario and sending.is_sent]
         busy = {key for keys in sent for key in keys}
-        wanted |= {(scenario, job.keys): job for job in work.jobs(scenario, busy)}
+        wanted |= {(scenario, job.keys, job.depth): job for job in work.jobs(scenario, busy)}
     return wanted

@@ -44,12 +44,14 @@ from unmask.records import (
     Verdict,
     digest,
     indirect,
+    indirect_number,
     is_indirect,
 )
 
 
 class SubjectWork(Record, frozen=True):
-    """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here."""
+    """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here; 0 where
+    an answer that is due may make it needless: it goes when nothing else waits for a connection."""
 
     slot: Slot
     takes: tuple[int, ...]
@@ -74,9 +76,7 @@ class JudgeWork(Record, frozen=True):
 
 Work = SubjectWork | JudgeWork
 
-# Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured. The
-# second indirect probe can be sent as soon as the first. But where connections are short, the first goes ahead, and if
-# it shows that there is no belief, the second is not sent at all.
+# Calls one after another to the end of a lazy scenario: ask and read of direct, of the indirect ones, of pressured.
 _DEPTHS = {DIRECT: 12, indirect(1): 9, indirect(2): 7, PRESSURED: 2, CONTROL: 2, CHECK: 2}
 _FURTHER_INDIRECT = 5
 
@@ -87,7 +87,7 @@ def plan(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[
     work = [
         item
         for slot in needed_slots(scenario, readings, settings)
-        for item in _work_on(scenario, state, slot, settings)
+        for item in _work_on(scenario, state, slot, settings, _depth_of(slot, readings, settings))
     ]
     if settings.self_report is not None:
         work += _work_on_self_report(scenario, state, readings, settings)
@@ -117,21 +117,27 @@ def _is_pending(stage: tuple[Slot, ...], readings: Readings) -> bool:
     return any(isinstance(reading, Pending) for slot in stage for reading in readings.get(slot, (Pending(),)))
 
 
-def _work_on(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Settings) -> Iterator[Work]:
-    """Takes to be asked, then replies that nobody has read. Readings after the first have less depth: the first may
-    make them unnecessary."""
-    depth = _DEPTHS.get(slot, _FURTHER_INDIRECT) if settings.effort is Effort.LAZY else 2
+def _depth_of(slot: Slot, readings: Readings, settings: Settings) -> int:
+    """An indirect probe may be needless while an earlier one is not read."""
+    if settings.effort is Effort.FULL:
+        return 2
+    earlier = tuple(indirect(number) for number in range(1, indirect_number(slot))) if is_indirect(slot) else ()
+    return 0 if _is_pending(earlier, readings) else _DEPTHS.get(slot, _FURTHER_INDIRECT)
+
+
+def _work_on(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Settings, depth: int) -> Iterator[Work]:
+    """Takes to be asked, then replies that nobody has read. The first reading may make the others needless."""
     yield from _ask(state, slot, settings, depth)
     unread = dict.fromkeys(
         texts
         for texts in texts_of(scenario, state, slot, settings)
         if isinstance(texts, tuple) and isinstance(read(scenario, state, slot, texts, settings), Pending)
     )
-    left = depth - 1
+    left = max(0, depth - 1)
     for texts in unread:
         for method in JUDGES[settings.style].questions(scenario.kind):
             yield from _put(JudgeWork(slot, digest(texts), texts, method, depth=left), state, settings)
-        left = depth - 2
+        left = 0
 
 
 def _ask(
