@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset, hash_sides, without_side
@@ -9,6 +12,7 @@ from unmask.files import file_exists
 from unmask.records import Call, Scenario, Usage
 from unmask.runs.definition import DataSpec, Definition, Difference, find_differences
 from unmask.runs.folder import Folder
+from unmask.runs.options import Options
 
 
 def find_run(folder: Folder, wanted: Definition) -> Definition | None:
@@ -39,6 +43,13 @@ def _holds_answers(folder: Folder, run: Definition) -> bool:
         or (labels.is_dir() and any(labels.iterdir()))
         or file_exists(folder.path / "fluency.json")
     )
+
+
+def keep_counts(folder: Folder, old: Definition | None, given: Mapping[str, object]) -> dict[str, int]:
+    """Takes and direct probes of a run that has grown, where the command names none: it continues as it is."""
+    names = [name for name in ("takes", "direct") if name not in given]
+    more = {name: getattr(old, name) for name in names if old and getattr(old, name) > getattr(Options(), name)}
+    return more if more and old and _holds_answers(folder, old) else {}
 
 
 def clear_journal(folder: Folder) -> None:
@@ -109,9 +120,15 @@ def explain_change(folder: Folder, before: Definition, wanted: Definition, now: 
     if before.id != now.id:
         return f"{folder.path} held no answers and is defined anew"
     lines = []
+    sizes = {"takes": (before.takes, now.takes), "direct probes": (before.direct, now.direct)}
     if len(before.grown) != len(now.grown):
-        sizes = f"from {now.grown[-1]} to {sum(now.data.counts.values())} scenarios"
-        lines.append(f"{folder.path} grows {sizes}; its replies stay")
+        sizes = {"scenarios": (now.grown[-1], sum(now.data.counts.values())), **sizes}
+    grows = [f"from {old} to {new} {name}" for name, (old, new) in sizes.items() if old != new]
+    if grows:
+        lines.append(f"{folder.path} grows {', '.join(grows)}; its replies stay")
+    if before.takes != now.takes:
+        command = shlex.join(["unmask", "score", str(folder.path), "--takes", str(before.takes)])
+        lines.append(f"as it was: {command}")
     if wanted.data.yes_means != now.data.yes_means:
         lines.append("`yes_means` of the data has changed since; the run keeps what it was made with")
     return "; ".join(lines)

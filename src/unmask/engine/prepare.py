@@ -13,6 +13,7 @@ import msgspec
 from unmask.data.dataset import Dataset, LoadOptions, is_open
 from unmask.data.load import load, select_part
 from unmask.engine.define import define_run, leave_figures_out
+from unmask.engine.grow import keep_counts
 from unmask.engine.readers import OpenedJudge, open_asked, open_judges
 from unmask.engine.work import SUBJECT
 from unmask.errors import UsageError
@@ -64,6 +65,8 @@ def prepare_run(
             raise UsageError(f"no {name} is named", advice=f"Name the {name}: --{name} NAME, in Python {name}=.")
     assert data is not None
     given = {**named, **settings}
+    if folder is not None:
+        given = {**keep_counts(folder, old, given), **given}
     recorded, news = _recall_numeric(folder, old, given)
     order = _define(
         folder, load_whole(data), complete(recorded, given) if recorded else given, asks_for_key=asks_for_key
