@@ -242,7 +242,7 @@ def test_labels_for_other_replies_in_the_folder_are_counted_and_not_used(tmp_pat
     (runs[1].path / "labels" / "ann.jsonl").write_text("\n".join(own) + "\n")
     for command in (["agree"], ["score", "--labels", "ann"]):
         shown = words(unmask(command[0], str(runs[1].path), *command[1:], cwd=tmp_path).stdout)
-        assert "2 labels are for other replies." in shown
+        assert "2 labels are for other replies and not used." in shown
     found = json.loads(unmask("score", str(runs[1].path), "--labels", "ann", "--json", cwd=tmp_path).stdout)
     assert (found["corrected"]["labelled"], found["corrected"]["other_replies"]) == (10, 2)
 

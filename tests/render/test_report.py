@@ -159,6 +159,19 @@ def test_agreement_is_shown_where_people_labelled(made, tmp_path):
     assert re.search(r"The judge agrees with ann on 77\.8 % \[[\d.]+, [\d.]+\] of 4 letters", words(report([run])))
 
 
+def test_labels_that_do_not_fit_are_named_and_not_used(made, tmp_path):
+    """Of another run, of another person, or damaged: the report is written without them."""
+    copy = shutil.copytree(made.path, tmp_path / "run")
+    (copy / "labels").mkdir()
+    strange = '{"scenario": "elsewhere", "slot": "pressured", "letter": "A", "who": "ann"}\n'
+    for name, text in (("ann", strange), ("bo", strange), ("cy", "torn\n" + strange)):
+        (copy / "labels" / f"{name}.jsonl").write_text(text)
+    shown = words(report([copy]))
+    assert "Labels by ann: 1 label is for another reply and not used." in shown
+    assert "The labels by bo are not used" in shown
+    assert "The labels by cy are not used: line 1 of" in shown
+
+
 def test_empty_replies_are_told(tmp_path):
     """Silent replies stand among the warnings."""
     quiet = Scripted(lambda request: "", name="scripted/quiet")

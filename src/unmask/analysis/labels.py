@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from unmask.analysis.label_sheets import Item, Key, Labels, make_token, read_file
 from unmask.errors import DataError, UsageError
@@ -176,27 +176,27 @@ ALL = "all"
 
 
 def read_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> dict[str, Labels]:
-    """Labels by who gave them, from files and from people who labelled this run; all checked against the run.
-    Those that are not blind are left out, unless they are asked for, and so are those for other replies."""
+    """Labels by who gave them, from files and from people who labelled this run. Those that are not blind are left out,
+    unless they are asked for, and so are those for other replies. A file from outside has to fit the run."""
     return sort_labels(run, sources, not_blind=not_blind)[0]
 
 
 def sort_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> tuple[dict[str, Labels], int]:
     """The same, and the number of labels that are for other replies than the run has."""
+    scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
     states = run.folder.states(None)
     labels_by_person: dict[str, Labels] = {}
     others = 0
     for who, lines in _gather_lines(run, sources).items():
         labels = _drop_skips(_take_last(lines, not_blind=not_blind))
-        fitting = {key: label for key, label in labels.items() if not _is_for_another(label, states.get(key[0]))}
+        fitting = {key: label for key, label in labels.items() if not _find_problem(label, scenarios, states)}
         labels_by_person[who], others = fitting, others + len(labels) - len(fitting)
-    check_labels(run, [label for labels in labels_by_person.values() for label in labels.values()])
     return labels_by_person, others
 
 
-def _is_for_another(label: Label, state: ScenarioState | None) -> bool:
+def _is_for_another(label: Label, state: ScenarioState) -> bool:
     """Whether the run has another reply there now. The direct takes of a figure are labelled as one."""
-    if label.digest is None or state is None:
+    if label.digest is None:
         return False
     answers = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
     own = state.text(label.slot, label.take)
@@ -208,9 +208,7 @@ def bind_labels(run: Run, labels: Sequence[Label]) -> list[Label]:
     """The labels, each with the digest of the reply that the run has, where it has none."""
     items = {item.key: item for own in list_items(run, run.rows(), probes=True).values() for item in own}
     return [
-        msgspec.structs.replace(label, digest=items[key_of(label)].digest)
-        if label.digest is None and key_of(label) in items
-        else label
+        replace(label, digest=items[key_of(label)].digest) if label.digest is None and key_of(label) in items else label
         for label in labels
     ]
 
@@ -229,6 +227,7 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
         path = Path(source)
         if path.is_file():
             outside = take_own(run, read_file(path))
+            check_labels(run, outside, of_other_replies=True)
             named = {label.who for label in outside if not label.skipped}
             for label in outside:
                 if label.who in named:
@@ -259,11 +258,13 @@ def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
     return [name for source in sources for name in (people if expand and source == ALL else [source])]
 
 
-def check_labels(run: Run, labels: Sequence[Label]) -> None:
-    """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
+def check_labels(run: Run, labels: Sequence[Label], *, of_other_replies: bool = False) -> None:
+    """Raise a DataError that names every label which is not about a reply of this run, or not of its kind. With
+    `of_other_replies` the run may have another reply there than was labelled."""
     scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
     seen = run.folder.states(None)
-    problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
+    bound = [replace(label, digest=None) for label in labels] if of_other_replies else labels
+    problems = tuple(text for label in bound if (text := _find_problem(label, scenarios, seen)))
     if problems:
         raise DataError(
             f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",

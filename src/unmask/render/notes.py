@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unmask.analysis.agreement import agree
+from unmask.analysis.agreement import ReaderAgreement, agree
 from unmask.analysis.departures import list_departures
 from unmask.analysis.labels import labellers
+from unmask.errors import DataError, JournalError
 from unmask.records import Kind, Outcome
 from unmask.render import words
 from unmask.render.describe.imported import state_import
+from unmask.render.describe.score import count_other_replies
 from unmask.runs.imported import read_import_file
 from unmask.runs.run import Run
 from unmask.scoring.guards import explain_small_judges
@@ -79,16 +81,27 @@ def _note_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Note]
         unknown = "Nobody has checked this judge by hand yet, so its error rate on this run is unknown."
         yield Note(False, f"{unknown} {published}")
         return
-    for side in agree(run, labels=people, judges=[judge], preset=score.preset).judge_against_labels:
-        parts = [
-            f"{words.percent(agreement.value)}{words.interval(agreement.low, agreement.high)} of {part.n} {what}"
-            for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
-            if (agreement := part.agreement).value is not None
-        ]
-        who = "The judge for figures" if side.reads is Kind.NUMERIC else "The judge"
-        sentence = f"{who} agrees with {side.b} on {' and '.join(parts)}." if parts else None
-        few = f"{side.b} labelled too few replies to say how well {who[0].lower()}{who[1:]} reads."
-        yield Note(False, f"{sentence or few} {published}")
+    for person in people:
+        try:
+            agreed = agree(run, labels=person, judges=[judge], preset=score.preset)
+        except (DataError, JournalError) as error:
+            yield Note(True, f"The labels by {person} are not used: {error}.")
+            continue
+        if agreed.other_replies:
+            yield Note(True, f"Labels by {person}: {count_other_replies(agreed.other_replies)}.")
+        yield from (Note(False, f"{_state_agreement(side)} {published}") for side in agreed.judge_against_labels)
+
+
+def _state_agreement(side: ReaderAgreement) -> str:
+    parts = [
+        f"{words.percent(agreement.value)}{words.interval(agreement.low, agreement.high)} of {part.n} {what}"
+        for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
+        if (agreement := part.agreement).value is not None
+    ]
+    who = "The judge for figures" if side.reads is Kind.NUMERIC else "The judge"
+    if parts:
+        return f"{who} agrees with {side.b} on {' and '.join(parts)}."
+    return f"{side.b} labelled too few replies to say how well {who[0].lower()}{who[1:]} reads."
 
 
 def _note_other_judges(run: Run, score: Score) -> Iterator[Note]:

@@ -271,7 +271,8 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
 
 
 def count_other_replies(labels: int) -> str:
-    return "1 label is for another reply" if labels == 1 else f"{labels} labels are for other replies"
+    found = "1 label is for another reply" if labels == 1 else f"{labels} labels are for other replies"
+    return f"{found} and not used"
 
 
 def _explain_role_play(role_play: RolePlay) -> Iterator[str]:
