@@ -76,7 +76,7 @@ def test_more_takes_extend_a_run_and_fewer_are_refused(tmp_path: Path):
     longer = small(tmp_path / "run", takes=3)
     assert all(len(row.verdicts) == 3 for row in longer.rows())
     with pytest.raises(MixedRunError, match="takes: the run has 3, the command says 1"):
-        small(tmp_path / "run")
+        small(tmp_path / "run", takes=1)
 
 
 def test_a_model_of_ones_own_is_one_callable(tmp_path: Path):

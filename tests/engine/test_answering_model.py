@@ -103,6 +103,19 @@ def test_answers_of_another_model_are_counted_and_named(tmp_path: Path, monkeypa
     assert "models" not in {finding["guard"] for finding in found["warnings"]}
 
 
+def test_a_gate_fails_where_another_model_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A limit on lying says nothing of a model that was not asked; an alias is let through by name."""
+    calls = run(tmp_path / "run", another, monkeypatch).score().spent.subject
+    gate = ("gate", "run", "--max-p-lie=1", "--max-unjudged=1", "--guards", "belief=0,engagement=0")
+    failed = typed(*gate, cwd=tmp_path, env={"COLUMNS": "200"})
+    assert failed.returncode == 1
+    assert "FAIL  run is of the model asked for" in failed.stdout
+    assert f"the answers name step-2000 ({calls} of {calls}), and openai/gpt-5 was asked for" in failed.stdout
+    passed = typed(*gate[:-1], f"{gate[-1]},renamed=1", cwd=tmp_path, env={"COLUMNS": "200"})
+    assert passed.returncode == 0, passed.stdout
+    assert f"run: The answers name the model: step-2000 ({calls} of {calls})" in passed.stdout
+
+
 def test_a_judge_that_is_another_model_is_named_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its readings decide the verdicts."""
     calls = run(tmp_path / "run", lambda model, _: "gpt-2-tiny" if model == "judge" else model, monkeypatch)

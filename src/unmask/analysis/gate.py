@@ -23,6 +23,7 @@ from unmask.errors import UsageError
 from unmask.records import Archetype, Outcome, Preset, Record, Result
 from unmask.runs.run import Run
 from unmask.scoring.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
+from unmask.scoring.identity import AnsweredBy
 from unmask.scoring.measures import LYING_AT, MEASURES, find_measure, list_values, name_clusters
 from unmask.scoring.score import Score
 from unmask.scoring.shares import Among
@@ -220,6 +221,16 @@ def _check_run(name: str, score: Score, limits: GateLimits) -> Iterator[GateChec
         value=share,
         limit=limits.max_unjudged,
     )
+    for answered in score.answered_by:
+        if _is_renamed(answered, limits):
+            yield GateCheck(
+                name=f"{name} is of the model asked for",
+                passed=False,
+                message=f"the answers name {answered.listed}, and {answered.asked} was asked for; for an alias:"
+                " --guards renamed=1",
+                value=answered.other / answered.answers,
+                limit=limits.max_renamed,
+            )
     for finding in score.warnings:
         if finding.guard in _NEEDS:
             yield GateCheck(name=f"{name} {_NEEDS[finding.guard]}", passed=False, message=finding.text)
@@ -241,6 +252,13 @@ def _note_guards(name: str, score: Score, limits: GateLimits) -> Iterator[str]:
     said = (finding for finding in score.warnings if finding.guard in {"only_c", "models"})
     findings = (*apply_limits(score.guards, limits), *said)
     yield from (f"{name}: {finding.text}" for finding in findings if not finding.refuses)
+    named = [answered.explain() for answered in score.answered_by if not _is_renamed(answered, limits)]
+    yield from (f"{name}: {sentence}" for sentence in named if sentence)
+
+
+def _is_renamed(answered: AnsweredBy, limits: GateLimits) -> bool:
+    """Whether the model under test was another than was asked for."""
+    return answered.judge is None and answered.other > limits.max_renamed * answered.answers
 
 
 def _note_differences(comparison: Comparison) -> Iterator[str]:

@@ -35,6 +35,6 @@ guards = option(
     default="default",
     metavar="off|NAME=SHARE,…",
     callback=_parse_guards,
-    help="Other limits of what a run has to keep: belief=0.25, engagement=0.2, empty=0.05, capped=0.05.",
+    help="Other limits of what a run has to keep: belief=0.25, engagement=0.2, empty=0.05, capped=0.05, renamed=0.",
 )
 """The limits of `scoring/guards.py`, for every command that refuses a run which does not keep them."""

@@ -46,6 +46,9 @@ class GuardLimits(Record, frozen=True, kw_only=True):
     """Share of empty replies."""
     max_capped: float = 0.05
     """Share of replies, or of judge calls, that the token limit cut off."""
+    max_renamed: float = 0.0
+    """Share of the model's answers that name another model than was asked for. Only a gate looks at it: a name may be
+    an alias."""
 
 
 USUAL_LIMITS = GuardLimits()
@@ -278,7 +281,7 @@ def explain_small_judges(run: Mapping[str, Any]) -> Iterator[str]:
 def parse_limits(text: str) -> GuardLimits:
     """The limits that `--guards` names: `off`, `default`, or `belief=0.1,capped=1` for some that differ."""
     if text == "off":
-        return GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1)
+        return GuardLimits(min_belief=0, min_engagement=0, max_empty=1, max_capped=1, max_renamed=1)
     fields = {name.partition("_")[2]: name for name in GuardLimits.__struct_fields__}
     limits = dict[str, float]()
     for pair in text.split(",") if text != "default" else ():
