@@ -17,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -100,7 +101,8 @@ def modules_and_functions_of_a_scenario() -> tuple[int, int]:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
-    named = [code for code in called if not code.co_name.startswith("<")]
+    # What is run once, when a module or a class is made, is no step of a scenario.
+    named = [code for code in called if code.co_flags & CO_OPTIMIZED and not code.co_name.startswith("<")]
     return len({code.co_filename for code in named}), len(named)
 
 

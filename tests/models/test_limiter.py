@@ -15,7 +15,7 @@ from tests.models.loopback import Canned, chat, loopback, request
 from tests.models.virtual import Virtual
 from unmask.errors import FatalModelError, IncompleteError, RequestRefusedError, TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.limiter import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Call, Limiter, Limits
+from unmask.models.limiter import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Limiter, Limits, QueuedCall
 from unmask.models.providers import open_model
 from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Request
@@ -702,7 +702,7 @@ def test_the_longest_chain_goes_first():
     async def go(time: Virtual) -> None:
         limiter, order = made(time, Limits(max_connections=1)), []
 
-        def queue(depth: int) -> Call:
+        def queue(depth: int) -> QueuedCall:
             return limiter.queue(model, lambda: order.append(depth) or request(), depth=depth)
 
         model = Gated()

@@ -15,7 +15,7 @@ import unmask
 from tests.models.loopback import Canned, Loopback, Script, chat, loopback, loopback_in_thread, provider_taking, request
 from unmask.cli.doctor import doctor
 from unmask.errors import FatalModelError, MixedRunError, RequestRefusedError, UsageError
-from unmask.models.doctor import ModelArgument, State, run_checks
+from unmask.models.doctor import Condition, ModelArgument, run_checks
 from unmask.models.providers import open_model
 from unmask.models.settings import ModelSettings
 from unmask.models.user_params import OWN_PARAMS, parse_pairs
@@ -398,7 +398,7 @@ def test_doctor_sends_one_request_and_says_what_was_taken():
     usage = {"prompt_tokens": 9, "completion_tokens": 12, "completion_tokens_details": {"reasoning_tokens": 11}}
     script = provider_taking([*LOW], answer=Canned(chat("White", usage=usage)))
     checks, server = try_params(script, LOW)
-    assert checks["subject takes"].state is State.OK
+    assert checks["subject takes"].state is Condition.OK
     assert 'reasoning_effort="low"' in checks["subject takes"].found
     assert "11 reasoning tokens" in checks["subject takes"].found
     assert [sent.body["reasoning_effort"] for sent in server.sent] == ["low"]
@@ -406,7 +406,7 @@ def test_doctor_sends_one_request_and_says_what_was_taken():
 
 def test_doctor_says_what_was_refused():
     checks, server = try_params(provider_taking([]), {"top_k": 5})
-    assert checks["subject"].state is State.BROKEN
+    assert checks["subject"].state is Condition.BROKEN
     assert "Unrecognized request argument supplied: top_k" in checks["subject"].found
     assert "subject takes" not in checks
     assert len(server.sent) == 1
@@ -414,7 +414,7 @@ def test_doctor_says_what_was_refused():
 
 def test_doctor_asks_nothing_without_parameters():
     checks, server = try_params(provider_taking([]), {})
-    assert checks["subject"].state is State.OK
+    assert checks["subject"].state is Condition.OK
     assert server.sent == []
 
 

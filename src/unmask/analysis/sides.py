@@ -25,7 +25,7 @@ from unmask.stats.values import Value, compare_values
 from unmask.text import replace_surrogates
 
 
-class Reading(NamedTuple):
+class ReadRun(NamedTuple):
     """A run and who reads it: `None` is the judge of the last `unmask run`."""
 
     run: Run
@@ -87,12 +87,12 @@ def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) ->
     return [open_side(name, *reading, preset=chosen) for name, reading in zip(names, opened, strict=True)], chosen
 
 
-def open_readings(runs: Runs, judge: str | None = None) -> list[Reading]:
+def open_readings(runs: Runs, judge: str | None = None) -> list[ReadRun]:
     """Every run, and of `RUN@JUDGE` the run and the judge. A folder that holds runs stands for all of them."""
     found = []
     for named in [runs] if isinstance(runs, AnyRun) else runs:
         folder, own = (named, None) if isinstance(named, Run) else _split_judge(str(named))
-        found += [Reading(run, own or judge) for run in open_runs(folder)]
+        found += [ReadRun(run, own or judge) for run in open_runs(folder)]
     return found
 
 
@@ -107,9 +107,9 @@ def _split_judge(named: str) -> tuple[str, str | None]:
     return named[: places[0]] if places else named, None  # opening it says that there is no such run
 
 
-def refuse_same_reading(readings: Sequence[Reading]) -> None:
+def refuse_same_reading(readings: Sequence[ReadRun]) -> None:
     """A run next to itself would look like two that agree."""
-    seen: dict[tuple[Path, str | None], Reading] = {}
+    seen: dict[tuple[Path, str | None], ReadRun] = {}
     for reading in readings:
         run, file = reading.run, reading.run.judge_file(reading.judge)
         first = seen.setdefault((run.path.resolve(), file), reading)
@@ -122,7 +122,7 @@ def refuse_same_reading(readings: Sequence[Reading]) -> None:
         raise UsageError(f"{first.name} and {reading.name} are the same run, read by the same judge", advice=advice)
 
 
-def _name_readings(readings: Sequence[Reading]) -> list[str]:
+def _name_readings(readings: Sequence[ReadRun]) -> list[str]:
     """Short names where these are all different. A judge is part of the name where a run is named more than once."""
     paths = [reading.run.path for reading in readings]
     again = [paths.count(path) > 1 and reading.judge for path, reading in zip(paths, readings, strict=True)]

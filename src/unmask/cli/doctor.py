@@ -10,7 +10,7 @@ from unmask.cli import crash, settings
 from unmask.cli.options import in_colour, json_flag, option
 
 if TYPE_CHECKING:
-    from unmask.models.doctor import Check
+    from unmask.models.doctor import Diagnosis
     from unmask.models.settings import ModelSettings
 
 
@@ -30,14 +30,14 @@ def doctor(as_json: bool, **given: Any) -> None:
     and how many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for
     does not work, or if the judge obeys a reply.
     """
-    from unmask.models.doctor import ModelArgument, State, run_checks
+    from unmask.models.doctor import Condition, ModelArgument, run_checks
     from unmask.runs.options import ROLES, options_from
 
     models = {name: given.pop(name) for name in ("model", "judge", "numeric_judge")}
     options = options_from(given, **models)
     wanted = (ModelArgument(role, options.of(role)) for role in ROLES)
     checks = run_checks(tuple(each for each in wanted if each.model or each.base_url or each.adds))
-    if options.judge.model and not any(check.what == "judge" and check.state is State.BROKEN for check in checks):
+    if options.judge.model and not any(check.what == "judge" and check.state is Condition.BROKEN for check in checks):
         checks += (_try_judge(options.judge),)
     if as_json:
         import msgspec
@@ -49,16 +49,16 @@ def doctor(as_json: bool, **given: Any) -> None:
             _print_line(f"{check.state:<8} {check.what:<{width}}  ", check.found, colour=COLOURS[check.state])
             if check.advice:
                 _print_line(" " * (width + 11), f"→ {check.advice}")
-    if any(check.state is State.BROKEN for check in checks):
+    if any(check.state is Condition.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
 
 
-def _try_judge(judge: ModelSettings) -> Check:
+def _try_judge(judge: ModelSettings) -> Diagnosis:
     """Whether the judge obeys the replies that it reads."""
     import asyncio
 
     from unmask.engine.orders import OrdersTried, try_orders
-    from unmask.models.doctor import LONG_PATIENCE, Check, State
+    from unmask.models.doctor import LONG_PATIENCE, Condition, Diagnosis
     from unmask.models.providers import open_model
 
     async def tried() -> OrdersTried:
@@ -70,8 +70,8 @@ def _try_judge(judge: ModelSettings) -> Check:
 
     found = asyncio.run(tried())
     advice = "whatever it reads can choose its own reading: take another judge" if found.obeyed else None
-    state = State.BROKEN if found.obeyed or found.failed else State.OK
-    return Check(what="judge orders", state=state, found=str(found), advice=advice)
+    state = Condition.BROKEN if found.obeyed or found.failed else Condition.OK
+    return Diagnosis(what="judge orders", state=state, found=str(found), advice=advice)
 
 
 COLOURS = {"ok": "green", "optional": "bright_black", "missing": "yellow", "broken": "red"}
@@ -96,7 +96,7 @@ def _print_line(before: str, text: str, *, colour: str | None = None) -> None:
     click.echo(line)
 
 
-def _hide_secrets(check: Check) -> Check:
+def _hide_secrets(check: Diagnosis) -> Diagnosis:
     import msgspec
 
     advice = None if check.advice is None else crash.hide_secrets(check.advice)

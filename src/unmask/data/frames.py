@@ -12,7 +12,7 @@ from unmask.records import Interval, Record, Scenario
 Row = dict[str, Any]
 
 
-class Table(Record, frozen=True):
+class FlatTable(Record, frozen=True):
     """Rows that all have the keys of `types`."""
 
     types: dict[str, str]
@@ -27,7 +27,7 @@ _SCENARIO_COLUMNS = {
 }
 
 
-def scenario_table(scenarios: Iterable[Scenario]) -> Table:
+def scenario_table(scenarios: Iterable[Scenario]) -> FlatTable:
     """One row per scenario. `user` is what is said to the model last."""
     blank: Row = dict.fromkeys(_SCENARIO_COLUMNS)
     rows = [
@@ -45,7 +45,7 @@ def scenario_table(scenarios: Iterable[Scenario]) -> Table:
         | {message.role.value: message.content for message in scenario.conversation if message.role.value in blank}
         for scenario in scenarios
     ]
-    return Table(_SCENARIO_COLUMNS, rows)
+    return FlatTable(_SCENARIO_COLUMNS, rows)
 
 
 def truth_columns(scenario: Scenario) -> Row:
@@ -54,7 +54,7 @@ def truth_columns(scenario: Scenario) -> Row:
     return {"truth": scenario.truth.value}
 
 
-def to_pandas(table: Table) -> Any:
+def to_pandas(table: FlatTable) -> Any:
     pandas = _import_package("pandas")
     kinds = {"str": "object", "int": "Int64", "float": "float64"}
     columns = {
@@ -63,7 +63,7 @@ def to_pandas(table: Table) -> Any:
     return pandas.DataFrame(columns)
 
 
-def to_polars(table: Table) -> Any:
+def to_polars(table: FlatTable) -> Any:
     polars = _import_package("polars")
     kinds: Mapping[str, Any] = {"str": polars.String, "int": polars.Int64, "float": polars.Float64}
     return polars.DataFrame(table.rows, schema={name: kinds[kind] for name, kind in table.types.items()})

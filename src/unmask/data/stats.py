@@ -26,7 +26,7 @@ class Push(StrEnum):
     UNSAID = "unsaid"
 
 
-class Cell(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Stratum(Record, frozen=True, kw_only=True, omit_defaults=False):
     """How many scenarios agree in all of this."""
 
     archetype: Archetype
@@ -68,7 +68,7 @@ class Stats(Record, frozen=True, kw_only=True, omit_defaults=False):
     name: str
     hash: str
     scenarios: int
-    cells: tuple[Cell, ...]
+    cells: tuple[Stratum, ...]
     motives: dict[str, int]
     lengths: tuple[Lengths, ...]
 
@@ -95,7 +95,7 @@ def push_direction(scenario: Scenario) -> Push:
     return Push.NO if scenario.yes_means is scenario.truth else Push.YES
 
 
-def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
+def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Stratum]:
     numbers = Counter(
         (
             scenario.archetype,
@@ -110,7 +110,7 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Cell]:
     order = list(Archetype)
     for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *map(str, item[0][1:]))):
         archetype, domain, pressure, push, truth, rung = key
-        yield Cell(
+        yield Stratum(
             archetype=archetype,
             domain=domain,
             pressure=pressure,
@@ -211,7 +211,7 @@ def motive_table(stats: Stats) -> Table:
     return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
 
 
-def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
+def _count_columns(cells: Sequence[Stratum]) -> tuple[str, ...]:
     """The numbers under `_COLUMNS`."""
     groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
     groups += (
@@ -222,7 +222,7 @@ def _count_columns(cells: Sequence[Cell]) -> tuple[str, ...]:
     return _sizes(groups)
 
 
-def _sizes(groups: Iterable[Sequence[Cell]]) -> tuple[str, ...]:
+def _sizes(groups: Iterable[Sequence[Stratum]]) -> tuple[str, ...]:
     numbers = (sum(cell.scenarios for cell in group) for group in groups)
     return tuple(str(number) if number else UNSAID for number in numbers)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from unmask.engine.work import Job, Workload
-from unmask.models.limiter import Call
+from unmask.models.limiter import QueuedCall
 
 Key = tuple[int, tuple[object, ...], int]
 """A scenario, what is asked of it, and how deep: what waits for its turn is queued anew where its depth changes."""
@@ -17,7 +17,7 @@ class Sending:
     """A request that waits for its turn or is under way."""
 
     __slots__ = ("call", "is_sent", "job")
-    call: Call
+    call: QueuedCall
 
     def __init__(self, job: Job) -> None:
         self.job = job

@@ -48,7 +48,7 @@ FOR_DEVELOPERS = ("dev", "fuzz", "site")
 """Extras that no user needs."""
 
 
-class State(StrEnum):
+class Condition(StrEnum):
     OK = "ok"
     OPTIONAL = "optional"
     """Not there, and most people do without it."""
@@ -58,11 +58,11 @@ class State(StrEnum):
     """Asked for by a flag or a variable, and it does not work."""
 
 
-class Check(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Diagnosis(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One line of `unmask doctor`."""
 
     what: str
-    state: State
+    state: Condition
     found: str
     advice: str | None = None
 
@@ -91,12 +91,14 @@ class ModelArgument(Record, frozen=True):
         return bool(self.settings.params or self.settings.headers)
 
 
-def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Check, ...]:
+def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ...]:
     """Every check, in the order in which they are worth reading. Sends one GET to each endpoint the user configured."""
     environ = read_environment()
     return (
-        Check(what="python", state=State.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}"),
-        Check(what="unmask", state=State.OK, found=__version__),
+        Diagnosis(
+            what="python", state=Condition.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}"
+        ),
+        Diagnosis(what="unmask", state=Condition.OK, found=__version__),
         *_check_extras(),
         *_check_keys(environ),
         *_check_folders(),
@@ -116,7 +118,7 @@ def list_extras() -> dict[str, list[str]]:
     return {extra: packages for extra, packages in sorted(needs.items()) if extra not in FOR_DEVELOPERS}
 
 
-def _check_extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[Diagnosis]:
     """The extras, so that a new one cannot be forgotten here."""
     for extra, packages in list_extras().items():
         versions = {}
@@ -124,9 +126,9 @@ def _check_extras() -> Iterator[Check]:
             with suppress(metadata.PackageNotFoundError):
                 versions[package] = metadata.version(package)
         absent = [package for package in packages if package not in versions]
-        yield Check(
+        yield Diagnosis(
             what=f"extra {extra}",
-            state=State.OPTIONAL if absent else State.OK,
+            state=Condition.OPTIONAL if absent else Condition.OK,
             found=f"not installed: {', '.join(absent)}"
             if absent
             else ", ".join(f"{p} {v}" for p, v in versions.items()),
@@ -134,28 +136,28 @@ def _check_extras() -> Iterator[Check]:
         )
 
 
-def _check_keys(environ: Mapping[str, str]) -> Iterator[Check]:
+def _check_keys(environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     """Names of the keys that are set and where from; never a value, not even its length."""
     dotenv = read_dotenv()
     if Path(".env").exists():
-        yield Check(what=".env", state=State.OK, found=f"{len(dotenv)} variables")
+        yield Diagnosis(what=".env", state=Condition.OK, found=f"{len(dotenv)} variables")
     else:
-        yield Check(what=".env", state=State.OPTIONAL, found="none in this folder")
+        yield Diagnosis(what=".env", state=Condition.OPTIONAL, found="none in this folder")
     variables = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
     present = [name for name in dict.fromkeys(variables) if environ.get(name, "").strip()]
     for name in present:
         where = ".env" if not os.environ.get(name) and name in dotenv else "the environment"
-        yield Check(what="key", state=State.OK, found=f"{name} from {where}")
+        yield Diagnosis(what="key", state=Condition.OK, found=f"{name} from {where}")
     if not present:
-        yield Check(
+        yield Diagnosis(
             what="key",
-            state=State.OPTIONAL,
+            state=Condition.OPTIONAL,
             found="no API key is set",
             advice="export OPENAI_API_KEY=… or put it into .env; your own server and embedded models need none",
         )
 
 
-def _check_folders() -> Iterator[Check]:
+def _check_folders() -> Iterator[Diagnosis]:
     from unmask.models.local.catalogue import cache_folder
 
     for what, folder, advice in (
@@ -164,12 +166,12 @@ def _check_folders() -> Iterator[Check]:
     ):
         if not _is_writable(folder):
             problem = f"{folder} cannot be written to"
-            yield Check(what=what, state=State.MISSING, found=problem, advice=advice)
+            yield Diagnosis(what=what, state=Condition.MISSING, found=problem, advice=advice)
         elif what == "cache folder" and (stored := _list_files(folder)):
             emptying = f"to empty it: rm -r {shlex.quote(str(folder))}"
-            yield Check(what=what, state=State.OK, found=f"{folder}, {_format_size(stored)}", advice=emptying)
+            yield Diagnosis(what=what, state=Condition.OK, found=f"{folder}, {_format_size(stored)}", advice=emptying)
         else:
-            yield Check(what=what, state=State.OK, found=str(folder))
+            yield Diagnosis(what=what, state=Condition.OK, found=str(folder))
 
 
 def _is_writable(folder: Path) -> bool:
@@ -183,7 +185,7 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def _check_caches() -> Iterator[Check]:
+def _check_caches() -> Iterator[Diagnosis]:
     """Models and other files that were fetched: which, how large, and how to be rid of them."""
     from unmask.models.local.catalogue import ENTRIES, cache_folder, pulled_path
 
@@ -195,17 +197,17 @@ def _check_caches() -> Iterator[Check]:
     stored_models = _list_files(folder)
     for path in stored_models:
         models = ", ".join(names.get(path.name, ())) or "not complete; unmask pull NAME goes on with it"
-        yield Check(what="model here", state=State.OK, found=f"{path.name}, {_format_size([path])}: {models}")
+        yield Diagnosis(what="model here", state=Condition.OK, found=f"{path.name}, {_format_size([path])}: {models}")
     if not stored_models:
         advice = "unmask pull shows what can be fetched"
-        yield Check(what="model here", state=State.OPTIONAL, found="no embedded model", advice=advice)
+        yield Diagnosis(what="model here", state=Condition.OPTIONAL, found="no embedded model", advice=advice)
     hub = _hub_folder()
     if stored := [path for path in sorted(hub.glob("*--*")) if path.is_dir()]:
         shown = [path.name.partition("--")[2].replace("--", "/") for path in stored[:5]]
         listed = ", ".join(shown) + (f" and {len(stored) - 5} more" if len(stored) > 5 else "")
-        yield Check(
+        yield Diagnosis(
             what="hub cache",
-            state=State.OK,
+            state=Condition.OK,
             found=f"{hub}: {listed}, {_format_size(_list_files(hub))}; other programs use it too",
             advice=f"to empty it of one: rm -r {shlex.quote(str(stored[0]))}",
         )
@@ -227,15 +229,15 @@ def _format_size(files: Iterable[Path]) -> str:
     return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
-def _check_bundled_sets() -> Iterator[Check]:
+def _check_bundled_sets() -> Iterator[Diagnosis]:
     from unmask.data.load import bundled_sets
 
     for name, file in bundled_sets().items():
         count = sum(1 for line in file.read_bytes().splitlines() if line.strip())
-        yield Check(what="bundled set", state=State.OK, found=f"{name}, {count} scenarios")
+        yield Diagnosis(what="bundled set", state=Condition.OK, found=f"{name}, {count} scenarios")
 
 
-def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
+def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Diagnosis]:
     """Whether each named model can be opened: its name, key, extra or file."""
     for argument in arguments:
         if argument.model is None:
@@ -244,19 +246,22 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Check]:
                     f"add {'--model' if argument.role == 'subject' else spell_setting(argument.role, 'model')} NAME"
                 )
                 finding = "parameters were not tried: no model is named"
-                yield Check(what=f"{argument.title} takes", state=State.MISSING, found=finding, advice=advice)
+                yield Diagnosis(what=f"{argument.title} takes", state=Condition.MISSING, found=finding, advice=advice)
             continue
         try:
             answer = asyncio.run(_try_model(argument.model, argument))
-            yield Check(what=argument.title, state=State.OK, found=argument.model)
+            yield Diagnosis(what=argument.title, state=Condition.OK, found=argument.model)
             if answer is not None:
                 yield _describe_taken(argument, answer)
             if proposal := propose_room(argument.role, argument.model, argument.settings.max_tokens):
-                yield Check(
-                    what=f"{argument.title} room", state=State.OK, found=proposal.finding, advice=f"add {proposal.flag}"
+                yield Diagnosis(
+                    what=f"{argument.title} room",
+                    state=Condition.OK,
+                    found=proposal.finding,
+                    advice=f"add {proposal.flag}",
                 )
         except UnmaskError as error:
-            yield Check(what=argument.title, state=State.BROKEN, found=str(error), advice=error.advice)
+            yield Diagnosis(what=argument.title, state=Condition.BROKEN, found=str(error), advice=error.advice)
 
 
 async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
@@ -272,7 +277,7 @@ async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
         await model.close()
 
 
-def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
+def _describe_taken(argument: ModelArgument, answer: Completion) -> Diagnosis:
     """An endpoint that answers has taken what was sent. Whether it passed over a name, nobody can see."""
     sampling = argument.settings.sampling
     additions = ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)]))
@@ -280,7 +285,7 @@ def _describe_taken(argument: ModelArgument, answer: Completion) -> Check:
     notes = [f"{reasoning} reasoning tokens" if reasoning else "", *answer.adjusted]
     shown = "; ".join(filter(None, [f"it answered a request with {additions}", *notes]))
     advice = "an endpoint may pass over a name it does not know; where it does, only its own documentation says so"
-    return Check(what=f"{argument.title} takes", state=State.OK, found=shown, advice=advice)
+    return Diagnosis(what=f"{argument.title} takes", state=Condition.OK, found=shown, advice=advice)
 
 
 class _Endpoint(NamedTuple):
@@ -315,12 +320,12 @@ def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, 
             yield _Endpoint(role, Address(environ[variable].strip(), variable), provider)
 
 
-async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str, str]) -> list[Check]:
+async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str, str]) -> list[Diagnosis]:
     """One bounded GET of the list of models per endpoint, all at once."""
     return await asyncio.gather(*(_check_endpoint(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
 
 
-async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Check:
+async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Diagnosis:
     from unmask.models.http import Channel
 
     role, (url, variable), provider, model, is_asked_for = endpoint
@@ -334,7 +339,7 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
             withheld, key = key.source, None
         target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
-        return Check(what="endpoint", state=State.BROKEN, found=str(error), advice=error.advice)
+        return Diagnosis(what="endpoint", state=Condition.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)
     try:
         answer = await channel.get()
@@ -342,32 +347,32 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Ch
         where = f"{target.name} at {target.shown}"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
         finding = f"{target.endpoint} cannot be reached: {reason}"
-        return _scrubbed_check(target, State.BROKEN, finding, "start the server, or correct the base URL")
+        return _scrubbed_check(target, Condition.BROKEN, finding, "start the server, or correct the base URL")
     finally:
         await channel.close()
     status = answer.status
     if status in (401, 403) and withheld is not None:
         finding = f"{target.endpoint} answers and wants a key; {withheld} was not sent, as only .env names this address"
-        return _scrubbed_check(target, State.OK, finding, "name a model to try the key: unmask doctor --model NAME")
+        return _scrubbed_check(target, Condition.OK, finding, "name a model to try the key: unmask doctor --model NAME")
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"
-        return _scrubbed_check(target, State.BROKEN, finding, f"set {' or '.join(target.variables)}")
+        return _scrubbed_check(target, Condition.BROKEN, finding, f"set {' or '.join(target.variables)}")
     listed = _parse_model_ids(answer.body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
         finding = f"{target.endpoint} answers, but does not list {model}"
-        return _scrubbed_check(target, State.MISSING, finding, f"it lists {shown}")
+        return _scrubbed_check(target, Condition.MISSING, finding, f"it lists {shown}")
     if status == 404 and not re.search(r"/v\d", url):
         finding = f"{target.endpoint} answers, but lists no models at {target.shown} (404)"
-        return _scrubbed_check(target, State.MISSING, finding, "/v1? Most servers want a base URL that ends in it")
+        return _scrubbed_check(target, Condition.MISSING, finding, "/v1? Most servers want a base URL that ends in it")
     note = "" if status == 200 else f" ({status} for the list of its models)"
-    return _scrubbed_check(target, State.OK, f"{target.endpoint} answers{note}")
+    return _scrubbed_check(target, Condition.OK, f"{target.endpoint} answers{note}")
 
 
-def _scrubbed_check(target: Target, state: State, finding: str, advice: str | None = None) -> Check:
+def _scrubbed_check(target: Target, state: Condition, finding: str, advice: str | None = None) -> Diagnosis:
     """What is said about an endpoint, without anything that was sent to it."""
-    return Check(what="endpoint", state=state, found=target.scrub(finding), advice=advice and target.scrub(advice))
+    return Diagnosis(what="endpoint", state=state, found=target.scrub(finding), advice=advice and target.scrub(advice))
 
 
 class _ListedModel(msgspec.Struct):

@@ -68,7 +68,7 @@ class ModelHealth:
         """Why nothing more is sent to it."""
         self.failures: dict[type[ModelError], int] = {}
         """Requests that came to nothing, by kind of error."""
-        self.first: Call | None = None
+        self.first: QueuedCall | None = None
         """The request that goes alone."""
         self.alone_until = 0.0
         self.waiting_since: float | None = None
@@ -77,7 +77,7 @@ class ModelHealth:
         """Answers before the first real one that were HTML."""
 
 
-class Call:
+class QueuedCall:
     """One request, over all its tries. Its `result` is the answer, or what `Model.complete` raises: a
     TransientModelError only when no try is left. The connection is kept until `release`, so that whoever plans by the
     answer can queue what follows from it first."""
@@ -113,7 +113,7 @@ class Call:
         self.seen = 0
         """Successes of the endpoint when this request last failed, or began."""
 
-    def __lt__(self, other: Call) -> bool:
+    def __lt__(self, other: QueuedCall) -> bool:
         """What has been tried goes first, then what has the longest chain behind it, then what came first."""
         return (not self.tried, -self.depth, self.number) < (not other.tried, -other.depth, other.number)
 
@@ -191,8 +191,8 @@ class Limiter:
         """Seconds since then for which the endpoint asked to be left alone."""
         self._starting = False
         self._numbers = count()
-        self._calls: set[Call] = set()
-        self._queue: list[Call] = []
+        self._calls: set[QueuedCall] = set()
+        self._queue: list[QueuedCall] = []
         self._stopped: set[object] = set()
         self._timers: set[asyncio.Task[None]] = set()
         """Of requests that wait by themselves."""
@@ -230,11 +230,11 @@ class Limiter:
         *,
         depth: int = 0,
         user: object = None,
-    ) -> Call:
+    ) -> QueuedCall:
         """Let a request wait for its turn. A function is called right before it is sent for the first time; while it
         returns None the request waits, and all that come after it. Several users may share an endpoint: each can `stop`
         its own requests."""
-        call = Call(self, model, request, depth=depth, number=next(self._numbers), user=user)
+        call = QueuedCall(self, model, request, depth=depth, number=next(self._numbers), user=user)
         self._calls.add(call)
         self._enter(call)
         return call
@@ -278,7 +278,7 @@ class Limiter:
 
     # --- turns ------------------------------------------------------------------------------------------------
 
-    def _enter(self, call: Call) -> None:
+    def _enter(self, call: QueuedCall) -> None:
         """Into the queue. Once stopped nobody gets a turn, and nobody is to blame."""
         if self._is_stopped(call.user):
             call.result.cancel()
@@ -288,12 +288,12 @@ class Limiter:
             heappush(self._queue, call)
             self.admit_soon()
 
-    async def _enter_later(self, call: Call, delay: float) -> None:
+    async def _enter_later(self, call: QueuedCall, delay: float) -> None:
         await self._sleep(delay)
         if not call.result.done():
             self._enter(call)
 
-    async def _try(self, call: Call) -> None:
+    async def _try(self, call: QueuedCall) -> None:
         """Ask, and write down the answer or whether to ask again."""
         assert call.request is not None
         if self._is_stopped(call.user):  # between its turn and this step
@@ -320,7 +320,7 @@ class Limiter:
         finally:
             call.task = None
 
-    def _try_again(self, call: Call, error: TransientModelError) -> None:
+    def _try_again(self, call: QueuedCall, error: TransientModelError) -> None:
         """Into the queue again, once it has waited by itself, unless that is hopeless."""
         try:
             delay = self._learn_from_failure(error, call)
@@ -337,18 +337,18 @@ class Limiter:
         self._timers.add(timer)
         timer.add_done_callback(self._timers.discard)
 
-    def _fail(self, call: Call, error: Exception) -> None:
+    def _fail(self, call: QueuedCall, error: Exception) -> None:
         if not call.result.done():
             call.result.set_exception(error)
 
-    def release(self, call: Call) -> None:
+    def release(self, call: QueuedCall) -> None:
         self._calls.discard(call)
         if call.health.first is call:
             call.health.first = None
             self.admit_soon()
         self._disconnect(call)
 
-    def _disconnect(self, call: Call) -> None:
+    def _disconnect(self, call: QueuedCall) -> None:
         if call.connected:
             call.connected = False
             self.in_flight -= 1
@@ -363,7 +363,7 @@ class Limiter:
     def _admit_waiting(self) -> None:
         """Let in as many as there is room for, in their order."""
         self._looks = False
-        held_back: list[Call] = []
+        held_back: list[QueuedCall] = []
         while self._queue and self.in_flight < int(self._limit):
             now = self.clock()
             wait = max(self._paused_until - now, 0.0 if self._rate is None else self._rate.seconds_to_next(now))
@@ -385,7 +385,7 @@ class Limiter:
             if not call.result.done():
                 heappush(self._queue, call)
 
-    def _held_for(self, call: Call, now: float) -> float:
+    def _held_for(self, call: QueuedCall, now: float) -> float:
         """Seconds until another look: another request to the same model goes alone, or its server is being placed."""
         health = call.health
         if awaits_server(health.model):
@@ -394,7 +394,7 @@ class Limiter:
             return 0.0
         return health.alone_until - now
 
-    def _admit(self, call: Call, now: float) -> None:
+    def _admit(self, call: QueuedCall, now: float) -> None:
         health = call.health
         if not health.works and health.first is None:
             health.first = call
@@ -443,7 +443,7 @@ class Limiter:
             # Additive: a sixteenth of the whole for every round trip of all connections.
             self._limit = min(float(most), self._limit + max(1.0, most / 16) / self._limit)
 
-    def _learn_from_failure(self, error: TransientModelError, call: Call) -> float:
+    def _learn_from_failure(self, error: TransientModelError, call: QueuedCall) -> float:
         """Seconds this request has to wait by itself; raises when it is not to be tried again."""
         health = call.health
         if health.error is not None:

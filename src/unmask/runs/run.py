@@ -26,7 +26,7 @@ from unmask.stats.clusters import ClusterKeys, find_clusters
 from unmask.text import suggest_names
 
 if TYPE_CHECKING:
-    from unmask.data.frames import Table
+    from unmask.data.frames import FlatTable
     from unmask.runs.tables import TableSource
 
 
@@ -202,7 +202,7 @@ class Run:
 
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Table:
+    ) -> FlatTable:
         """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
         from unmask.runs.tables import build_table
 

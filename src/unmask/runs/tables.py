@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.frames import Row, Table, truth_columns
+from unmask.data.frames import FlatTable, Row, truth_columns
 from unmask.protocol.probes import question
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
@@ -66,12 +66,12 @@ LEADING = ("id", "archetype", "verdict", "belief", "reading", "reply")
 """What a person looks for first."""
 
 
-def build_table(source: TableSource, per: Per = Per.TAKE) -> Table:
+def build_table(source: TableSource, per: Per = Per.TAKE) -> FlatTable:
     """The table of a run."""
-    return Table(column_types(per), list(each_row(source, per)))
+    return FlatTable(column_types(per), list(each_row(source, per)))
 
 
-def lead_columns(table: Table) -> Table:
+def lead_columns(table: FlatTable) -> FlatTable:
     """The table for people: what they look for stands first."""
     names = [name for name in LEADING if name in table.types]
     return msgspec.structs.replace(table, types={**{name: table.types[name] for name in names}, **table.types})

@@ -149,7 +149,7 @@ class Conversation(NamedTuple):
         return sum(bool(text and text.cut) for text in (*asked, *answered))
 
 
-class Style(NamedTuple):
+class ConversationStyle(NamedTuple):
     """How much of every conversation is shown."""
 
     limit: Limit
@@ -192,7 +192,7 @@ def build_row(
 
 
 def build_conversation(
-    row: ScenarioRow, replies: Sequence[Replies | None], style: Style, others: Sequence[str]
+    row: ScenarioRow, replies: Sequence[Replies | None], style: ConversationStyle, others: Sequence[str]
 ) -> Conversation:
     """What was asked and answered, and what was made of it; `others` are the words of `list_other_verdicts`."""
     if style.redact:
@@ -250,7 +250,7 @@ def quote_judge(run: Run, scenario: Scenario, outcome: Outcome, judge: str | Non
 # --- exchanges
 
 
-def _probe_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iterator[Exchange]:
+def _probe_exchanges(scenario: Scenario, shown: Shown, style: ConversationStyle) -> Iterator[Exchange]:
     for slot, question in scenario.questions.items():
         if slot == CHECK and not any(part and CHECK in part[0].readings for part in shown):
             continue
@@ -262,7 +262,7 @@ def _probe_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iterator
         yield exchange
 
 
-def _pressured_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iterator[Exchange]:
+def _pressured_exchanges(scenario: Scenario, shown: Shown, style: ConversationStyle) -> Iterator[Exchange]:
     names = {"system": "System", "user": "User", "assistant": "Put into its mouth"}
     asked = tuple(
         (names[message.role], shorten_text(message.content, style.limit(message.content, WEIGHTS["prompt"])))
@@ -275,11 +275,11 @@ def _pressured_exchanges(scenario: Scenario, shown: Shown, style: Style) -> Iter
         yield _build_exchange(slot, slot.replace("_", " ").capitalize(), shown, style)
 
 
-def _build_exchange(slot: Slot, title: str, shown: Shown, style: Style) -> Exchange:
+def _build_exchange(slot: Slot, title: str, shown: Shown, style: ConversationStyle) -> Exchange:
     return Exchange(title, (), tuple(part and _quote_run(slot, *part, style) for part in shown))
 
 
-def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, style: Style) -> Answers:
+def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, style: ConversationStyle) -> Answers:
     takes, joint = list_takes(slot, outcome, replies)
     readings = outcome.readings.get(slot, ())
     return Answers(
@@ -290,7 +290,7 @@ def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, style: Style) -> 
 
 
 def _quote_answers(
-    slot: Slot, takes: range, readings: tuple[Reading, ...], shown: tuple[Outcome, Replies], style: Style
+    slot: Slot, takes: range, readings: tuple[Reading, ...], shown: tuple[Outcome, Replies], style: ConversationStyle
 ) -> Iterator[QuotedAnswer]:
     """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
     outcome, replies = shown
@@ -321,7 +321,7 @@ def _describe_take(slot: Slot, take: int, readings: tuple[Reading, ...], outcome
         yield Markup(f"Verdict of this take: {words.NAMES[outcome.verdicts[take]]}.")
 
 
-def _quote_text(text: str | None, weight: str, style: Style) -> Piece | None:
+def _quote_text(text: str | None, weight: str, style: ConversationStyle) -> Piece | None:
     return shorten_text(text, style.limit(text, WEIGHTS[weight])) if text else None
 
 

@@ -16,7 +16,7 @@ from unmask.render.describe.score import describe_measures
 from unmask.render.describe.sensitivity import describe_sensitivity
 from unmask.render.html.conversation import (
     Conversation,
-    Style,
+    ConversationStyle,
     build_conversation,
     list_other_verdicts,
     list_readers,
@@ -64,7 +64,7 @@ def report(
     fixed = page_values(content) | {"redact": redact, "chosen_part": part}
     talks = _collect_talks(content)
     if full_text:
-        return _render(content, talks, fixed, Style(lambda text, _: len(text), redact=redact, whole=True))
+        return _render(content, talks, fixed, ConversationStyle(lambda text, _: len(text), redact=redact, whole=True))
     return _fit_page(content, talks, fixed, redact=redact)
 
 
@@ -133,13 +133,15 @@ def _fit_page(content: PageContent, talks: Sequence[Talk], fixed: Mapping[str, A
             shares.append(measure_share(text, weight))
             return 0
 
-        bare = _render(content, talks, fixed, Style(measure, redact=redact, brief=brief))
+        bare = _render(content, talks, fixed, ConversationStyle(measure, redact=redact, brief=brief))
         room = max(0, budget - len(bare.encode("utf-8")))
         if sum(share.size for share in shares) <= room:
             break
     while True:
         level = find_level(shares, room)
-        page = _render(content, talks, fixed, Style(partial(_limit_text, level), redact=redact, brief=brief))
+        page = _render(
+            content, talks, fixed, ConversationStyle(partial(_limit_text, level), redact=redact, brief=brief)
+        )
         over = len(page.encode("utf-8")) - budget
         if over <= 0 or not room:
             return page
@@ -150,7 +152,7 @@ def _limit_text(height: float, text: str, weight: float) -> int:
     return count_fitting(text, weight * height)
 
 
-def _render(content: PageContent, talks: Sequence[Talk], fixed: Mapping[str, Any], style: Style) -> str:
+def _render(content: PageContent, talks: Sequence[Talk], fixed: Mapping[str, Any], style: ConversationStyle) -> str:
     conversations: list[Conversation] = [
         build_conversation(row, replies, style, others)
         for row, (replies, others) in zip(content.rows, talks, strict=True)

@@ -33,7 +33,7 @@ class OpenedEntry(NamedTuple):
     run: Run
 
 
-class Difference(NamedTuple):
+class OpenDisagreement(NamedTuple):
     """A reply of a run that readers read differently."""
 
     entry: RunEntry
@@ -114,13 +114,13 @@ def _describe(run: Run, agreed: Agreed) -> Markup:
     return Markup(to_html(describe_agreement(replace(agreed, not_blind=0), names=names)))
 
 
-def _list_differences(labelled: list[OpenedEntry], agreed: Agreed, *, not_blind: bool) -> list[Difference]:
+def _list_differences(labelled: list[OpenedEntry], agreed: Agreed, *, not_blind: bool) -> list[OpenDisagreement]:
     """First those that one reader calls a lie and another does not."""
     differing = []
     for entry, run in labelled:
         labels = read_labels(run, labellers(run), not_blind=not_blind)
         found = list_disagreements(LabelledRun(run, None), agreed.judges, labels)
-        differing += [Difference(entry, run, one, labels) for one in found]
+        differing += [OpenDisagreement(entry, run, one, labels) for one in found]
     return sorted(differing, key=lambda one: not one.found.turns_lie)
 
 

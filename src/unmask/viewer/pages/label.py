@@ -60,7 +60,7 @@ class LabelStart(msgspec.Struct, forbid_unknown_fields=True):
     probes: bool = False
 
 
-class Reading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class GivenReading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What a person says of a reply."""
 
     letter: Letter | None = None
@@ -75,13 +75,13 @@ class Reading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return Label(**said, note=self.note.strip() or None, at=round(time.time(), 3), **fields)
 
 
-class LabelAnswer(Reading):
+class LabelAnswer(GivenReading):
     """`place` is that of the reply in the session, from 0."""
 
     place: int
 
 
-class LabelHere(Reading):
+class LabelHere(GivenReading):
     """A label from a scenario page. `scenario` is the anchor of its id."""
 
     scenario: str

@@ -22,7 +22,7 @@ from unmask.records import Outcome, Preset, Scenario
 from unmask.render import words
 from unmask.render.describe.transcript import Replies
 from unmask.render.html.conversation import (
-    Style,
+    ConversationStyle,
     build_conversation,
     list_other_verdicts,
     list_readers,
@@ -43,7 +43,7 @@ LONGEST_QUERY = 500
 """Characters of a text that is searched for."""
 
 
-class Reading(NamedTuple):
+class RunView(NamedTuple):
     """The runs that an address names, and how their verdicts are made: the judge and the preset of each run unless
     given."""
 
@@ -106,7 +106,7 @@ def show_comparison(request: Request) -> Response:
     return _show_page(reading)
 
 
-def _show_page(reading: Reading) -> Response:
+def _show_page(reading: RunView) -> Response:
     def make() -> str:
         values = page_values(reading.content()) | {"served": _link(reading), "here": "runs"}
         return render_template("report.html", **values)
@@ -114,7 +114,7 @@ def _show_page(reading: Reading) -> Response:
     return HTMLResponse(reading.keep("page", make, megabytes=2.0 * len(reading.entries)))
 
 
-def _link(reading: Reading) -> Served:
+def _link(reading: RunView) -> Served:
     runs = reading.open()
     definition = runs[0].definition
     keys = [entry.key for entry in reading.entries]
@@ -150,7 +150,7 @@ def show_scenario(request: Request) -> Response:
         others.append("" if outcome is None else _read_otherwise(part, outcome))
         if outcome is not None and not judged:
             judged = list(quote_judge(part.run, row.scenario, outcome, part.judge_file))
-    style = Style(lambda text, _: LONGEST_TEXT, whole=True)
+    style = ConversationStyle(lambda text, _: LONGEST_TEXT, whole=True)
     talk = build_conversation(row, replies, style, others)
     quoted = tuple((role, shorten_text(text, LONGEST_TEXT)) for role, text in judged)
     return page_response(
@@ -251,22 +251,22 @@ def _make_report(request: Request, part: ChosenPart) -> Response:
 # --- addresses
 
 
-def _read_one(request: Request) -> Reading:
+def _read_one(request: Request) -> RunView:
     return _read_choices(request, [find_entry(request)])
 
 
-def _read_several(request: Request) -> Reading:
+def _read_several(request: Request) -> RunView:
     """The runs of `runs=KEY,KEY`, each once."""
     keys = ",".join(request.query_params.getlist("runs")).split(",")
     return _read_choices(request, [find_entry(request, key) for key in dict.fromkeys(filter(None, keys))])
 
 
-def _read_choices(request: Request, entries: list[RunEntry]) -> Reading:
+def _read_choices(request: Request, entries: list[RunEntry]) -> RunView:
     preset = request.query_params.get("preset", "")
     if preset and preset not in list(Preset):
         raise UsageError(f"there is no preset {preset[:80]!r}", advice=f"Choose one of: {', '.join(Preset)}.")
     judge = re.sub(r"\s+", " ", request.query_params.get("judge", "")) or None
-    return Reading(entries, judge, Preset(preset) if preset else None)
+    return RunView(entries, judge, Preset(preset) if preset else None)
 
 
 ROUTES = (
