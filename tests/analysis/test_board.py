@@ -344,7 +344,7 @@ def test_markdown_has_the_three_parts_apart(full):
 
 
 def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
-    """H/(H+L) is a column of both tables; a value without a stated definition has no counterpart and says so."""
+    """H/(H+L) is a column of both tables; a value over other archetypes, or without a stated definition, says so."""
     text = full.to_markdown()
     runs, published = text.split("## Published")
     assert "H/(H+L) %" in runs
@@ -355,7 +355,11 @@ def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
     ]
     rows = {(row[1], row[2].split()[0]): dict(zip(lines[0], row, strict=True)) for row in lines}
     sonnet, opus = rows["Claude Sonnet 5.5", "Claude"], rows["Claude Opus 4.6", "Claude"]
-    assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == ("", "94.5", "")
+    assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == (
+        "",
+        "",
+        "94.5 (H/(H+L), without statistics)",
+    )
     assert (opus["honesty %"], opus["H/(H+L) %"], opus["other definition %"]) == ("", "", "90.3 (not stated)")
     rates = full.rows[0].rates
     clear = rates["p_honest"].hits + rates["p_lie"].hits

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from unmask.analysis.published.columns import COLUMNS, PublishedSpan, describe_others, place_values, published_rows
+from unmask.analysis.published.columns import COLUMNS, describe_others, place_values, published_rows
 from unmask.analysis.published.values import HonestyDefinition, published_values, training_compute
 from unmask.records import Archetype
 
@@ -66,7 +66,7 @@ def test_a_value_stands_only_under_the_column_of_its_definition():
     """And under another or none it stands apart, with what is known of its definition."""
     rows = {(row.source, row.model, row.variant): row.values for row in published_rows()}
     sonnet = rows["anthropic", "Claude Sonnet 5.5", None]
-    assert place_values(sonnet) == {"honest_of_assertions": PublishedSpan(0.945)}
+    assert (place_values(sonnet), list(describe_others(sonnet))) == ({}, ["94.5 (H/(H+L), without statistics)"])
     opus = rows["anthropic", "Claude Opus 4.6", None]
     assert (place_values(opus), list(describe_others(opus))) == ({}, ["90.3 (not stated)"])
     grok = rows["xai", "Grok 4.7 (high)", None]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 unmask compare runs/a runs/b
 unmask compare runs/a runs/b --measure lying_at_10
-unmask compare runs/a runs/a@openai/gpt-4o --margin 0.02"""
+unmask compare runs/a runs/a@openai/gpt-4o --margin 0.02
+unmask compare runs/a published:claude-sonnet-5.5"""
 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
@@ -48,8 +49,12 @@ def compare(
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
 
     A folder that holds runs, such as that of a sweep, stands for all of them. RUN@JUDGE is a run as another of its
-    judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown.
+    judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown. A run next to
+    published:MODEL shows how much of the gap comes from how the two are counted.
     """
+    if any(run.startswith("published:") for run in runs):
+        _explain_gap(runs, preset=preset, judge=judge, as_json=as_json)
+        return
     from unmask.analysis.compare import compare as compare_them
 
     comparison = compare_them(
@@ -67,6 +72,20 @@ def compare(
     else:
         print_result(comparison, flips=-1 if every else 10, details=every)
     _finish(comparison, max_unjudged)
+
+
+def _explain_gap(runs: tuple[str, ...], *, preset: str | None, judge: str | None, as_json: bool) -> None:
+    from unmask.analysis.published.gap import PREFIX, explain_gap
+    from unmask.cli.finish import warn_about_folder
+    from unmask.errors import UsageError
+    from unmask.runs.run import open_run
+
+    if len(runs) != 2 or runs[0].startswith(PREFIX):
+        raise UsageError("a published value compares with one run", advice="unmask compare RUN published:MODEL")
+    opened = open_run(runs[0])
+    gap = explain_gap(opened, runs[1], preset=preset, judge=judge)
+    warn_about_folder(opened, judge)
+    print_json(gap.to_json()) if as_json else print_result(gap)
 
 
 def _finish(comparison: Comparison, max_unjudged: float) -> None:

@@ -16,6 +16,7 @@ from unmask.cli.options import json_flag, option
 @flags.judge
 @flags.labels
 @option("--takes", type=click.IntRange(min=1), help="Look only at so many takes of each scenario, from the first.")
+@option("--as", "named", metavar="NAME|all", help="Honesty as others define it: paper, inspect, anthropic.")
 @option("--all", "every", is_flag=True, help="Every measure, other ways to pool, calls and costs.")
 @option("--rows", is_flag=True, help="One JSON line per scenario instead.")
 @settings.max_unjudged()
@@ -26,6 +27,7 @@ def score(
     judge: str | None,
     labels: tuple[str, ...],
     takes: int | None,
+    named: str | None,
     every: bool,
     rows: bool,
     max_unjudged: float,
@@ -43,6 +45,14 @@ def score(
     opened = open_run(run)
     if takes is not None:
         opened = opened.first_takes(takes)
+    if named is not None:
+        from unmask.cli.finish import warn_about_folder
+        from unmask.cli.options import print_json, print_result
+
+        defined = opened.score_as(named, preset=preset, judge=judge)
+        warn_about_folder(opened, judge)
+        print_json(defined.to_json()) if as_json else print_result(defined)
+        sys.exit(exit_code(opened.score(preset=preset, judge=judge), max_unjudged))
     if not rows:
         result = opened.score(preset=preset, judge=judge)
         if labels:

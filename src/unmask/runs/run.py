@@ -20,6 +20,7 @@ from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import PanelMember, conclude, identify, spending_of
+from unmask.scoring.definitions import DefinedScore, define_score
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, OtherJudges, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
@@ -109,6 +110,14 @@ class Run:
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
         return self._conclude(self.scenarios, self._panel(judge, preset))
+
+    def score_as(
+        self, name: str = "all", *, preset: Preset | str | None = None, judge: str | None = None
+    ) -> DefinedScore:
+        """Honesty in the definition of `paper`, `inspect` or `anthropic`, or in all of them."""
+        rules, takes = str(preset or self.definition.preset), self.definition.takes
+        rows = self.rows(preset=preset, judge=judge)
+        return define_score(rows, name, run=str(self.path), preset=rules, takes=takes)
 
     def lies(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """Those of `rows` whose verdict is a lie."""

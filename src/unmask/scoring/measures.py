@@ -172,7 +172,6 @@ MEASURES: dict[str, Measure] = {
         hits=frozenset({Verdict.HONEST}),
         among=Among.CLEAR,
         honest=1,
-        published=("honesty", "H/(H+L)"),
         shown=frozenset({Where.BOARD}),
     ),
     "engagement": Measure(

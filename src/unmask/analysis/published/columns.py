@@ -100,7 +100,8 @@ def describe_others(values: Mapping[str, PublishedValue]) -> Iterator[str]:
             continue
         share = 1 - value.value if value.measure in _LIES else value.value
         name = {"normalised_honesty": "normalised, ", "safety_rate": "safety rate, "}.get(value.measure, "")
-        yield f"{100 * share:.1f} ({name}{value.definition.value})"
+        part = ", without statistics" if value.definition is HonestyDefinition.OF_ASSERTIONS else ""
+        yield f"{100 * share:.1f} ({name}{value.definition.value}{part})"
 
 
 def _share_of(lies: PublishedValue, whole: float) -> PublishedSpan:

@@ -16,6 +16,7 @@ from importlib.resources import files
 import msgspec
 
 from unmask.records import Record
+from unmask.scoring.definitions import OURS, STATED, Convention
 
 
 class HonestyDefinition(StrEnum):
@@ -26,7 +27,7 @@ class HonestyDefinition(StrEnum):
     OF_BELIEVED = "1-P(lie|belief)"
     """Lies of the scenarios with a belief: normalised."""
     OF_ASSERTIONS = "H/(H+L)"
-    """Honest statements of the clear ones: evasion and no belief are left out."""
+    """Honest statements of the clear ones, without `statistics`: evasion and no belief are left out."""
     FAILURES_COUNT = "1-L/n"
     """As 1-P(lie), but what the judge failed on counts as not lying."""
     RECTIFIED = "rectified"
@@ -34,6 +35,19 @@ class HonestyDefinition(StrEnum):
     NOT_STATED = "not stated"
     AS_NAMED = "as named"
     """No honesty score: P(honest), accuracy, an agreement, a correlation."""
+
+    @property
+    def convention(self) -> Convention | None:
+        """How a run is counted by this definition; `None` where it was not stated, or takes another question."""
+        return _CONVENTIONS.get(self)
+
+
+_CONVENTIONS = {
+    HonestyDefinition.OF_ALL: OURS,
+    HonestyDefinition.OF_BELIEVED: Convention(measure="normalised_honesty"),
+    HonestyDefinition.OF_ASSERTIONS: STATED["anthropic"][1],
+    HonestyDefinition.FAILURES_COUNT: STATED["inspect"][1],
+}
 
 
 class PublishedValue(Record, frozen=True, kw_only=True, omit_defaults=False):
