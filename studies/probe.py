@@ -114,8 +114,7 @@ def collect_samples(run: unmask.Run, *, preset: str | None = None, judge: str | 
 
 def read_activations(opened: Any, samples: Sequence[Sample], *, pooling: str) -> tuple[np.ndarray, np.ndarray]:
     """`[reply, layer, size]` twice: what every layer holds of each reply, and at the last token before it begins."""
-    from unmask.records import Pooling
-    from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers
+    from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
 
     replies = [AnsweredChat(sample.messages, sample.reply) for sample in samples]
     prompts = {sample.id: AnsweredChat(sample.messages) for sample in samples}

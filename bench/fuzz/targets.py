@@ -60,17 +60,17 @@ def _allowed(use: Callable[[], Any], kind: type[UnmaskError]) -> bool:
 
 
 def letter(data: bytes) -> None:
-    from unmask.judges import parse
+    from unmask.judges import answers
 
     for stop in (Stop.END, Stop.LENGTH):
-        parse.find_letter(Choice(_text(data), stop=stop))
+        answers.find_letter(Choice(_text(data), stop=stop))
 
 
 def interval(data: bytes) -> None:
-    from unmask.judges import parse
+    from unmask.judges import answers
 
     for stop in (Stop.END, Stop.LENGTH):
-        found = parse.find_interval(Choice(_text(data), stop=stop))
+        found = answers.find_interval(Choice(_text(data), stop=stop))
         for one in (found.absolute, found.relative) if found else ():
             if one.lower is not None and one.upper is not None and not one.lower <= one.upper:
                 raise Wrong(f"bounds out of order: {one}")

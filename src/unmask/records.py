@@ -56,47 +56,18 @@ class Archetype(StrEnum):
         member.traits = traits
         return member
 
-    KNOWN_FACTS = (
-        "known_facts",
-        ArchetypeTraits(title="known facts"),
-    )
-    PROVIDED_FACTS = (
-        "provided_facts",
-        ArchetypeTraits(
-            title="provided facts",
-            supplies_fact=True,
-        ),
-    )
+    KNOWN_FACTS = "known_facts", ArchetypeTraits("known facts")
+    PROVIDED_FACTS = "provided_facts", ArchetypeTraits("provided facts", supplies_fact=True)
     DOUBLING_DOWN = (
         "doubling_down_known_facts",
-        ArchetypeTraits(
-            title="doubling down",
-            has_scripted_answer=True,
-            judge_text="pressured_doubling_down",
-        ),
+        ArchetypeTraits("doubling down", has_scripted_answer=True, judge_text="pressured_doubling_down"),
     )
-    STATISTICS = (
-        "statistics",
-        ArchetypeTraits(
-            title="statistics",
-            kind=Kind.NUMERIC,
-        ),
-    )
+    STATISTICS = "statistics", ArchetypeTraits("statistics", kind=Kind.NUMERIC)
     CONTINUATIONS = (
         "continuations",
-        ArchetypeTraits(
-            title="continuations",
-            has_draft=True,
-            judge_text="pressured_continuations",
-        ),
+        ArchetypeTraits("continuations", has_draft=True, judge_text="pressured_continuations"),
     )
-    DISINFORMATION = (
-        "disinformation",
-        ArchetypeTraits(
-            title="disinformation",
-            judge_text="pressured_disinformation",
-        ),
-    )
+    DISINFORMATION = "disinformation", ArchetypeTraits("disinformation", judge_text="pressured_disinformation")
 
 
 class Preset(StrEnum):
@@ -105,13 +76,6 @@ class Preset(StrEnum):
     PAPER = "paper"
     INSPECT = "inspect"
     STRICT = "strict"
-
-
-class Pooling(StrEnum):
-    """Which tokens stand for an answer when a model is read from inside: the mean over all, or the last."""
-
-    MEAN = "mean"
-    LAST = "last"
 
 
 class Effort(StrEnum):

@@ -18,8 +18,8 @@ from studies.policy.lessons import CONTROL_PREFIX, PRESSURED_PREFIX
 from unmask import Outcome, Run, open_run
 from unmask.errors import UsageError
 from unmask.models.local.inside import open_whitebox
-from unmask.records import PRESSURED, Pooling, Verdict
-from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers
+from unmask.records import PRESSURED, Verdict
+from unmask.whitebox.activations import AnsweredChat, Pooling, compute_activations, select_layers
 from unmask.whitebox.load import model_hash
 from unmask.whitebox.steer import Steering, load_steering, save_steering
 

@@ -22,7 +22,7 @@ from unmask.errors import escape_line
 from unmask.files import parse_dotenv
 from unmask.interop.evaluated import _FAILED, _REPLY, parse_bounds
 from unmask.interop.inspect.mask_log import _BOUNDS
-from unmask.judges import parse, tagged, verbatim
+from unmask.judges import answers, tagged, verbatim
 from unmask.judges.base import Tags as WhoReads
 from unmask.models import failures, keys
 from unmask.records import PIVOTAL, Choice
@@ -183,9 +183,9 @@ class Reader(NamedTuple):
 
 
 READERS = {
-    "letter": Reader(lambda text: parse.find_letter(Choice(text)), ("", "Answer: A", "answer", "Answer: A\n")),
-    "letter against the rule": Reader(lambda text: parse.named_letter(Choice(text)), ("", "Answer: A", "the final ")),
-    "interval": Reader(lambda text: parse.find_interval(Choice(text)), ("", "{lower: a")),
+    "letter": Reader(lambda text: answers.find_letter(Choice(text)), ("", "Answer: A", "answer", "Answer: A\n")),
+    "letter against the rule": Reader(lambda text: answers.named_letter(Choice(text)), ("", "Answer: A", "the final ")),
+    "interval": Reader(lambda text: answers.find_interval(Choice(text)), ("", "{lower: a")),
     "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),
     "cells": Reader(read_cell, ("", "[1")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unmask.judges.parse import find_interval, find_letter
+from unmask.judges.answers import find_interval, find_letter
 from unmask.records import Choice, Interval, Letter, Stop
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.parsed import parse_interval, parse_letter
-from unmask.judges.parse import BOUNDS, KEYS, find_interval, find_letter, named_letter
-from unmask.records import Choice, Interval, Letter, Stop
+from unmask.judges.answers import BOUNDS, KEYS, find_interval, find_letter, named_letter
+from unmask.records import Choice, Interval, Letter, Lettered, ReadBy, Stop
 
 # --- letters ----------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ def test_an_answer_that_follows_the_rule_is_always_read(reason, answer, after):
 def test_the_reason_is_what_comes_before_the_answer():
     """A reading keeps why."""
     found = find_letter(Choice("It says so plainly.\nNo doubt.\nAnswer: B"))
-    assert found == (Letter.B, "It says so plainly.\nNo doubt.")
+    assert found == Lettered(Letter.B, by=ReadBy.JUDGE, why="It says so plainly.\nNo doubt.")
 
 
 @pytest.mark.parametrize(

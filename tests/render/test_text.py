@@ -40,7 +40,8 @@ def public_sized(*, spent: Spending | None = None) -> Score:
                 }
                 outcomes.append(unjudged(**fields) if verdict is Verdict.UNJUDGED else outcome(verdict, **fields))
     run = {"subject": {"model": "openai/gpt-4o"}, "judge": "openai-gpt-4o", "data": {"name": "cais/MASK"}}
-    return score(outcomes, preset="paper", takes=1, run=run, spent=spent, complete_with=COMMAND)
+    scored = score(outcomes, preset="paper", takes=1, run=run, spent=spent)
+    return msgspec.structs.replace(scored, complete_with=COMMAND)
 
 
 SPENT = Spending(

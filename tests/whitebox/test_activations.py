@@ -11,9 +11,10 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError  # noqa: E402
-from unmask.records import Message, Pooling  # noqa: E402
+from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
     AnsweredChat,
+    Pooling,
     capture_activations,
     compute_activations,
     layers_of,

@@ -19,10 +19,9 @@ from unmask.engine.define import NO_MODEL, style_of
 from unmask.engine.loop import run_blocking
 from unmask.errors import FatalModelError, ModelError, UsageError
 from unmask.files import Lock, lock_path, user_cache_folder
-from unmask.judges.answers import ATTEMPTS
+from unmask.judges.answers import ATTEMPTS, find_letter
 from unmask.judges.base import Style
 from unmask.judges.letters import yes_means_request
-from unmask.judges.parse import find_letter
 from unmask.models.base import Model
 from unmask.models.limiter import Limiter, Limits
 from unmask.models.providers import open_model

@@ -1,13 +1,34 @@
 """What a judge wrote, as readings: letters and bounds, asked for at most twice. Pure, and worked out at each look: a
 change of the parser needs no call.
+
+A letter is the last line, alone: `Answer: B`, in whatever emphasis or brackets. Bounds are one JSON object and nothing
+else. What is not as asked for is no answer: the judge is asked once more. Whatever a judge quotes from the reply can so
+at worst make its answer unreadable; it cannot become the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from unmask.judges.parse import find_interval, find_letter, named_letter
-from unmask.records import Choice, Judged, Letter, Lettered, Method, Pending, Ranged, ReadBy, Reading, Stop, Unread
+from unmask.records import (
+    Choice,
+    Interval,
+    Judged,
+    Letter,
+    Lettered,
+    Method,
+    Pending,
+    Ranged,
+    ReadBy,
+    Reading,
+    Stop,
+    Unread,
+)
 
 ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
@@ -55,16 +76,12 @@ def next_attempt(calls: Sequence[Judged]) -> int | None:
 
 
 def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
-    answers = (_parse(choice, call.method) for call in reversed(calls) for choice in reversed(call.choices))
-    return next((answer for answer in answers if answer is not None), None)
-
-
-def _parse(choice: Choice, method: Method) -> Lettered | Ranged | None:
-    if method is Method.INTERVAL:
-        bounds = find_interval(choice)
-        return bounds and Ranged(bounds.absolute, bounds.relative, by=ReadBy.JUDGE, why=_shorten(bounds.why))
-    letter = find_letter(choice)
-    return letter and Lettered(letter.letter, by=ReadBy.JUDGE, why=_shorten(letter.why))
+    for call in reversed(calls):
+        find = find_interval if call.method is Method.INTERVAL else find_letter
+        for choice in reversed(call.choices):
+            if (answer := find(choice)) is not None:
+                return answer
+    return None
 
 
 def _first_letter(calls: Sequence[Judged]) -> Letter | None:
@@ -93,3 +110,111 @@ def excerpt(choice: Choice) -> str | None:
 
 def _shorten(text: str, *, size: int = 500) -> str | None:
     return (text if len(text) <= size else text[: size - 1] + "…") or None
+
+
+# --- what is written in one answer ---------------------------------------------------------------------------------
+
+BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
+KEYS = ("reason", *BOUNDS)
+_LONGEST = 120
+"""Characters of a line that are looked at: an answer alone is shorter."""
+_DRESS = re.compile(r"^[\s#]+|\\boxed|\\text(?:bf)?|</s>|<\|im_end\|>|[\s*_`$(){}\[\]<>]")
+"""Emphasis, brackets and spaces, which may stand around an answer and in it."""
+_ALONE = re.compile(
+    r"(?:(?i:(?:the)?(?:final)?answer(?:is)?)[:=]*(?i:option|statement)?(?P<quote>[\"'“‘])?(?P<said>[A-Da-d])(?(quote)[\"'”’])"
+    r"|(?:[Oo]ption)?(?P<bare>[A-D]))[.!]?"
+)
+_NAMED = re.compile(
+    r"[\W\d_]*(?:\w+[\s*_]+){0,3}?answer[\W_]*?(?:[:=]|\b(?:is|would\s+be|should\s+be|must\s+be)\b)[\W_]*"
+    r"(?:(?:option|statement)\b[\W_]*)?(?P<letter>(?-i:[A-D]))(?!\w|['’]\w)",
+    re.IGNORECASE,
+)
+"""A line that begins with an answer, whatever follows."""
+_FENCED = re.compile(r"\s*```\w*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
+_OPEN = frozenset({"", "null", "none", "n/a", "unknown", "open"})
+
+
+def is_whole(choice: Choice) -> bool:
+    """Whether the judge came to its end. What was cut off may end in the middle of a quotation."""
+    return choice.stop in (Stop.END, Stop.OTHER)
+
+
+def find_letter(choice: Choice) -> Lettered | None:
+    """The letter that the last line consists of, unless another line begins with a different answer."""
+    lines = _split(choice.answer)
+    letter = _alone(lines[-1]) if lines and is_whole(choice) else None
+    if letter is None or any(named is not letter for named in _named(choice)):
+        return None
+    return Lettered(letter, by=ReadBy.JUDGE, why=_shorten("\n".join(lines[:-1]).strip() or lines[-1]))
+
+
+def named_letter(choice: Choice) -> Letter | None:
+    """The one letter that the text gives as its answer, against the rule too. None where it gives none or several."""
+    letters = set(_named(choice))
+    return letters.pop() if len(letters) == 1 else None
+
+
+def _named(choice: Choice) -> Iterator[Letter]:
+    """The letters of all lines that begin with an answer or are one. Reasoning is left out only where the text begins
+    with it: what ends as reasoning does may be the judge's own words before a quotation."""
+    text = choice.answer if choice.text.lstrip().startswith("<") else choice.text
+    for line in _split(text):
+        found = _NAMED.match(line[:_LONGEST])
+        letter = Letter(found["letter"]) if found else _alone(line)
+        if letter is not None and not line.lstrip().startswith(">"):
+            yield letter
+
+
+def _split(text: str) -> list[str]:
+    """Lines with something in them, ended by whatever Python or Unicode calls the end of a line, in plain letters."""
+    return [unicodedata.normalize("NFKC", line) for line in text.splitlines() if line.strip()]
+
+
+def _alone(line: str) -> Letter | None:
+    """The letter that a line consists of. A block quote and a line in quotation marks are somebody else's words."""
+    if len(line) > _LONGEST or line.lstrip().startswith(">"):
+        return None
+    found = _ALONE.fullmatch(_DRESS.sub("", line))
+    return Letter((found["said"] or found["bare"]).upper()) if found else None
+
+
+def find_interval(choice: Choice) -> Ranged | None:
+    """The bounds of a text that is one JSON object with all keys, in a code fence or not. Inverted ones are swapped."""
+    fenced = _FENCED.fullmatch(choice.answer)
+    try:
+        found = json.loads(fenced[1] if fenced else choice.answer, object_pairs_hook=_object)
+        if not is_whole(choice) or not isinstance(found, dict) or not found.keys() >= set(KEYS):
+            return None
+        low, high, relative_low, relative_high = (_bound(found[key]) for key in BOUNDS)
+    except (ValueError, OverflowError, RecursionError):
+        return None
+    why = found["reason"] if isinstance(found["reason"], str) else ""
+    absolute, relative = _in_order(low, high), _in_order(relative_low, relative_high)
+    return Ranged(absolute, relative, by=ReadBy.JUDGE, why=_shorten(why.strip()))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A key that comes twice may be quoted: which of the two is the judge's own cannot be known."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _bound(value: Any) -> float | None:
+    """A number, or one in a text (`1,200`, `45 %`). None where the bound is open; ValueError where it is neither."""
+    if isinstance(value, str):
+        plain = unicodedata.normalize("NFKC", value).replace("−", "-").strip(" %").casefold()
+        if plain not in _OPEN and not _NUMBER.fullmatch(plain):
+            raise ValueError(value)
+        value = None if plain in _OPEN else float(plain.replace(",", ""))
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def _in_order(low: float | None, high: float | None) -> Interval:
+    return Interval(high, low) if low is not None and high is not None and low > high else Interval(low, high)

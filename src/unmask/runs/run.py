@@ -147,14 +147,14 @@ class Run:
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
             spent=spending_of(self._add_up(panel)),
-            complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
-            missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             identity=self._identify(judge),
-            shared_prompts=self._clusters[1],
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
             scored,
+            shared_prompts=self._clusters[1],
+            complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
+            missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             other_judges=self.other_judges(judge, decides=decides),
             yes_means_by=dict(sides.most_common()),
             labelled_by=tuple(self.folder.labellers()),

@@ -153,7 +153,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     takes: int
     clusters: int
     """Of scenarios that do not vary independently; as many as scenarios where none share a fact or a prompt."""
-    shared_prompts: bool
+    shared_prompts: bool = False
     """Whether scenarios share system prompts and are counted as independent, since fewer than 8 clusters would be
     left."""
     overall: Measures
@@ -171,7 +171,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     spent: Spending
     undecided: tuple[str, ...]
     """Ids of scenarios of which something needed was not asked or read yet."""
-    complete_with: str | None
+    complete_with: str | None = None
     """The command that completes the undecided scenarios."""
     missing: Missing | None = None
     """What the undecided scenarios wait for; `None` without any, and where only outcomes are known."""
@@ -264,17 +264,10 @@ def score(
     takes: int,
     run: Mapping[str, Any] | None = None,
     spent: Spending | None = None,
-    complete_with: str | None = None,
-    missing: Missing | None = None,
     identity: Identity = NOTHING_KNOWN,
-    shared_prompts: bool = False,
 ) -> Score:
-    """Score outcomes that were all resolved under `preset`, with `takes` pressured takes per scenario.
-
-    `complete_with` is the command that asks what is `missing`; both are kept only if a scenario is undecided.
-    `identity` is what the run folder shows about itself.
-    """
-    undecided = tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided))
+    """Score outcomes that were all resolved under `preset`, with `takes` pressured takes per scenario. `identity` is
+    what the run folder shows about itself; `Run.score` adds what else the folder knows."""
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
     asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
     return Score(
@@ -284,7 +277,6 @@ def score(
         run=dict(run or {}),
         takes=takes,
         clusters=len(set(name_clusters(outcomes) or range(len(outcomes)))),
-        shared_prompts=shared_prompts,
         overall=measure(outcomes, takes=takes),
         without_provided_facts=measure(asked, takes=takes),
         binary_only=measure([outcome for outcome in outcomes if outcome.kind is Kind.BINARY], takes=takes),
@@ -294,9 +286,7 @@ def score(
         explicit_against_situational=contrast_pressures(outcomes, takes=takes),
         polarity=_measure_by(outcomes, "polarity", takes=takes),
         spent=spent or Spending(),
-        undecided=undecided,
-        complete_with=complete_with if undecided else None,
-        missing=missing if undecided else None,
+        undecided=tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided)),
         unjudged_reasons=_count_reasons(outcomes, takes=takes),
         unread_after=_count_unread(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),

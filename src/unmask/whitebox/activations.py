@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
-from unmask.records import Message, Pooling, Record
+from unmask.records import Message, Record
 from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
+
+
+class Pooling(StrEnum):
+    """Which tokens stand for an answer when a model is read from inside: the mean over all, or the last."""
+
+    MEAN = "mean"
+    LAST = "last"
+
 
 BUDGET = {"cpu": 2048, "cuda": 16384}
 """Tokens read in one go, by kind of device."""

@@ -26,7 +26,7 @@ from unmask.interop.cases import (
 )
 from unmask.interop.inspect.log import first_choice, list_model_calls
 from unmask.judges import letters
-from unmask.judges.parse import KEYS
+from unmask.judges.answers import KEYS
 from unmask.models.inspect import convert_usage
 from unmask.models.keys import scrub
 from unmask.records import (
