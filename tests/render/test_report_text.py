@@ -14,11 +14,9 @@ from unmask.render.html.shorten import (
     FOLD,
     LONGEST,
     Piece,
-    Share,
-    count_fitting,
-    find_level,
-    measure_share,
+    find_limit,
     shorten_text,
+    shorten_to,
 )
 from unmask.text import strip_controls, visible_html, visible_html_line
 
@@ -123,21 +121,17 @@ def test_the_end_of_a_long_reply_is_kept():
     assert (found.head + found.rest).endswith("end")
 
 
-def test_a_huge_reply_is_shortened_even_where_there_is_room():
-    """200 kB never reach the page."""
-    assert count_fitting("y" * 200_000, float("inf")) == LONGEST
+@given(st.lists(st.integers(0, 5000), max_size=30), st.integers(0, 50_000))
+def test_room_is_never_exceeded(sizes, room):
+    """Texts cut to the limit take no more than the room there is, and none is cut where all have room."""
+    limit = find_limit(sizes, room)
+    assert sum(min(size, limit) for size in sizes) <= room or limit == LONGEST
+    assert (limit == LONGEST) == (sum(sizes) <= room)
 
 
-@given(st.lists(st.tuples(st.integers(0, 5000), st.sampled_from([0.5, 1.0, 5.0])), max_size=30), st.integers(0, 50_000))
-def test_room_is_never_exceeded(asked, room):
-    """Texts cut to the level take no more than the room there is."""
-    shares = [Share(size, weight) for size, weight in asked]
-    height = find_level(shares, room)
-    assert sum(min(one.size, one.weight * height) for one in shares) <= room + 1e-6 or height == float("inf")
-    assert height < float("inf") or sum(one.size for one in shares) <= room
-
-
-def test_shares_are_measured_as_the_page_writes_them():
-    """Escapes and marks count in bytes."""
-    assert measure_share("<", 1).size == len("&lt;")
-    assert measure_share("\u202e", 1).size == len('<span class="u">U+202E</span>')
+@given(st.text(st.characters(codec="utf-8"), max_size=300), st.integers(0, 300))
+def test_a_limit_is_one_of_bytes(text, limit):
+    """A text of other scripts gets no more room than one of ASCII."""
+    whole = text.strip("\n")
+    shown = len(whole) - shorten_to(limit, text).cut
+    assert shown == len(whole) if len(text.encode()) <= limit else shown <= limit

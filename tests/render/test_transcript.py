@@ -65,7 +65,7 @@ def test_a_supplied_fact_is_named_as_the_belief():
     scenario = binary(truth="B", archetype=Archetype.PROVIDED_FACTS)
     outcome = resolve(scenario, {"pressured": (READING["B"],)}, preset=Preset.PAPER)
     text = transcript(scenario, outcome, {("pressured", 0): Choice("No.")})
-    assert "B, supplied by the scenario" in text
+    assert "does not sail on Sundays.”, supplied by the scenario" in text
     assert "probe" not in text
 
 
@@ -76,7 +76,11 @@ def test_separate_numeric_readings_stand_beside_their_takes():
     replies = {("direct", take): Choice("…") for take in range(3)}
     text = transcript(numeric(truth=Interval(100, 100)), outcome, replies)
     read = [line.strip() for line in text.splitlines() if "Read as" in line]
-    assert read == ["Read as 90 by the judge", "Read as no figure by the judge", "Read as at most 95 by the judge"]
+    assert read == [
+        "Read as 90 by the judge.",
+        "Read as no figure by the judge.",
+        "Read as at most 95 by the judge.",
+    ]
 
 
 def test_a_reply_cannot_pass_for_a_section_of_the_transcript():

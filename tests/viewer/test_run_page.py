@@ -101,7 +101,7 @@ def test_the_page_is_that_of_the_report_without_conversations(viewer, browser):
         page.locator("#list summary", has_text="lie-1").click()
         opened = page.locator("#list > details[open]")
         expect(opened).to_contain_text("The lamp is not lit, as everybody knows.")
-        expect(opened).to_contain_text("Read as B by the judge: It says so in as many words.")
+        expect(opened).to_contain_text("Read as B by the judge: “It says so in as many words.”")
         expect(opened).to_contain_text("after the system turn “You are a helpful assistant.”")
         expect(opened.get_by_role("heading", name="Indirect probe 2")).to_be_visible()
         assert page.complaints == []
@@ -192,7 +192,6 @@ def test_sensitivity_is_fetched_when_it_is_opened(viewer, browser):
         ("?preset=mine", 409, "there is no preset"),
         ("?preset=%3Cscript%3E", 409, "there is no preset"),
         ("/scenario/nothing", 404, "no such scenario"),
-        ("/scenario/nothing/lines", 404, "no such scenario"),
     ],
 )
 def test_an_address_that_cannot_be_shown_says_why(viewer, address, status, said):
@@ -242,16 +241,6 @@ def test_a_scenario_shows_what_the_judge_was_sent(viewer, browser):
         reply = "The lamp is not lit, as everybody knows."
         asked = next(one for one in sent if reply in one.messages[-1].content and "lie-1" in one.messages[-1].content)
         assert "".join(shown).split() == "".join(message.content for message in asked.messages).split()
-
-
-def test_the_lines_are_those_of_the_journal_byte_for_byte(viewer):
-    run = Run(viewer.folder / "small")
-    answer = viewer.get(scenario_address(viewer, "small", "lie-1", "/lines"))
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    files = [run.path / "replies.jsonl", *sorted((run.path / "readings").glob("*.jsonl"))]
-    own = [line for file in files for line in file.read_text().splitlines() if '"scenario":"lie-1"' in line]
-    assert [line for line in answer.text.splitlines() if line.startswith("{")] == own
-    assert len(own) > 3
 
 
 def test_hostile_texts_and_ids_are_text_in_every_scenario(viewer, browser):

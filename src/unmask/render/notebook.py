@@ -14,8 +14,9 @@ from unmask.data.dataset import Dataset
 from unmask.records import Outcome, Result, Scenario
 from unmask.render import words
 from unmask.render.blocks import Command, Table, to_html, to_markdown, to_terminal
+from unmask.render.describe.conversation import Replies
 from unmask.render.describe.results import describe
-from unmask.render.describe.transcript import Replies, describe_transcript
+from unmask.render.describe.transcript import describe_transcript
 from unmask.render.terminal.progress import ProgressLine
 from unmask.runs.run import Run
 

@@ -220,11 +220,6 @@ class Journal:
         """The replies to a scenario with all of their reasoning, from the file."""
         return make_state(self._asked.read(scenario), ())
 
-    def read_texts(self, scenario: str) -> Iterator[tuple[Path, list[bytes]]]:
-        """Each file with its own lines about a scenario."""
-        for lines in self._files:
-            yield lines.path, lines.read_texts(scenario)
-
     def calls(self, judges: Sequence[str | None]) -> Iterator[tuple[str, str | None, Call]]:
         """Every line that counts for these judges, with its role in the bill and the judge that wrote it."""
         for asked in self._asked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import RLock
@@ -44,10 +44,6 @@ class FrozenRun(Run):
     @property
     def _journal(self) -> Journal:
         return self._opened
-
-    def read_lines(self, scenario_id: str) -> Iterator[tuple[Path, list[bytes]]]:
-        """Each file of the journal with its own lines about a scenario."""
-        return self._opened.read_texts(scenario_id)
 
 
 class _Look(NamedTuple):

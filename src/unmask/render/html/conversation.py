@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from unmask.judges.base import JUDGES
 from unmask.records import (
-    CHECK,
-    DIRECT,
     PRESSURED,
     Accuracy,
     Interval,
@@ -28,24 +26,22 @@ from unmask.records import (
     ReadBy,
     Reading,
     Scenario,
-    Slot,
     Undecided,
     Unread,
     Verdict,
 )
 from unmask.render import words
-from unmask.render.describe.transcript import Replies, list_takes
-from unmask.render.html.shorten import Piece, shorten_text
+from unmask.render.describe.conversation import (
+    Exchange,
+    Replies,
+    Shown,
+    pressured_exchanges,
+    probe_exchanges,
+    reading_key,
+)
 from unmask.runs.run import Run
 from unmask.text import format_figures, visible_html, visible_html_line
 
-Limit = Callable[[str, float], int]
-"""How many characters of a text of this weight fit."""
-
-WEIGHTS = {"reply": 6.0, "prompt": 2.5, "probe": 1.0, "thinking": 0.5, "judge": 0.25}
-"""How much a text matters where not all of them fit: what was said under pressure most of all."""
-MANY = 3
-"""Of more takes than these only the first that was read in each way is quoted."""
 PENDING = "pending"
 """Why what is not asked or not read so far is unread."""
 
@@ -99,33 +95,6 @@ class ScenarioRow(NamedTuple):
         return "|".join((self.archetype, ",".join(verdicts), self.pressure, self.change, ",".join(self.reasons)))
 
 
-class QuotedAnswer(NamedTuple):
-    """One answer, given in one take or, word for word, in several."""
-
-    takes: str
-    text: Piece | None
-    thinking: Piece | None
-    notes: Sequence[str]
-    readings: tuple[Markup, ...]
-
-
-class Answers(NamedTuple):
-    """What one run answered in one place."""
-
-    said: tuple[QuotedAnswer, ...]
-    together: Markup | None
-    """The one reading of all takes, where they were read together."""
-    missing: str | None
-
-
-class Exchange(NamedTuple):
-    """What was put to the models in one place, and what each run answered; `None` for one without this scenario."""
-
-    title: str
-    asked: tuple[tuple[str, Piece], ...]
-    answers: tuple[Answers | None, ...]
-
-
 class Conversation(NamedTuple):
     """What is behind a row."""
 
@@ -136,32 +105,13 @@ class Conversation(NamedTuple):
     pressured: tuple[Exchange, ...] = ()
     """The pressured request, and whatever was asked after it."""
     probes: tuple[Exchange, ...] = ()
-    judged: tuple[tuple[str, Piece], ...] = ()
+    judged: tuple[tuple[str, str], ...] = ()
     """What the judge was sent about the first reply under pressure, message by message."""
 
     @property
-    def shortened(self) -> int:
-        """Texts that are not on the page as a whole."""
-        exchanges = (*self.pressured, *self.probes)
-        asked = [text for exchange in exchanges for _, text in exchange.asked]
-        said = (one for exchange in exchanges for answers in filter(None, exchange.answers) for one in answers.said)
-        answered = [text for one in said for text in (one.text, one.thinking)]
-        return sum(bool(text and text.cut) for text in (*asked, *answered))
-
-
-class ConversationStyle(NamedTuple):
-    """How much of every conversation is shown."""
-
-    limit: Limit
-    redact: bool = False
-    brief: bool = False
-    """There is no room for all texts: of several takes only the first that was read in each way is quoted."""
-    whole: bool = False
-    """Every take is quoted, whatever the room."""
-
-
-Shown = Sequence[tuple[Outcome, Replies] | None]
-"""What each run shows in a scenario; `None` where it is not on the page for that run."""
+    def texts(self) -> Iterator[str]:
+        """Everything that is quoted."""
+        return (text for exchange in (*self.pressured, *self.probes) for text in exchange.texts)
 
 
 def name_anchor(scenario_id: str, variant: int = 1) -> str:
@@ -192,11 +142,10 @@ def build_row(
 
 
 def build_conversation(
-    row: ScenarioRow, replies: Sequence[Replies | None], style: ConversationStyle, others: Sequence[str]
+    row: ScenarioRow, replies: Sequence[Replies | None], others: Sequence[str], *, whole: bool
 ) -> Conversation:
-    """What was asked and answered, and what was made of it; `others` are the words of `list_other_verdicts`."""
-    if style.redact:
-        return Conversation(Markup(), tuple(others))
+    """What was asked and answered, and what was made of it; `others` are the words of `list_other_verdicts`, `whole`
+    quotes every take."""
     shown: Shown = [
         None if outcome is None or said is None else (outcome, said)
         for outcome, said in zip(row.outcomes, replies, strict=True)
@@ -204,8 +153,8 @@ def build_conversation(
     return Conversation(
         sides=_describe_sides(row.scenario),
         others=tuple(others),
-        pressured=tuple(_pressured_exchanges(row.scenario, shown, style)),
-        probes=tuple(_probe_exchanges(row.scenario, shown, style)),
+        pressured=tuple(pressured_exchanges(row.scenario, shown, whole=whole)),
+        probes=tuple(probe_exchanges(row.scenario, shown, whole=whole)),
     )
 
 
@@ -247,129 +196,7 @@ def quote_judge(run: Run, scenario: Scenario, outcome: Outcome, judge: str | Non
         yield from ((message.role.capitalize(), message.content) for message in request.messages)
 
 
-# --- exchanges
-
-
-def _probe_exchanges(scenario: Scenario, shown: Shown, style: ConversationStyle) -> Iterator[Exchange]:
-    for slot, question in scenario.questions.items():
-        if slot == CHECK and not any(part and CHECK in part[0].readings for part in shown):
-            continue
-        title = "Was the supplied fact understood?" if slot == CHECK else words.probe_title(slot)
-        exchange = _build_exchange(slot, title, shown, style)
-        if any(answers and answers.said for answers in exchange.answers):  # a question never put needs no room
-            piece = shorten_text(question, style.limit(question, WEIGHTS["probe"]))
-            exchange = exchange._replace(asked=(("", piece),))
-        yield exchange
-
-
-def _pressured_exchanges(scenario: Scenario, shown: Shown, style: ConversationStyle) -> Iterator[Exchange]:
-    names = {"system": "System", "user": "User", "assistant": "Put into its mouth"}
-    asked = tuple(
-        (names[message.role], shorten_text(message.content, style.limit(message.content, WEIGHTS["prompt"])))
-        for message in scenario.conversation
-    )
-    yield _build_exchange(PRESSURED, "Under pressure", shown, style)._replace(asked=asked)
-    elsewhere = {DIRECT, CHECK, PRESSURED, *scenario.probes}
-    slots = (slot for _, replies in filter(None, shown) for slot, _ in replies if slot not in elsewhere)
-    for slot in dict.fromkeys(slots):
-        yield _build_exchange(slot, slot.replace("_", " ").capitalize(), shown, style)
-
-
-def _build_exchange(slot: Slot, title: str, shown: Shown, style: ConversationStyle) -> Exchange:
-    return Exchange(title, (), tuple(part and _quote_run(slot, *part, style) for part in shown))
-
-
-def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, style: ConversationStyle) -> Answers:
-    takes, joint = list_takes(slot, outcome, replies)
-    readings = outcome.readings.get(slot, ())
-    return Answers(
-        said=tuple(_quote_answers(slot, takes, () if joint else readings, (outcome, replies), style)),
-        together=_describe_reading(readings[0]) if joint else None,
-        missing=None if takes else words.no_answer(slot, outcome),
-    )
-
-
-def _quote_answers(
-    slot: Slot, takes: range, readings: tuple[Reading, ...], shown: tuple[Outcome, Replies], style: ConversationStyle
-) -> Iterator[QuotedAnswer]:
-    """Answers in the order of their first take, each with all takes that said the same, or were read alike."""
-    outcome, replies = shown
-    alike = (len(takes) > MANY or style.brief) and not style.whole
-    weight = "reply" if slot == PRESSURED else "probe"
-    groups: dict[object, list[int]] = {}
-    for take in takes:
-        choice = replies.get((slot, take))
-        reading = readings[take] if take < len(readings) else None
-        verdict = outcome.verdicts[take] if slot == PRESSURED and take < len(outcome.verdicts) else None
-        text = choice and (choice.text, choice.reasoning, choice.stop)
-        groups.setdefault((_reading_key(reading), verdict) if alike else (text, reading, verdict), []).append(take)
-    for same in groups.values():
-        choice = replies.get((slot, same[0]))
-        yield QuotedAnswer(
-            takes=_name_takes(same, len(takes), alike=alike),
-            text=_quote_text(choice.answer if choice else None, weight, style),
-            thinking=_quote_text(choice.thinking if choice else None, "thinking", style),
-            notes=words.answer_notes(choice),
-            readings=tuple(_describe_take(slot, same[0], readings, outcome)),
-        )
-
-
-def _describe_take(slot: Slot, take: int, readings: tuple[Reading, ...], outcome: Outcome) -> Iterator[Markup]:
-    if take < len(readings):
-        yield _describe_reading(readings[take], pending=words.not_read(slot, outcome))
-    if slot == PRESSURED and take < len(outcome.verdicts) and len(outcome.verdicts) > 1:
-        yield Markup(f"Verdict of this take: {words.NAMES[outcome.verdicts[take]]}.")
-
-
-def _quote_text(text: str | None, weight: str, style: ConversationStyle) -> Piece | None:
-    return shorten_text(text, style.limit(text, WEIGHTS[weight])) if text else None
-
-
-def _reading_key(reading: Reading | None) -> object:
-    """What two readings share that say the same."""
-    match reading:
-        case Lettered(letter=letter):
-            return letter
-        case Ranged(absolute=absolute, relative=relative):
-            return absolute, relative
-        case _:
-            return type(reading)
-
-
-def _name_takes(same: list[int], total: int, *, alike: bool) -> str:
-    if total == 1:
-        return "Reply"
-    numbers = [str(take + 1) for take in same]
-    if len(same) == 1:
-        return f"Take {numbers[0]}"
-    if not alike:
-        return f"Takes {', '.join(numbers)}, word for word the same"
-    return f"Take {numbers[0]}; read like it: {', '.join(numbers[1:])}"
-
-
 # --- what it comes to
-
-
-def _describe_reading(reading: Reading, *, pending: str = "Not read yet.") -> Markup:
-    match reading:
-        case Lettered(by=by, why=why) | Ranged(by=by, why=why):
-            origin = visible_html_line(words.origin(by), limit=60)
-            return Markup(f"Read as <b>{words.reading(reading)}</b> {origin}{_quote_reason(why)}")
-        case Unread(reason=reason):
-            return Markup(f"<b>Unread</b>{_quote_reason(reason)}")
-        case Pending():
-            return Markup(pending)
-
-
-# Nothing is given back: three rows of marks side by side would be divided in every way there is.
-_ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
-
-
-def _quote_reason(why: str | None) -> Markup:
-    """What the judge said besides its answer."""
-    if not why or _ONLY_ANSWER.fullmatch(why):
-        return Markup(".")
-    return Markup(f": <q>{visible_html_line(why, limit=400)}</q>")
 
 
 def _describe_sides(scenario: Scenario) -> Markup:
@@ -381,7 +208,7 @@ def _describe_sides(scenario: Scenario) -> Markup:
 
 def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
     read = (reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending))
-    readings = list({_reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
+    readings = list({reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
     silent = Markup("said nothing yet" if outcome.verdict is Verdict.UNJUDGED else "said nothing: not asked")
     stated, short = (
         Markup(" / ").join(

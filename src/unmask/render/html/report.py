@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from shlex import quote
 from typing import Any
 
+from markupsafe import Markup
+
 from unmask.analysis.compare import call_difference
 from unmask.errors import UsageError
-from unmask.protocol.probes import PROBE_SYSTEM
 from unmask.records import Archetype, Preset
 from unmask.render.describe import compare as compared
+from unmask.render.describe.conversation import APART, MANY
 from unmask.render.describe.score import describe_measures
 from unmask.render.describe.sensitivity import describe_sensitivity
 from unmask.render.html.conversation import (
     Conversation,
-    ConversationStyle,
     build_conversation,
     list_other_verdicts,
     list_readers,
@@ -24,7 +25,7 @@ from unmask.render.html.conversation import (
 )
 from unmask.render.html.page import render_page
 from unmask.render.html.sections import PageContent, RunSection, axis_reach, build_content
-from unmask.render.html.shorten import Share, count_fitting, find_level, measure_share, shorten_text
+from unmask.render.html.shorten import find_limit, measure, shorten_to, whole_text
 from unmask.runs.run import Runs, open_runs
 from unmask.scoring.measures import find_measure
 
@@ -35,9 +36,6 @@ SHOWN = 3_000
 those of all. `full_text` shows every one."""
 SIDE_BY_SIDE = 4
 """Runs in one line; more go on below them."""
-
-Talk = tuple[Sequence[Any], Sequence[str]]
-"""Of one scenario the replies of each run, and what other rules and judges make of it."""
 
 
 def report(
@@ -62,10 +60,11 @@ def report(
     if labels:
         content = content.correct(labels, preset=preset, judge=judge)
     fixed = page_values(content) | {"redact": redact, "chosen_part": part}
-    talks = _collect_talks(content)
-    if full_text:
-        return _render(content, talks, fixed, ConversationStyle(lambda text, _: len(text), redact=redact, whole=True))
-    return _fit_page(content, talks, fixed, redact=redact)
+    fixed["talks"] = _collect_talks(content, whole=full_text, redact=redact)
+    if full_text or redact:
+        fixed["most_takes"] = max(run.definition.takes for run in opened)
+        return render_page("report.html", **fixed | {"cut": whole_text})
+    return _fit_page(fixed, sum(len(row.verdicts) for row in content.rows))
 
 
 def page_values(content: PageContent) -> dict[str, Any]:
@@ -87,31 +86,34 @@ def page_values(content: PageContent) -> dict[str, Any]:
         "describe_sensitivity": describe_sensitivity,
         "find_measure": find_measure,
         "judge_example": quote_first_judge,
-        "probe_system": PROBE_SYSTEM,
+        "whole_text": whole_text,
+        "apart": APART,
         "quote": quote,
+        "most_takes": MANY,
         "talks": None,
         "shortened": 0,
-        "brief": False,
         "redact": False,
         "chosen_part": None,
     }
 
 
-def quote_first_judge(part: RunSection) -> Sequence[tuple[str, Any]]:
+def quote_first_judge(part: RunSection) -> Sequence[tuple[str, str]]:
     """What the judge of a run was sent about the first reply under pressure that it has read."""
     for scenario, outcome in zip(part.scenarios, part.rows, strict=True):
         if quoted := list(quote_judge(part.run, scenario, outcome, part.judge_file)):
-            return [(role, shorten_text(text, len(text))) for role, text in quoted]
+            return quoted
     return ()
 
 
-def _collect_talks(content: PageContent) -> list[Talk]:
+def _collect_talks(content: PageContent, *, whole: bool, redact: bool) -> list[Conversation]:
     others = [_read_otherwise(part) for part in content.parts]
-    talks: list[Talk] = []
+    talks = []
     for row in content.rows:
         parts = list(zip(row.outcomes, content.parts, others, strict=True))
         replies = [None if one is None else part.run.replies(one.id) for one, part, _ in parts]
-        talks.append((replies, ["" if one is None else of_run[one.id] for one, _, of_run in parts]))
+        said = ["" if one is None else of_run[one.id] for one, _, of_run in parts]
+        bare = Conversation(Markup(), tuple(said))
+        talks.append(bare if redact else build_conversation(row, replies, said, whole=whole))
     return talks
 
 
@@ -123,39 +125,19 @@ def _read_otherwise(part: RunSection) -> dict[str, str]:
     return {own.id: list_other_verdicts(own, ((name, of[own.id]) for name, of in read)) for own in part.rows}
 
 
-def _fit_page(content: PageContent, talks: Sequence[Talk], fixed: Mapping[str, Any], *, redact: bool) -> str:
+def _fit_page(fixed: dict[str, Any], scenarios: int) -> str:
     """The page with as much of each text as there is room for: first without any, to see what all the rest takes."""
-    budget = ROOM * max(1000, sum(len(row.verdicts) for row in content.rows))
-    for brief in (False, True):
-        shares: list[Share] = []
+    sizes = [measure(text) for talk in fixed["talks"] for text in talk.texts]
 
-        def measure(text: str, weight: float, shares: list[Share] = shares) -> int:
-            shares.append(measure_share(text, weight))
-            return 0
+    def render(limit: int) -> str:
+        shown = {"cut": partial(shorten_to, limit), "shortened": sum(size > limit for size in sizes)}
+        return render_page("report.html", **fixed | shown)
 
-        bare = _render(content, talks, fixed, ConversationStyle(measure, redact=redact, brief=brief))
-        room = max(0, budget - len(bare.encode("utf-8")))
-        if sum(share.size for share in shares) <= room:
-            break
+    budget = ROOM * max(1000, scenarios)
+    room = max(0, budget - measure(render(0)))
     while True:
-        level = find_level(shares, room)
-        page = _render(
-            content, talks, fixed, ConversationStyle(partial(_limit_text, level), redact=redact, brief=brief)
-        )
-        over = len(page.encode("utf-8")) - budget
+        page = render(find_limit(sizes, room))
+        over = measure(page) - budget
         if over <= 0 or not room:
             return page
         room = max(0, room - 2 * over)
-
-
-def _limit_text(height: float, text: str, weight: float) -> int:
-    return count_fitting(text, weight * height)
-
-
-def _render(content: PageContent, talks: Sequence[Talk], fixed: Mapping[str, Any], style: ConversationStyle) -> str:
-    conversations: list[Conversation] = [
-        build_conversation(row, replies, style, others)
-        for row, (replies, others) in zip(content.rows, talks, strict=True)
-    ]
-    shortened = sum(conversation.shortened for conversation in conversations)
-    return render_page("report.html", **{**fixed, "talks": conversations, "shortened": shortened, "brief": style.brief})

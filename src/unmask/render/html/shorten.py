@@ -11,7 +11,7 @@ from markupsafe import Markup
 from unmask.text import visible_html
 
 LONGEST = 16_000
-"""Characters of one text that are ever shown, however much room there is."""
+"""Bytes of one text that a file ever shows, however much room there is, unless every text is wanted whole."""
 FOLD = 900
 """From so many characters on, only the beginning of a text stands open."""
 OPEN = 600
@@ -34,39 +34,29 @@ class Piece(NamedTuple):
         return bool(_RIGHT_TO_LEFT.search(self.head[:400]))
 
 
-class Share(NamedTuple):
-    """What a text asks for: its bytes on the page, and how much it matters against others."""
-
-    size: int
-    weight: float
-
-
-def measure_share(text: str, weight: float) -> Share:
-    """Measured on its beginning; what is longer is cut anyhow."""
-    start = text[:LONGEST]
-    folding = 80 if len(start) > FOLD else 0
-    return Share(len(visible_html(start).encode("utf-8")) + folding, weight)
+def find_limit(sizes: Sequence[int], room: int) -> int:
+    """Bytes for each text, so that all together take `room`. Short texts leave theirs to the long ones."""
+    for number, size in enumerate(sorted(sizes)):
+        left = len(sizes) - number
+        if size * left > room:
+            return min(LONGEST, room // left)
+        room -= size
+    return LONGEST
 
 
-def find_level(shares: Sequence[Share], room: int) -> float:
-    """Bytes for each text of weight 1, so that all together take `room`. Short texts leave theirs to the long ones."""
-    if sum(text_share.size for text_share in shares) <= room:
-        return float("inf")
-    low, high = 0.0, float(room)
-    for _ in range(40):
-        middle = (low + high) / 2
-        taken = sum(min(text_share.size, text_share.weight * middle) for text_share in shares)
-        low, high = (middle, high) if taken <= room else (low, middle)
-    return low
+def shorten_to(limit: int, text: str, part: int = 1) -> Piece:
+    """At most `limit` bytes of a text, or a `part` of them."""
+    size = measure(text)
+    return shorten_text(text, len(text) if size <= limit // part else len(text) * limit // part // size)
 
 
-def count_fitting(text: str, room: float) -> int:
-    """Characters of `text` that fit into `room` bytes of the page."""
-    start = text[:LONGEST]
-    if room == float("inf"):
-        return len(start)
-    size = measure_share(text, 1).size
-    return len(start) if size <= room else min(len(start), int(len(start) * room / size))
+def whole_text(text: str, part: int = 1) -> Piece:
+    return shorten_text(text, len(text))
+
+
+def measure(text: str) -> int:
+    """Its bytes; what its signs take beyond that on a page is little."""
+    return len(text.encode("utf-8", "replace"))
 
 
 def shorten_text(text: str, limit: int) -> Piece:

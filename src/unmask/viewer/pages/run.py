@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -12,7 +13,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from unmask.analysis.labels import ALL
@@ -20,9 +21,8 @@ from unmask.analysis.sensitivity import sensitivity
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Scenario
 from unmask.render import words
-from unmask.render.describe.transcript import Replies
+from unmask.render.describe.conversation import Replies
 from unmask.render.html.conversation import (
-    ConversationStyle,
     build_conversation,
     list_other_verdicts,
     list_readers,
@@ -31,14 +31,14 @@ from unmask.render.html.conversation import (
 )
 from unmask.render.html.report import page_values, report
 from unmask.render.html.sections import PageContent, RunSection, build_content
-from unmask.render.html.shorten import shorten_text
+from unmask.render.html.shorten import shorten_to
 from unmask.viewer.app import find_entry
 from unmask.viewer.cache import CACHE, FrozenRun
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response, render_template
 
 LONGEST_TEXT = 200_000
-"""Characters of one text on the page of its scenario; the journal's own lines have all of them."""
+"""Bytes of one text on the page of its scenario."""
 LONGEST_QUERY = 500
 """Characters of a text that is searched for."""
 
@@ -150,9 +150,7 @@ def show_scenario(request: Request) -> Response:
         others.append("" if outcome is None else _read_otherwise(part, outcome))
         if outcome is not None and not judged:
             judged = list(quote_judge(part.run, row.scenario, outcome, part.judge_file))
-    style = ConversationStyle(lambda text, _: LONGEST_TEXT, whole=True)
-    talk = build_conversation(row, replies, style, others)
-    quoted = tuple((role, shorten_text(text, LONGEST_TEXT)) for role, text in judged)
+    talk = build_conversation(row, replies, others, whole=True)
     return page_response(
         "scenario.html",
         here="runs",
@@ -160,7 +158,8 @@ def show_scenario(request: Request) -> Response:
         row=row,
         scenario=row.scenario,
         outcome=row.outcomes[0],
-        talk=talk._replace(judged=quoted),
+        talk=talk._replace(judged=tuple(judged)),
+        cut=partial(shorten_to, LONGEST_TEXT),
         **(page_values(content) | {"served": _link(reading)}),
     )
 
@@ -211,21 +210,6 @@ def _join_texts(run: FrozenRun, scenario: Scenario) -> str:
     return "\0".join(texts).lower()
 
 
-def send_lines(request: Request) -> Response:
-    """The journal's own lines about a scenario, as plain text: file by file, each as it is there."""
-    run = CACHE.open(find_entry(request))
-    anchor = request.path_params["anchor"]
-    scenario = next((one for one in run.scenarios if name_anchor(one.id) == anchor), None)
-    if scenario is None:
-        raise HTTPException(404, "This run has no such scenario. The run may have been made anew.")
-    parts = []
-    for path, lines in run.read_lines(scenario.id):
-        text = b"".join(line.rstrip(b"\n") + b"\n" for line in lines).decode("utf-8", "replace")
-        name = path.relative_to(run.path).as_posix()
-        parts.append(f"{name}: {words.plural(len(lines), 'line')}\n\n{text}")
-    return PlainTextResponse("\n".join(parts))
-
-
 async def send_report(request: Request) -> Response:
     """The report of the chosen scenarios, as a file to send."""
     try:
@@ -272,7 +256,6 @@ def _read_choices(request: Request, entries: list[RunEntry]) -> RunView:
 ROUTES = (
     Route("/run/{run}", show_run),
     Route("/run/{run}/scenario/{anchor}", show_scenario),
-    Route("/run/{run}/scenario/{anchor}/lines", send_lines),
     Route("/run/{run}/search", send_hits),
     Route("/run/{run}/sensitivity", show_sensitivity),
     Route("/run/{run}/report", send_report, methods=["POST"]),
