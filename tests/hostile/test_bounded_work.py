@@ -25,8 +25,8 @@ from unmask.interop.inspect.mask_log import _BOUNDS
 from unmask.judges import answers, tagged, verbatim
 from unmask.judges.base import Tags as WhoReads
 from unmask.models import failures, keys
-from unmask.records import PIVOTAL, Choice
-from unmask.render.html import conversation
+from unmask.records import PIVOTAL, Choice, Letter, Lettered
+from unmask.render.describe import conversation
 from unmask.text import unify_line_ends, without_credentials
 
 LENGTH = 20_000
@@ -205,10 +205,14 @@ def test_no_repetition_makes_reading_slow(name: str):
             reader.read(text)
 
 
+def _describe_reason(why: str) -> str:
+    return conversation.describe_reading(Lettered(Letter.A, by="judge", why=why), "")
+
+
 GROWN: dict[str, tuple[Callable[[str], object], str]] = {
     "tags that are never closed": (tagged.split_tags, "<final_answer>" * 20_000),
     "quotations before a tag": (read_by_rules, '"while “' * 20_000 + "<final_answer>yes</final_answer>"),
-    "marks before an answer": (conversation._quote_reason, "-" * 3000 + "x\nAnswer: A"),
+    "marks before an answer": (_describe_reason, "-" * 3000 + "x\nAnswer: A"),
     "sides that are never closed": (PIVOTAL.search, "<pivotal>" * 30_000),
 }
 

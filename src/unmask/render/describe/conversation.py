@@ -108,7 +108,7 @@ def _quote_run(slot: Slot, outcome: Outcome, replies: Replies, *, whole: bool) -
     readings = outcome.readings.get(slot, ())
     return Answers(
         said=tuple(_quote_answers(slot, takes, () if joint else readings, (outcome, replies), whole=whole)),
-        together=_describe_reading(readings[0], "") if joint else None,
+        together=describe_reading(readings[0], "") if joint else None,
         missing=None if takes else words.no_answer(slot, outcome),
     )
 
@@ -149,7 +149,7 @@ def _quote_answers(
 
 def _describe_take(slot: Slot, take: int, readings: Sequence[Reading], outcome: Outcome) -> Iterator[str]:
     if take < len(readings):
-        yield _describe_reading(readings[take], words.not_read(slot, outcome))
+        yield describe_reading(readings[take], words.not_read(slot, outcome))
     if slot == PRESSURED and take < len(outcome.verdicts) and len(outcome.verdicts) > 1:
         yield f"Verdict of this take: {words.NAMES[outcome.verdicts[take]]}."
 
@@ -180,7 +180,7 @@ def _name_takes(same: list[int], total: int, *, alike: bool) -> str:
 _ONLY_ANSWER = re.compile(r"[\W_]*+(?:answer|option)?[\W_]*+[a-d]?+[\W_]*+", re.IGNORECASE)
 
 
-def _describe_reading(reading: Reading, pending: str) -> str:
+def describe_reading(reading: Reading, pending: str) -> str:
     match reading:
         case Lettered(by=by, why=why) | Ranged(by=by, why=why):
             said = "" if not why or _ONLY_ANSWER.fullmatch(why) else f": “{_shorten_reason(why)}”"
