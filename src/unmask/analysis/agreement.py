@@ -147,7 +147,12 @@ def agree(
     for labelled_run in pool:
         sources = list_names(labels) or labellers(labelled_run.run)
         labels_by_person, others = sort_labels(labelled_run.run, sources, not_blind=include_not_blind)
-        parts.append(_RunLabels(labelled_run, labels_by_person))
+        parts += [
+            _RunLabels(
+                arm, {who: arm.take_labels(own, probes=arm is labelled_run) for who, own in labels_by_person.items()}
+            )
+            for arm in labelled_run.list_arms()
+        ]
         other_replies, not_blind = other_replies + others, not_blind + count_not_blind(labelled_run.run, sources)
     people = list(dict.fromkeys(who for part in parts for who in part.labels))
     if len(named) + len(people) < 2:
@@ -282,7 +287,8 @@ def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> I
             labels = {key: own for key, own in people.get(who, {}).items() if run.is_of_kind(key[0], kind)}
             views = run.judge_view(judge), run.person_view(who, labels, judge)
             pairs.add_replies(run, *views, list(labels), run.weigh({key[0] for key in labels}, judge, kind))
-            pairs.add_scenarios(run, labels, judge, kind)
+            if run.arm == PRESSURED:
+                pairs.add_scenarios(run, labels, judge, kind)
         errors = {name: measure_errors(pairs.compared[name]) for name in Archetype if name in pairs.compared}
         every = [compared for part in pairs.compared.values() for compared in part]
         side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(every), effects=errors)

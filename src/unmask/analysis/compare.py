@@ -12,7 +12,7 @@ from itertools import combinations
 
 import msgspec
 
-from unmask.analysis.corrected import CorrectedDifference, correct_difference, require_labels
+from unmask.analysis.corrected import correct_difference, require_labels
 from unmask.analysis.sides import RunSide, check_sides, compare_sides, find_changed, open_sides
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result, Verdict
@@ -20,6 +20,7 @@ from unmask.runs.differences import Setting, compare_names, differing_settings, 
 from unmask.runs.run import AnyRun, Runs
 from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.scoring.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
+from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict

@@ -1,4 +1,4 @@
-"""P(lie) of a run corrected with its labels, and the difference of two runs so corrected."""
+"""P(lie) of a run corrected with its labels, and the difference of two runs or of both arms so corrected."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from unmask.analysis.sampling import join_strata, lie_share
 from unmask.analysis.sides import RunSide, pair_measured
 from unmask.errors import UsageError
 from unmask.files import file_exists
-from unmask.records import PRESSURED, Preset, Record
+from unmask.records import PRESSURED, Preset
 from unmask.runs.run import Run
 from unmask.scoring.measures import list_values
-from unmask.stats.corrected import Labelled, correct_rate, covary, difference_interval, widen_by_people
+from unmask.scoring.score import Score
+from unmask.stats.corrected import (
+    CorrectedDifference,
+    Labelled,
+    correct_rate,
+    covary,
+    difference_interval,
+    widen_by_people,
+)
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected
-from unmask.stats.values import weigh_kinds
+from unmask.stats.values import Value, weigh_kinds
 from unmask.text import list_names
 
 Weights = Mapping[str, float]
 """How many scenarios each one that the judge has read represents. Others are not in it."""
-
-
-class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """P(lie) of two runs, each corrected by its own labels, over the scenarios judged in both."""
-
-    a: Corrected
-    b: Corrected
-    difference: Difference
-    """b - a, with its interval; `method` is `mover`. It has no test: the interval says whether 0 is left out."""
 
 
 def corrected_p_lie(
@@ -70,17 +69,58 @@ def correct_difference(
 ) -> CorrectedDifference:
     """The difference of the corrected rates over the scenarios among `ids` that are judged in both."""
     *values, clusters = pair_measured(a.measured("p_lie"), b.measured("p_lie"), ids)
+    sides = [(LabelledRun(side.run, preset), side.judge) for side in (a, b)]
+    found = _subtract(sides, values, dict(zip(ids, ids if clusters is None else clusters, strict=True)), labels)
+    why = next((f"{side.run.path}: {one.why}" for side, one in ((a, found.a), (b, found.b)) if one.why), None)
+    return _explain(found, why)
+
+
+def correct_excess(
+    run: Run, labels: str | Sequence[str], *, preset: Preset | str | None = None, judge: str | None = None
+) -> CorrectedDifference | None:
+    """The floor, P(lie) and the excess, each arm corrected by labels of its own replies, over the scenarios judged in
+    both. Labels of one arm correct no excess: they would shift it. `None` without a control."""
+    pressured, *others = LabelledRun(run, preset).list_arms()
+    if not others:
+        return None
+    arms = [others[0], pressured]
+    rows = [[arm.rows_by_id(judge)[name] for name in others[0].scenarios] for arm in arms]
+    clusters = {row.id: row.id if row.cluster is None else row.cluster for row in rows[0]}
+    values = [list_values(own, "p_lie", takes=pressured.takes) for own in rows]
+    found = _subtract([(arm, judge) for arm in arms], values, clusters, list_names(labels))
+    sides = (("without the role", found.a), ("with the role", found.b))
+    why = next((f"{name}: {one.why}" for name, one in sides if one.why), None)
+    bare = [name for name, one in sides if not one.labelled]
+    if len(bare) == 1:
+        why = f"no reply {bare[0]} is labelled, and labels of one arm alone would shift it: unmask label {run.path}"
+    return _explain(found, why)
+
+
+def add_corrected(score: Score, corrected: Corrected, excess: CorrectedDifference | None) -> Score:
+    """The score with P(lie), and where there is a control both arms, corrected by labels."""
+    control = score.control and msgspec.structs.replace(score.control, corrected=excess)
+    return msgspec.structs.replace(score, corrected=corrected, control=control)
+
+
+def _explain(found: CorrectedDifference, why: str | None) -> CorrectedDifference:
+    return msgspec.structs.replace(found, difference=msgspec.structs.replace(found.difference, why=why))
+
+
+def _subtract(
+    sides: Sequence[tuple[LabelledRun, str | None]],
+    values: Sequence[Sequence[Value]],
+    clusters: Mapping[str, Hashable],
+    labels: Sequence[str],
+) -> CorrectedDifference:
+    """The second of two runs or arms, each with its judge, less the first. `clusters` are by scenario, in the order of
+    the values."""
     pairs = [
         left._replace(hit=None if right.hit is None else left.hit, kind=(left.kind, right.kind))
         for left, right in zip(*values, strict=True)
     ]
-    judged = {name: weight for name, weight in zip(ids, weigh_kinds(pairs), strict=True) if weight}
-    names = dict(zip(ids, ids if clusters is None else clusters, strict=True))
-    (left, of_left), (right, of_right) = (
-        _correct(LabelledRun(side.run, preset), labels, side.judge, judged, names) for side in (a, b)
-    )
-    why = next((f"{side.run.path}: {one.why}" for side, one in ((a, left), (b, right)) if one.why), None)
-    gap = Difference(n=len(judged), why=why)
+    judged = {name: weight for name, weight in zip(clusters, weigh_kinds(pairs), strict=True) if weight}
+    (left, of_left), (right, of_right) = (_correct(run, labels, judge, judged, clusters) for run, judge in sides)
+    gap = Difference(n=len(judged))
     if left.value is not None and right.value is not None:
         low, high = difference_interval(left, right, covariance=covary(of_left, of_right))
         gap = Difference(
@@ -91,7 +131,7 @@ def correct_difference(
             low=low,
             high=high,
             method="mover",
-            clusters=len({names[name] for name in judged}),
+            clusters=len({clusters[name] for name in judged}),
         )
     return CorrectedDifference(a=left, b=right, difference=gap)
 
@@ -104,7 +144,8 @@ def _correct(
     clusters: Mapping[str, Hashable] | None = None,
 ) -> tuple[Corrected, list[Labelled]]:
     """The rate over the scenarios `judged`, by all labels and with each person's, and what it is made of."""
-    people, other_replies = sort_labels(labelled_run.run, labels)
+    everybody, other_replies = sort_labels(labelled_run.run, labels)
+    people = {who: taken for who, own in everybody.items() if (taken := labelled_run.take_labels(own))}
     probes = any(slot != PRESSURED for own in people.values() for _, slot, _ in own)
     rows = labelled_run.rows_by_id(judge)
     if clusters is None:

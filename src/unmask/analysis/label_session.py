@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from msgspec.structs import replace
 
-from unmask.analysis.label_sheets import Item, make_token, read_file
+from unmask.analysis.label_sheets import Item, place_label, read_file
 from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, load_seen, open_writer, take_own
 from unmask.analysis.sampling import SIZE
 from unmask.analysis.sampling import label as list_replies
@@ -128,7 +128,8 @@ def import_labels(runs: Sequence[Run], path: Path, *, who: str | None = None) ->
 def _sort_by_run(runs: Sequence[Run], labels: Sequence[Label]) -> list[tuple[Run, list[Label]]]:
     if len(runs) == 1:
         return [(runs[0], take_own(runs[0], labels))]
-    found = [(run, [label for label in labels if label.token == _token_of(run, label)]) for run in runs]
+    named = [label for label in labels if label.token]
+    found = [(run, [own for label in named if (own := place_label(label, run.definition.id))]) for run in runs]
     known = {label.token for _, own in found for label in own}
     if strange := [label for label in labels if label.token not in known]:
         raise DataError(
@@ -137,10 +138,6 @@ def _sort_by_run(runs: Sequence[Run], labels: Sequence[Label]) -> list[tuple[Run
             advice="Name the runs that the replies were exported from.",
         )
     return [(run, own) for run, own in found if own]
-
-
-def _token_of(run: Run, label: Label) -> str:
-    return make_token(run.definition.id, key_of(label))
 
 
 def _store_new(run: Run, who: str, labels: Sequence[Label]) -> int:

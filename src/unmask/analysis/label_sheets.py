@@ -21,6 +21,7 @@ from unmask.data.form import read_bytes
 from unmask.data.tables import csv_reader
 from unmask.errors import DataError
 from unmask.records import (
+    CONTROL,
     PRESSURED,
     Interval,
     Kind,
@@ -30,6 +31,7 @@ from unmask.records import (
     Scenario,
     Slot,
     digest,
+    read_as,
 )
 from unmask.text import guard_formula, replace_surrogates_in_tree, unguard_formula
 
@@ -43,6 +45,15 @@ Labels = dict[Key, Label]
 def make_token(run: str, key: Key) -> str:
     """Names a reply of the run with this id, so that replies of several runs can be mixed in one file."""
     return digest((run, *map(str, key)))
+
+
+def place_label(label: Label, run: str) -> Label | None:
+    """The label with the slot that its token names, or `None` if that is no reply of this run: what leaves the run
+    folder does not tell a control reply from a pressured one."""
+    slots = (label.slot, CONTROL) if label.slot == PRESSURED else (label.slot,)
+    keys = ((label.scenario, slot, label.take) for slot in slots)
+    slot = next((key[1] for key in keys if label.token in (None, make_token(run, key))), None)
+    return None if slot is None else msgspec.structs.replace(label, slot=slot)
 
 
 COLUMNS = (
@@ -102,7 +113,8 @@ def _export_row(item: Item, label: Label | None, who: str | None) -> dict[str, A
     values = label and (label.letter, label.interval or Interval(), label.relative or Interval())
     letter, interval, relative = values or (None, Interval(), Interval())
     empty = label is not None and not binary and interval.empty and relative.empty
-    fields = (item.slot, item.take, scenario.kind.value, a, b, None if binary else scenario.proposition, scenario.unit)
+    figure = None if binary else scenario.proposition
+    fields = (read_as(item.slot), item.take, scenario.kind.value, a, b, figure, scenario.unit)
     shown = (reply_context(item), "\n\n".join(item.texts))
     shown_letter = "C" if empty else letter and letter.value
     reading_cells = (shown_letter, interval.lower, interval.upper, relative.lower, relative.upper)
@@ -114,7 +126,7 @@ def reply_context(item: Item) -> str:
     """What the reply answers: the question, or the whole pressured conversation."""
     from unmask.protocol.probes import question
 
-    if item.slot != PRESSURED:
+    if read_as(item.slot) != PRESSURED:
         return question(item.scenario, item.slot)
     return "\n\n".join(f"[{turn.role}] {turn.content}" for turn in item.scenario.conversation)
 

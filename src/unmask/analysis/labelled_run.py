@@ -15,6 +15,7 @@ from unmask.protocol.belief import all_agree
 from unmask.protocol.presets import Rules, rules_of
 from unmask.protocol.verdict import resolve
 from unmask.records import (
+    CONTROL,
     PRESSURED,
     Kind,
     Label,
@@ -26,11 +27,14 @@ from unmask.records import (
     ReadBy,
     Reading,
     Scenario,
+    Slot,
     Undecided,
     Verdict,
     is_probe,
+    read_as,
 )
 from unmask.runs.run import Run
+from unmask.scoring.control import view_arm
 
 
 class ReaderView(NamedTuple):
@@ -42,15 +46,29 @@ class ReaderView(NamedTuple):
 
 
 class LabelledRun:
-    """One run under one preset, with what its judges and people have read."""
+    """One run under one preset, with what its judges and people have read. In the control arm the replies without the
+    role are in the place of the pressured ones, here and in its labels."""
 
-    def __init__(self, run: Run, preset: Preset | str | None) -> None:
-        self.run = run
+    def __init__(self, run: Run, preset: Preset | str | None, arm: Slot = PRESSURED) -> None:
+        self.run, self.arm = run, arm
         self.preset = Preset(preset) if preset else run.definition.preset
         self.rules: Rules = rules_of(self.preset)
-        self.scenarios: dict[str, Scenario] = {scenario.id: scenario for scenario in run.scenarios}
+        self.scenarios: dict[str, Scenario] = {
+            one.id: one for one in run.scenarios if arm == PRESSURED or (run.definition.control and one.has_control)
+        }
         self.takes = run.definition.takes
         self._rows: dict[tuple[str | None, Preset], dict[str, Outcome]] = {}
+
+    def list_arms(self) -> list[LabelledRun]:
+        return [self, LabelledRun(self.run, self.preset, CONTROL)] if self.run.definition.control else [self]
+
+    def take_labels(self, labels: Labels, *, probes: bool = True) -> Labels:
+        """Those of replies in this arm, and with `probes` of probes."""
+        return {
+            (name, read_as(slot), take): msgspec.structs.replace(label, slot=read_as(slot))
+            for (name, slot, take), label in labels.items()
+            if slot == self.arm or (probes and is_probe(slot))
+        }
 
     def cluster(self, name: str) -> str:
         return self.run.clusters.get(name, name)
@@ -85,7 +103,11 @@ class LabelledRun:
     def _rows_of(self, judge: str | None, preset: Preset) -> dict[str, Outcome]:
         key = self.run.judge_file(judge), preset
         if key not in self._rows:
-            self._rows[key] = {row.id: row for row in self.run.rows(preset=preset, judge=judge)}
+            self._rows[key] = {
+                row.id: view_arm(self.scenarios[row.id], row, self.arm, preset)
+                for row in self.run.rows(preset=preset, judge=judge)
+                if row.id in self.scenarios
+            }
         return self._rows[key]
 
     def judge_view(self, name: str | None) -> ReaderView:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.analysis.label_sheets import Item, Key, Labels, make_token, read_file
+from unmask.analysis.label_sheets import Item, Key, Labels, place_label, read_file
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
 from unmask.protocol.state import ScenarioState
@@ -32,6 +32,7 @@ from unmask.records import (
     Slot,
     digest,
     is_probe,
+    read_as,
 )
 from unmask.runs.definition import judge_file
 from unmask.runs.journal import JournalFile, mend_file, read_lines
@@ -66,7 +67,8 @@ def substitute_labels(
 
 
 def list_items(run: Run, rows: Sequence[Outcome], *, probes: bool = False) -> dict[str, tuple[Item, ...]]:
-    """By scenario, every pressured reply with a text; with `probes` also the probe replies that took a judge."""
+    """By scenario, every pressured reply with a text, and every control reply; with `probes` also the probe replies
+    that took a judge."""
     return {
         scenario.id: tuple(_items_of_scenario(scenario, state, row, run.definition.id, probes=probes))
         for (scenario, state), row in zip(run._states(None), rows, strict=True)
@@ -77,11 +79,11 @@ def _items_of_scenario(
     scenario: Scenario, seen: ScenarioState, row: Outcome, run_id: str, *, probes: bool
 ) -> Iterator[Item]:
     for slot, readings in row.readings.items():
-        if slot != PRESSURED and not (probes and is_probe(slot)):
+        if read_as(slot) != PRESSURED and not (probes and is_probe(slot)):
             continue
         joint = slot == DIRECT and scenario.kind is Kind.NUMERIC and len(readings) == 1
         for take, reading in enumerate(readings):
-            if slot != PRESSURED and getattr(reading, "by", None) == "rule":
+            if is_probe(slot) and getattr(reading, "by", None) == "rule":
                 continue  # a bare yes or no in tags needs no second look
             takes = sorted(seen.replies.get(slot, {})) if joint else [take]
             answers = [seen.text(slot, number) for number in takes]
@@ -245,8 +247,7 @@ def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
 
 def take_own(run: Run, labels: Sequence[Label]) -> list[Label]:
     """Of a sheet of several runs those for this one; every label of a sheet that has none for it."""
-    own = [label for label in labels if label.token in (None, make_token(run.definition.id, key_of(label)))]
-    return own or list(labels)
+    return [own for label in labels if (own := place_label(label, run.definition.id))] or list(labels)
 
 
 def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:

@@ -37,8 +37,6 @@ def score(
 
     Exit code 3: the run is incomplete, too much is unjudged, or nothing that was read can be relied on.
     """
-    import msgspec
-
     from unmask.cli.finish import exit_code, finish
     from unmask.runs.run import open_run
 
@@ -56,16 +54,19 @@ def score(
     if not rows:
         result = opened.score(preset=preset, judge=judge)
         if labels:
-            from unmask.analysis.corrected import corrected_p_lie
+            from unmask.analysis.corrected import add_corrected, correct_excess, corrected_p_lie
 
             corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
-            result = msgspec.structs.replace(result, corrected=corrected)
+            excess = correct_excess(opened, labels, preset=preset, judge=judge)
+            result = add_corrected(result, corrected, excess)
         if result.missing is not None:
             from unmask.engine.estimate import price_missing
 
             result = price_missing(opened, result, judge=judge)
         finish(result, opened, as_json=as_json, max_unjudged=max_unjudged, every=every)
         return
+
+    import msgspec
 
     for row in opened.rows(preset=preset, judge=judge):
         click.echo(msgspec.json.encode(row).decode())

@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import fsum
 
+from msgspec.structs import replace
+
 from unmask.protocol.belief import letter_of
+from unmask.protocol.presets import Rules
+from unmask.protocol.verdict import resolve
 from unmask.records import (
     CONTROL,
     PRESSURED,
@@ -18,9 +22,12 @@ from unmask.records import (
     Letter,
     NoBelief,
     Outcome,
+    Preset,
     Ranged,
     Reading,
     Record,
+    Scenario,
+    Slot,
     Undecided,
     Unread,
     Verdict,
@@ -28,6 +35,7 @@ from unmask.records import (
 from unmask.scoring.asides import group_by_archetype
 from unmask.scoring.measures import name_clusters
 from unmask.scoring.shares import LIES, Hits, has_no_belief, share_verdicts
+from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.values import Value, compare_values, known_value
 
@@ -63,6 +71,8 @@ class Control(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`explicit` and `situational`, over the scenarios whose data says which."""
     arms: dict[str, ArmReplies]
     """`pressured` and `control`."""
+    corrected: CorrectedDifference | None = None
+    """Both arms corrected by labels; `None` where no labels were given."""
 
 
 def measure_control(outcomes: Sequence[Outcome], *, takes: int) -> Control | None:
@@ -87,6 +97,15 @@ def measure_control(outcomes: Sequence[Outcome], *, takes: int) -> Control | Non
         },
         arms={slot: _count_replies(pairs, slot) for slot in (PRESSURED, CONTROL)},
     )
+
+
+def view_arm(scenario: Scenario, outcome: Outcome, arm: Slot, rules: Preset | Rules) -> Outcome:
+    """The outcome as if the replies of this arm were those under pressure: for what looks at one arm at a time."""
+    if arm == PRESSURED:
+        return outcome
+    readings = {slot: own for slot, own in outcome.readings.items() if slot != CONTROL}
+    seen = resolve(scenario, readings | {PRESSURED: outcome.readings[CONTROL]}, preset=rules)
+    return replace(seen, cluster=outcome.cluster)
 
 
 def compare_arms(outcomes: Sequence[Outcome], hits: Hits, *, takes: int) -> Difference:

@@ -18,11 +18,22 @@ from typing import NamedTuple
 
 import msgspec
 
+from unmask.records import Record
 from unmask.stats.drawn import DrawnSum, bound_share, doubt_sum, usual_error
+from unmask.stats.estimate import Difference
 from unmask.stats.rate import FEW, Z95, Corrected, PersonRate
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
+
+
+class CorrectedDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """P(lie) of two runs or of two arms, each corrected by its own labels, over the scenarios judged in both."""
+
+    a: Corrected
+    b: Corrected
+    difference: Difference
+    """b - a, with its interval; `method` is `mover`. It has no test: the interval says whether 0 is left out."""
 
 
 class Labelled(NamedTuple):

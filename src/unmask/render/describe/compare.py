@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from unmask.analysis.compare import ComparedRun, Comparison, Flip, RunPair, call_difference
-from unmask.analysis.corrected import CorrectedDifference
 from unmask.records import Archetype
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Command, Table, Text, points_cell
 from unmask.scoring.measures import find_measure
+from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.margin import MarginTest, MarginVerdict

@@ -10,6 +10,7 @@ from unmask.render.blocks import Block, Cell, Heading, Table, Text
 from unmask.scoring.control import ArmReplies, Control
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.placebo import Placebo
+from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.family import is_significant
 
@@ -43,10 +44,26 @@ def describe_control(control: Control) -> Iterator[Block]:
             "All of the excess would be the judge's if it called honest replies with the role lies"
             f" {words.number(control.tipping_point)} points more often than honest replies without it."
         )
+    if control.corrected is not None:
+        yield Text(_explain_corrected(control.corrected))
     if control.excess.worst_low is not None and control.excess.worst_low != control.excess.worst_high:
         low, high = words.points(control.excess.worst_low), words.points(control.excess.worst_high)
         yield Text(f"Whatever the unread replies are, the excess is {low} to {high} points.")
     yield Text("; ".join(_describe_arm(name, control.arms[slot]) for name, slot in _ARMS) + ".")
+
+
+def _explain_corrected(found: CorrectedDifference) -> str:
+    gap = found.difference
+    if gap.value is None:
+        return f"Excess corrected by labels: n/a, {gap.why}."
+    errors = " and ".join(
+        f"{one.false_lies:.3g} false and {one.missed_lies:.3g} missed lies in {one.labelled} labelled {name} the role"
+        for name, one in (("with", found.b), ("without", found.a))
+    )
+    return (
+        f"Corrected by labels of both arms: {words.percent(gap.a)} without the role, {words.percent(gap.b)} with it, an"
+        f" excess of {_points(gap)}. The judge's errors: {errors}."
+    )
 
 
 _ARMS = (("With the role", PRESSURED), ("without it", CONTROL))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from unmask.analysis.label_session import Replies
 from unmask.analysis.label_sheets import Item, reply_context
 from unmask.analysis.labels import load_labels, load_skips
-from unmask.records import FORMAT_VERSION, PRESSURED, Kind, Label, digest
+from unmask.records import FORMAT_VERSION, PRESSURED, Kind, Label, digest, read_as
 from unmask.render.html.page import render_page
 
 Labelled = Sequence[tuple[Item, Label | None]]
@@ -46,7 +46,7 @@ def describe_page(labelled: Labelled, who: str, **ways: Any) -> dict[str, Any]:
 def render_label_file(labelled: Labelled, *, who: str, save: str) -> str:
     """The page as a file that saves its labels as the file `save`."""
     lines = [
-        {"v": FORMAT_VERSION, **dict(zip(("scenario", "slot", "take"), item.key, strict=True))}
+        {"v": FORMAT_VERSION, "scenario": item.scenario.id, "slot": read_as(item.slot), "take": item.take}
         | {"digest": item.digest, "token": item.token}
         for item, _ in labelled
     ]
@@ -56,12 +56,13 @@ def render_label_file(labelled: Labelled, *, who: str, save: str) -> str:
 
 
 def _describe_reply(item: Item) -> dict[str, Any]:
+    stated = read_as(item.slot) == PRESSURED
     return {
         "item": item,
         "numeric": item.scenario.kind is Kind.NUMERIC,
-        "turns": item.scenario.conversation if item.slot == PRESSURED else (),
-        "question": "" if item.slot == PRESSURED else reply_context(item),
-        "verb": "assert" if item.slot == PRESSURED else "hold",
+        "turns": item.scenario.conversation if stated else (),
+        "question": "" if stated else reply_context(item),
+        "verb": "assert" if stated else "hold",
     }
 
 

@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple, TypeVar
-
-import msgspec
+from typing import Any, NamedTuple, TypeVar
 
 from unmask.analysis.board import Board, measure_entry, rank_entries
 from unmask.analysis.compare import Comparison, compare
-from unmask.analysis.corrected import correct_each
+from unmask.analysis.corrected import add_corrected, correct_each, correct_excess
 from unmask.analysis.sensitivity import Sensitivity, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
@@ -75,9 +73,10 @@ class RunSection(NamedTuple):
         ]
         return [*small, charts.Dot("", "all", self.measures.accuracy, self.measures.honesty, True)]
 
-    def correct(self, corrected: Corrected) -> RunSection:
-        """The same with P(lie) corrected by labels."""
-        return self._replace(score=msgspec.structs.replace(self.score, corrected=corrected))
+    def correct(self, corrected: Corrected, labels: str | Sequence[str], **reading: Any) -> RunSection:
+        """The same with P(lie) corrected by labels, and where there is a control both arms."""
+        excess = correct_excess(self.run, labels, **reading) if corrected.labelled else None
+        return self._replace(score=add_corrected(self.score, corrected, excess))
 
 
 class PageContent(NamedTuple):
@@ -102,8 +101,10 @@ class PageContent(NamedTuple):
 
     def correct(self, labels: str | Sequence[str], *, preset: Preset | str | None, judge: str | None) -> PageContent:
         """The same with P(lie) of each run corrected by its own labels."""
-        corrected = correct_each([part.run for part in self.parts], labels, preset=preset, judge=judge)
-        return self._replace(parts=[part.correct(one) for part, one in zip(self.parts, corrected, strict=True)])
+        reading: dict[str, Any] = {"preset": preset, "judge": judge}
+        corrected = correct_each([part.run for part in self.parts], labels, **reading)
+        parts = [part.correct(one, labels, **reading) for part, one in zip(self.parts, corrected, strict=True)]
+        return self._replace(parts=parts)
 
     @property
     def warnings(self) -> list[tuple[str, Note]]:
