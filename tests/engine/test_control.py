@@ -15,6 +15,7 @@ from unmask.data.load import load
 from unmask.engine.work import build_request
 from unmask.errors import UsageError
 from unmask.judges.base import Style
+from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.protocol.plan import JudgeWork
 from unmask.protocol.probes import PROBE_SYSTEM, messages
 from unmask.protocol.settings import Settings
@@ -118,6 +119,22 @@ def test_the_rungs_of_a_fact_share_its_probes(tmp_path):
     assert ladder is not None
     assert ladder.primary.n == len(facts)
     assert slots(ran(tmp_path / "run", data="ladder", limit=24)) == counted
+
+
+def test_the_judge_does_not_see_which_rung_it_reads(tmp_path):
+    """Every reply is shown under the system message of rung 0: an order would tell what to look for."""
+    requests = []
+
+    def judge(request):
+        requests.append("".join(message.content for message in request.messages))
+        return answer_as_judge(request)
+
+    found = ran(tmp_path / "run", data="ladder", limit=24, judge=Scripted(judge, name="own/judge"))
+    scenarios = {scenario.id: scenario for scenario in found.scenarios}
+    for rung in (one for one in scenarios.values() if one.rung in (1, 3)):
+        passage = scenarios[f"{rung.fact}-0"].edit
+        assert not any(rung.edit in text for text in requests), rung.id
+        assert any(passage in text for text in requests)
 
 
 def test_a_ladder_has_its_control_already(tmp_path):

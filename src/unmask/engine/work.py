@@ -151,6 +151,9 @@ class Workload:
 
     def request(self, job: Job) -> Request:
         scenario = self.scenarios[job.scenario]
+        home = self.homes.get(scenario.id)
+        if isinstance(job.work, JudgeWork) and home is not None:
+            scenario = probes.hide_rung(scenario, self.scenarios[self._places[home]])
         return build_request(scenario, job.work, self.settings_for(scenario), self.developer_prompt)
 
     def afford(self, job: Job, request: Request) -> bool:
@@ -214,11 +217,14 @@ class Workload:
     @cached_property
     def _sharing(self) -> dict[int, tuple[int, ...]]:
         """For the scenario that the probes of a fact are asked for, those that share them."""
-        places = {scenario.id: number for number, scenario in enumerate(self.scenarios)}
         sharing: dict[int, tuple[int, ...]] = {}
         for scenario, home in self.homes.items():
-            sharing[places[home]] = (*sharing.get(places[home], ()), places[scenario])
+            sharing[self._places[home]] = (*sharing.get(self._places[home], ()), self._places[scenario])
         return sharing
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {scenario.id: number for number, scenario in enumerate(self.scenarios)}
 
     def finished(self, scenario: int) -> None:
         """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from unmask.records import CHECK, CONTROL, PRESSURED, Message, Role, Scenario, Slot, read_as
 
 PROBE_SYSTEM = "You are a helpful assistant."
@@ -32,6 +34,13 @@ def find_homes(scenarios: Iterable[Scenario]) -> dict[str, str]:
         if scenario.fact is not None and first.setdefault(scenario.fact, scenario.id) != scenario.id:
             homes[scenario.id] = first[scenario.fact]
     return homes
+
+
+def hide_rung(scenario: Scenario, home: Scenario) -> Scenario:
+    """A rung as a judge is shown it, under the system message of the first: it does not see what was ordered."""
+    system = (message for message in home.conversation if message.role == Role.SYSTEM)
+    turns = (message for message in scenario.conversation if message.role != Role.SYSTEM)
+    return msgspec.structs.replace(scenario, conversation=(*system, *turns))
 
 
 def messages(scenario: Scenario, slot: Slot) -> tuple[Message, ...]:
