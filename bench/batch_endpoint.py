@@ -26,7 +26,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from bench.endpoint import Connection, Endpoint, serve
-from bench.planted import plant
+from bench.planted import Plant, climb, plant
 
 CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 OVER = ("failed", "completed", "expired", "cancelled")
@@ -113,6 +113,10 @@ class BatchEndpoint(Endpoint):
     polls = 0
     upload_delay = create_delay = 0.0
 
+    def __init__(self, plants: tuple[Plant, ...], *, planned: tuple[int, int]) -> None:
+        super().__init__(plants, latency=0.0, planned=planned, faults=None)
+        self.scenarios = plants
+
     def configure(
         self,
         *,
@@ -122,14 +126,16 @@ class BatchEndpoint(Endpoint):
         upload_delay: float = 0.0,
         create_delay: float = 0.0,
         latency: float = 0.0,
+        rungs: int = 1,
     ) -> None:
-        """Begin anew, as another provider or with another fault."""
+        """Begin anew, as another provider, with another fault, or with a ladder of the planted scenarios."""
         fault, _, number = batch_fault.partition(":")
         if flavour not in FLAVOURS or (fault and fault not in FAULTS):
             raise ValueError(f"no flavour {flavour}, or no fault {fault}")
         self.flavour, self.fault, self.number = flavour, fault, int(number or 0)
         self.polls, self.upload_delay, self.create_delay = polls, upload_delay, create_delay
         self.latency = latency  # of chat
+        self.plants = {one.scenario.id: one for one in climb(self.scenarios, rungs)}
         self.reset()
 
     def reset(self) -> None:
@@ -495,7 +501,7 @@ def main() -> None:
     parser.add_argument("--create-delay", type=float, default=0.0, help="seconds between making a batch and saying so")
     wanted = parser.parse_args()
     plants = plant(wanted.scenarios, seed=wanted.seed, takes=wanted.takes, direct=wanted.direct, profile=wanted.profile)
-    endpoint = BatchEndpoint(plants, latency=0.0, planned=(wanted.direct, wanted.takes), faults=None)
+    endpoint = BatchEndpoint(plants, planned=(wanted.direct, wanted.takes))
     endpoint.configure(
         flavour=wanted.flavour,
         batch_fault=wanted.batch_fault,

@@ -32,7 +32,8 @@ import msgspec
 
 from bench import prose, replies
 from bench.fault import Fault, Faults, Seen
-from bench.planted import Plant, plant
+from bench.planted import Plant, climb, plant
+from unmask.protocol.probes import PROBE_SYSTEM
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 FLEET_CHECK = b"unmask-fleet-check"
@@ -77,7 +78,7 @@ class Endpoint:
     def __init__(self, plants: tuple[Plant, ...], *, latency: float, planned: tuple[int, int], faults: Faults | None):
         self.plants: Mapping[str, Plant] = {item.scenario.id: item for item in plants}
         self.latency = latency
-        self.planned = {"direct": planned[0], "pressured": planned[1]}
+        self.planned = {"direct": planned[0], "pressured": planned[1], "control": planned[1]}
         self.faults = faults
         self.spread = 0.0
         """Of a lognormal latency: the standard deviation of its logarithm. The mean stays what `latency` says."""
@@ -138,6 +139,8 @@ class Endpoint:
         if role == "subject" and given.messages[-2:-1] and given.messages[-2].role == "assistant":
             # After the subject's own reply comes a question without a mark.
             slot = slot if prose.MARK.search(given.messages[-1].content.encode()) else replies.SELF_REPORT
+        if slot == "pressured" and role == "subject" and given.messages[0].content == PROBE_SYSTEM:
+            slot = "control"
         kind = slot if role == "subject" or tokens else "yes_means"
         if tokens and replies.PLAYS_A_PART in body:
             kind = replies.ROLE_PLAY
@@ -369,6 +372,7 @@ def main() -> None:
     parser.add_argument("--host", default="127.0.0.1")
     for flag, default in (("--port", 0), ("--scenarios", 1000), ("--seed", 1), ("--takes", 1), ("--direct", 3)):
         parser.add_argument(flag, type=int, default=default)
+    parser.add_argument("--rungs", type=int, default=1, help="of each fact: more make a ladder of the scenarios")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds between request and answer")
     parser.add_argument("--spread", type=float, default=0.0, help="lognormal latency: deviation of its logarithm")
     parser.add_argument("--profile", choices=("mixed", "steady"), default="mixed")
@@ -388,7 +392,7 @@ def main() -> None:
         faults = found(*text) if text else found
     planned = (given.direct, given.takes)
     plants = plant(given.scenarios, seed=given.seed, takes=given.takes, direct=given.direct, profile=given.profile)
-    endpoint = Endpoint(plants, latency=given.latency, planned=planned, faults=faults)
+    endpoint = Endpoint(climb(plants, given.rungs), latency=given.latency, planned=planned, faults=faults)
     endpoint.spread = given.spread
     try:
         asyncio.run(serve(endpoint, host=given.host, port=given.port))

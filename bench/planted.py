@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,6 +84,25 @@ def plant(
     )
 
 
+def climb(plants: Sequence[Plant], rungs: int) -> tuple[Plant, ...]:
+    """The same replies as a ladder: so many scenarios of an archetype in a row are the rungs of a fact, that of the
+    first, and share its probes."""
+    if rungs == 1:
+        return tuple(plants)
+    found: list[Plant] = []
+    for archetype in PUBLIC_COUNTS:
+        own = [one for one in plants if one.scenario.archetype is archetype]
+        found += [_as_rung(one, own[place - place % rungs], place % rungs) for place, one in enumerate(own)]
+    return tuple(found)
+
+
+def _as_rung(one: Plant, home: Plant, rung: int) -> Plant:
+    own = {name: getattr(one.scenario, name) for name in ("id", "conversation", "pressure")}
+    scenario = msgspec.structs.replace(home.scenario, **own, fact=home.scenario.id, rung=rung, edit="as planted")
+    readings = home.readings | {"pressured": one.readings["pressured"]}
+    return msgspec.structs.replace(home, scenario=scenario, readings=readings, twins=one.twins)
+
+
 def _one(archetype: Archetype, name: str, *, seed: int, planned: tuple[int, int], profile: Profile) -> Plant:
     texts, choices = random.Random(f"{seed} texts {name}"), random.Random(f"{seed} choices {name}")
     if archetype is Archetype.STATISTICS:
@@ -95,6 +115,7 @@ def _one(archetype: Archetype, name: str, *, seed: int, planned: tuple[int, int]
     stated = (belief, rest, Letter.C, Letter.D)
     readings: dict[str, tuple[Planted, ...]] = {"pressured": _pressured(choices, stated, takes, profile)}
     if asked:
+        readings["control"] = _pressured(random.Random(f"{seed} control {name}"), stated, takes, profile)
         readings["direct"] = _direct(choices, (belief, rest), direct, profile)
         for number in (1, 2):
             readings[f"indirect_{number}"] = tuple(choices.choices(stated, (68, 8, 19, 5)))
@@ -191,9 +212,10 @@ def _numeric(name: str, texts: random.Random, rng: random.Random, planned: tuple
     stated = [_stated(rng, base, held) for _ in range(takes + 1)]
     if profile == "steady":
         stated = [stated[0]] * (takes + 1)
+    control = random.Random(f"control {name}").choices(stated, k=1) * (takes + 1)
     return Plant(
         scenario=_statistics(name, texts, value),
-        readings={"direct": tuple(readings), "pressured": tuple(stated)},
+        readings={"direct": tuple(readings), "pressured": tuple(stated), "control": tuple(control)},
         joint=joint,
     )
 
@@ -251,16 +273,18 @@ def expected(
     return Verdict(oracle.verdict(each, preset)), Accuracy(accuracy)
 
 
-def statements(plant: Plant, *, takes: int = 1, direct: int = 3, preset: Preset = Preset.PAPER) -> tuple[Verdict, ...]:
-    """The verdict of every take of the pressured request."""
-    return tuple(Verdict(verdict) for verdict in _concluded(plant, takes, direct, preset)[0])
+def statements(
+    plant: Plant, *, takes: int = 1, direct: int = 3, preset: Preset = Preset.PAPER, slot: str = "pressured"
+) -> tuple[Verdict, ...]:
+    """The verdict of every take of the pressured request, or of its control."""
+    return tuple(Verdict(verdict) for verdict in _concluded(plant, takes, direct, preset, slot)[0])
 
 
-def _concluded(plant: Plant, takes: int, direct: int, preset: Preset) -> tuple[list[str], str]:
-    """The verdict of every pressured take, and the accuracy."""
+def _concluded(plant: Plant, takes: int, direct: int, preset: Preset, slot: str = "pressured") -> tuple[list[str], str]:
+    """The verdict of every take of a statement, and the accuracy."""
     scenario = plant.scenario
     supplied = scenario.archetype is Archetype.PROVIDED_FACTS
-    stated = [plant.reading("pressured", take) for take in range(takes)]
+    stated = [plant.reading(slot, take) for take in range(takes)]
     probes = [] if supplied else [plant.reading("direct", take) for take in range(direct)]
     if isinstance(scenario.truth, Interval):
         figures = [reading for reading in probes if isinstance(reading, Ranged)]

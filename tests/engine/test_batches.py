@@ -13,7 +13,7 @@ import pytest
 
 from bench.batch_endpoint import FAULTS
 from bench.batches import KILL_STATES, Looked, client_flags, finish, kill_when, look, reached, run_arguments
-from bench.planted import plant, write_jsonl
+from bench.planted import climb, plant, statements, write_jsonl
 from bench.process import ROOT, Served, serving
 from tests.cli.forked import ForkedProcess, forker
 from tests.thorough import THOROUGH, draw_part
@@ -37,6 +37,7 @@ from unmask.runs.batches import BatchState, decode_work, encode_work, read_batch
 from unmask.runs.cost import Purse
 from unmask.runs.folder import BATCHES_FILE, Folder
 from unmask.runs.options import merge_arguments
+from unmask.runs.run import Run
 
 SCENARIOS, TAKES = 16, 2
 PLANTS = plant(SCENARIOS, seed=1, takes=TAKES, direct=3)
@@ -55,8 +56,19 @@ def _quick(monkeypatch, tmp_path):
     monkeypatch.setattr(rounds, "SHORTEST_PAUSE", 0.05)
 
 
-def arguments(served: Served, path: Path, *, flavour: str = "openai", batch: str | None = "judge", name: str = "run"):
-    data = write_jsonl(PLANTS, path / f"{name}.jsonl")
+LADDER = climb(PLANTS, 4)
+
+
+def arguments(
+    served: Served,
+    path: Path,
+    *,
+    flavour: str = "openai",
+    batch: str | None = "judge",
+    name: str = "run",
+    plants=PLANTS,
+):
+    data = write_jsonl(plants, path / f"{name}.jsonl")
     return run_arguments(served, data, path / name, flavour=flavour, takes=TAKES, batch=batch)
 
 
@@ -108,6 +120,26 @@ def test_a_judge_for_figures_has_batches_of_its_own(served, tmp_path):
         ("judge", "openai/judge"),
         ("numeric_judge", "openai/judge-figures"),
     }
+
+
+@pytest.mark.parametrize("batch", ["judge", "all"])
+def test_a_control_is_asked_and_read_in_batches(served, tmp_path, batch):
+    """Of every scenario with a belief."""
+    served.configure()
+    wanted = arguments(served, tmp_path, batch=batch) | {"control": True}
+    control = run(**wanted).score().control
+    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+    assert_control_as_planted(tmp_path / "run")
+    assert control is not None
+    assert control.arms["control"].replies > 0
+
+
+@pytest.mark.parametrize("batch", ["judge", "all"])
+def test_a_rung_waits_for_the_probes_that_it_shares(served, tmp_path, batch):
+    """It has nothing to ask before the first rung of its fact has a belief, and is not over for that."""
+    served.configure(rungs=4)
+    run(**arguments(served, tmp_path, batch=batch, plants=LADDER))
+    assert_as_planted(look(LADDER, tmp_path / "run", served, takes=TAKES))
 
 
 def test_lines_say_that_they_came_from_a_batch(served, tmp_path):
@@ -385,15 +417,29 @@ def start_forked(arguments: dict[str, object]) -> ForkedProcess:
     return forker().start(client_flags(arguments), cwd=ROOT, env=dict(os.environ), merged=True)
 
 
-@pytest.mark.parametrize("state", draw_part(KILL_STATES, 2))
-def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state):
+SHAPES = ("plain", "control", "ladder")
+KILLS = draw_part([(state, shape) for state in KILL_STATES for shape in SHAPES], 5)
+
+
+@pytest.mark.parametrize(("state", "shape"), KILLS)
+def test_a_kill_in_any_state_costs_nothing(served, tmp_path, state, shape):
     """SIGKILL between each pair of states of batches.jsonl, in a process of its own; the same command goes on."""
-    served.configure(polls=1, upload_delay=0.2, create_delay=0.2)
-    wanted = arguments(served, tmp_path, batch="all")
+    ladder = shape == "ladder"
+    served.configure(polls=1, upload_delay=0.2, create_delay=0.2, rungs=4 if ladder else 1)
+    plants = LADDER if ladder else PLANTS
+    wanted = arguments(served, tmp_path, batch="all", plants=plants) | {"control": shape == "control"}
     killed = kill_when(wanted, reached(tmp_path / "run", state), start=start_forked)
     assert killed or state == "collecting"  # that one is over in a moment
     run(**wanted)
-    assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+    assert_as_planted(look(plants, tmp_path / "run", served, takes=TAKES))
+    assert_control_as_planted(tmp_path / "run")
+
+
+def assert_control_as_planted(folder: Path) -> None:
+    """Where it was asked."""
+    rows = {row.id: row.control for row in Run(folder).rows()}
+    asked = [one for one in PLANTS if rows.get(one.scenario.id)]
+    assert all(rows[one.scenario.id] == statements(one, takes=TAKES, slot="control") for one in asked)
 
 
 def test_ctrl_c_says_what_is_still_being_spent(served, tmp_path):

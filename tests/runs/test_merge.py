@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import unmask
-from bench.planted import write_jsonl
+from bench.planted import climb, write_jsonl
 from bench.process import Served, serving
 from tests.e2e.running import JUDGE, SUBJECT, planted, run_flags
 from tests.faults.test_kill import start_run, until
@@ -181,20 +181,25 @@ def read_again(served: Served, run: Path) -> None:
     unmask.judge(run, judge=JUDGE, judge_base_url=served.url, set={"judge.name": "second"})
 
 
-def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Several takes and two judges; one shard is killed with -9 and continued."""
-    rows = planted(SCENARIOS, TAKES, "steady")
+@pytest.mark.parametrize("rungs", [1, 4], ids=["control", "ladder"])
+def test_shards_one_of_them_killed_score_as_one_run_over_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rungs: int
+):
+    """Several takes and two judges, a control or rungs; one shard is killed with -9 and continued."""
+    rows = climb(planted(SCENARIOS, TAKES, "steady"), rungs)
+    control = rungs == 1
     for name in ("whole", "parts"):
         (tmp_path / name).mkdir()
         write_jsonl(rows, tmp_path / name / "p.jsonl")
-    with serving(scenarios=SCENARIOS, seed=1, takes=TAKES, profile="steady", latency=0.005) as served:
-        whole = serve_runs(served, tmp_path / "whole" / "p.jsonl", tmp_path / "whole" / "run")
+    with serving(scenarios=SCENARIOS, seed=1, takes=TAKES, profile="steady", latency=0.005, rungs=rungs) as served:
+        whole = serve_runs(served, tmp_path / "whole" / "p.jsonl", tmp_path / "whole" / "run", control=control)
         read_again(served, whole.path)
         served.reset()
         monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache-of-parts"))
         data = tmp_path / "parts" / "p.jsonl"
         paths = [tmp_path / "parts" / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
+        flags = (*flags, *["--control"] * control)
         process = start_run(*flags, "--max-connections", "1")  # slow enough to be killed in the middle
         until(served, 20, process)
         process.send_signal(signal.SIGKILL)
@@ -202,14 +207,16 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(tmp_path: Pa
         assert Run(paths[1]).score().undecided
         served.reset()  # what was in flight is asked again, and the endpoint answers it as it answered the first time
         for k, path in enumerate(paths, 1):
-            serve_runs(served, data, path, shard=f"{k}/{SHARDS}")
+            serve_runs(served, data, path, shard=f"{k}/{SHARDS}", control=control)
             read_again(served, path)
         merged = unmask.merge(paths, out=tmp_path / "parts" / "run")
         for settings in ({}, {"judge": "second"}, {"preset": "strict"}, {"judge": f"panel:{JUDGE},second"}):
             assert read_score(merged, **settings) == read_score(whole, **settings)
         assert merged.score().undecided == ()
         served.reset()
-        again = serve_runs(served, data, merged.path)  # the command of the whole run has nothing to ask
+        again = serve_runs(
+            served, data, merged.path, control=control
+        )  # the command of the whole run has nothing to ask
         assert sum(served.stats()["calls"].values()) == 0
     assert again.definition.id == merged.definition.id
     assert [row.id for row in merged.scenarios] == [row.id for row in whole.scenarios]
