@@ -21,9 +21,6 @@ from unmask.records import Completion, Request
 
 OPEN_PER_CONNECTION = 4
 
-LOOKS_PER_TURN = 64
-"""Finished scenarios looked at before the event loop has its turn: a long run that is continued finds many."""
-
 MOST_FAILURES_IN_A_ROW = 25
 """Requests to one model that fail in a row, after all retries and with no success between, before the run stops by
 itself."""
@@ -136,22 +133,13 @@ class Executor:
     # --- scenarios --------------------------------------------------------------------------------------------
 
     async def _open_scenarios(self) -> None:
-        for looks, group in enumerate(self._groups, start=1):
-            if looks % LOOKS_PER_TURN == 0:
-                self.tick()
-                await asyncio.sleep(0)
+        for group in self._groups:
             while self._open >= self._window() and not self.is_stopping:
                 await self._await_change()
             if self.is_stopping:
                 return
-            jobs = [job for scenario in group for job in self.workload.jobs(scenario, set())]
-            if jobs:
-                self._open += 1
-                self._start(self._work_on(group))
-            else:
-                for scenario in group:
-                    self.workload.finished(scenario)
-        self.tick()
+            self._open += 1
+            self._start(self._work_on(group))
 
     async def _work_on(self, group: Sequence[int]) -> None:
         try:
@@ -159,6 +147,7 @@ class Executor:
         finally:
             self._open -= 1
             self._changed.set()
+            self.tick()
 
     def _window(self) -> int:
         return OPEN_PER_CONNECTION * max((limiter.limit for limiter in self._limiters), default=1)
