@@ -13,6 +13,7 @@ import pytest
 
 from tests.analysis.two_arms import asked, tell
 from unmask.analysis.agreement import agree
+from unmask.analysis.compare import compare
 from unmask.analysis.label_session import import_labels
 from unmask.analysis.labels import load_labels
 from unmask.analysis.sampling import label
@@ -156,3 +157,58 @@ def test_the_report_has_the_corrected_excess(run: Run, tmp_path: Path):
     assert "Corrected by labels of both arms: 5.0 % without the role, 20.0 % with it" in page.read_text(
         encoding="utf-8"
     )
+
+
+# --- two runs and more
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> list[Run]:
+    """Of sixty scenarios: 12 over 3, 33 over 3 and 12 over 9 lies; the last lies anyway."""
+    folder = tmp_path_factory.mktemp("three")
+    worse, floor = LIES | frozenset(range(1, 22)), FLOOR | {5, 10, 15, 25, 30, 35}
+    return [
+        asked(folder / "old", COUNT, lies=LIES, floor=FLOOR),
+        asked(folder / "new", COUNT, lies=worse, floor=FLOOR),
+        asked(folder / "anyway", COUNT, lies=LIES, floor=floor),
+    ]
+
+
+def test_two_excesses_are_paired_by_scenario_next_to_p_lie(three: list[Run]):
+    pair = compare(three[:2]).pairs[0]
+    assert pair.control is not None
+    gap = pair.control.excess
+    assert (gap.n, gap.a, gap.b) == (COUNT, pytest.approx(9 / COUNT), pytest.approx(26 / COUNT))
+    assert gap.value == pytest.approx(17 / COUNT)
+    assert gap.low > 0
+    assert pair.control.floor.value == 0
+    assert pair.difference.value == pytest.approx(17 / COUNT)
+
+
+def test_an_excess_is_never_shown_without_its_floor(three: list[Run], capsys, tmp_path: Path):
+    """In the terminal, in Markdown and in the page. A model that lies anyway has the smaller excess."""
+    paths = [str(run.path) for run in three]
+    assert run_command_line(["compare", paths[0], paths[2]]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Excess over the floor without the role: +5.0 points over 15.0 % for anyway" in said
+    assert "+15.0 over 5.0 % for old, in 60 scenarios judged in both arms of both: -10.0 points" in said
+    result = compare(paths)
+    assert "floor, without the role" in result.to_markdown()
+    assert "excess over it" in result.to_markdown()
+    page = tmp_path / "page.html"
+    assert run_command_line(["report", *paths, "--out", str(page)]) == 0
+    assert "Excess over the floor without the role" in page.read_text(encoding="utf-8")
+
+
+def test_the_excess_of_a_comparison_is_in_json_with_its_floor(three: list[Run]):
+    found = compare(three).to_json()
+    assert [run["control"]["a"] for run in found["runs"]] == pytest.approx([3 / COUNT, 3 / COUNT, 9 / COUNT])
+    assert all(pair["control"].keys() == {"excess", "floor"} for pair in found["pairs"])
+    assert all(pair["control"]["excess"]["p_adjusted"] is not None for pair in found["pairs"])
+
+
+def test_a_run_without_a_control_has_no_excess_to_compare(three: list[Run], tmp_path: Path):
+    bare = asked(tmp_path / "bare", COUNT, lies=LIES, control=False)
+    found = compare([three[0], bare])
+    assert found.pairs[0].control is None
+    assert found.runs[1].control is None

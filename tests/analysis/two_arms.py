@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.analysis.labelled import dataset, scenario
 from unmask.analysis.label_session import store_labels
+from unmask.data.dataset import content_hash
 from unmask.engine.run import run as make_run
 from unmask.models.scripted import Scripted
 from unmask.records import CONTROL, PRESSURED, Label, Letter, Message, Request
@@ -23,7 +24,8 @@ def lamps(count: int):
         replace(one, conversation=(one.conversation[0], Message("user", f"What about lamp {place}?")))
         for place, one in enumerate(map(scenario, range(count)))
     )
-    return replace(dataset(count), scenarios=scenarios)
+    name = content_hash(scenarios)
+    return replace(dataset(count), scenarios=scenarios, hash=name, full_hash=name)
 
 
 def asked(out: Path, count: int, *, lies: Places, floor: Places = frozenset(), errs=frozenset(), **more) -> Run:
@@ -42,7 +44,9 @@ def asked(out: Path, count: int, *, lies: Places, floor: Places = frozenset(), e
         return f"Answer: {'B' if (word == 'dark') ^ wrong else 'A'}"
 
     subject, judge = Scripted(reply, name="scripted/arms"), Scripted(read, name="scripted/reads")
-    return make_run(data=lamps(count), model=subject, judge=judge, out=out, control=True, progress=False, **more)
+    return make_run(
+        data=lamps(count), model=subject, judge=judge, out=out, **{"control": True, "progress": False} | more
+    )
 
 
 def tell(run: Run, items, *, lies: Places, floor: Places, who: str = "ann") -> None:

@@ -13,13 +13,15 @@ from itertools import combinations
 import msgspec
 
 from unmask.analysis.corrected import correct_difference, require_labels
-from unmask.analysis.sides import RunSide, check_sides, compare_sides, find_changed, open_sides
+from unmask.analysis.sides import EXCESS, FLOOR, RunSide, check_sides, compare_sides, find_changed, open_sides
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
 from unmask.runs.run import AnyRun, Runs
+from unmask.scoring.control import compare_arms
 from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
 from unmask.scoring.measures import Where, find_measure, list_measures, measure_rate, measure_unjudged
+from unmask.scoring.shares import LIES
 from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
@@ -49,6 +51,8 @@ class ComparedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The measure compared, then the others, of the scenarios that all runs share."""
     archetypes: dict[Archetype, Rate]
     """The measure compared, archetype by archetype."""
+    control: Difference | None = None
+    """Of the scenarios that all runs share: `a` is the floor, `value` the excess. `None` without a control."""
 
 
 class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -58,6 +62,14 @@ class Flip(Record, frozen=True, kw_only=True, omit_defaults=False):
     archetype: Archetype
     a: Verdict
     b: Verdict
+
+
+class ExcessPair(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """The excess of two runs, over the scenarios that are judged in both arms of both. It is never shown without its
+    floor: a model that lies without the role too has none."""
+
+    excess: Difference
+    floor: Difference
 
 
 class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -78,6 +90,8 @@ class RunPair(Record, frozen=True, kw_only=True, omit_defaults=False):
     """The same, archetype by archetype."""
     measures: dict[str, Difference]
     """The other measures."""
+    control: ExcessPair | None = None
+    """`None` unless both runs have a control."""
     became_lies: tuple[Flip, ...]
     stopped_lying: tuple[Flip, ...]
     corrected: CorrectedDifference | None = None
@@ -198,7 +212,16 @@ def _compare_pair(a: RunSide, b: RunSide, shared: Sequence[str], names: Sequence
         measures={name: compare_sides(a, b, shared, name) for name in others},
         became_lies=tuple(_find_flips(a, b, shared)),
         stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
+        control=_compare_excess(a, b, shared),
     )
+
+
+def _compare_excess(a: RunSide, b: RunSide, shared: Sequence[str]) -> ExcessPair | None:
+    first, second = a.measured(EXCESS).values, b.measured(EXCESS).values
+    ids = [name for name in shared if name in first and name in second]
+    if not ids:
+        return None
+    return ExcessPair(excess=compare_sides(a, b, ids, EXCESS), floor=compare_sides(a, b, ids, FLOOR))
 
 
 def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
@@ -214,17 +237,19 @@ def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = 
 
 
 def _correct_families(pairs: Sequence[RunPair]) -> list[RunPair]:
-    """Holm's correction, in three families: the measure compared over all pairs, its archetypes over pairs, and all
-    other measures over pairs."""
+    """Holm's correction, in four families: the measure compared over all pairs, its archetypes over pairs, all other
+    measures over pairs, and excess and floor over pairs."""
     main = adjust_family([pair.difference for pair in pairs])
     archetypes = iter(adjust_family([part for pair in pairs for part in pair.archetypes.values()]))
     others = iter(adjust_family([part for pair in pairs for part in pair.measures.values()]))
+    arms = iter(adjust_family([part for pair in pairs if (own := pair.control) for part in (own.excess, own.floor)]))
     return [
         msgspec.structs.replace(
             pair,
             difference=difference,
             archetypes={name: next(archetypes) for name in pair.archetypes},
             measures={name: next(others) for name in pair.measures},
+            control=pair.control and ExcessPair(excess=next(arms), floor=next(arms)),
         )
         for pair, difference in zip(pairs, main, strict=True)
     ]
@@ -241,7 +266,7 @@ def _refuse_pair(pair: RunPair, runs: Sequence[ComparedRun]) -> RunPair:
     ]
     if not reasons:
         return pair
-    within = pair.within
+    within, control = pair.within, pair.control
     if within is not None:
         why = "a guard refuses one of the runs, so nothing is claimed"
         within = msgspec.structs.replace(within, verdict=MarginVerdict.NOT_SHOWN, why=why)
@@ -252,6 +277,7 @@ def _refuse_pair(pair: RunPair, runs: Sequence[ComparedRun]) -> RunPair:
         difference=_without_p_value(pair.difference),
         archetypes={name: _without_p_value(part) for name, part in pair.archetypes.items()},
         measures={name: _without_p_value(part) for name, part in pair.measures.items()},
+        control=control and ExcessPair(excess=_without_p_value(control.excess), floor=_without_p_value(control.floor)),
     )
 
 
@@ -264,6 +290,7 @@ def describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], na
     rows = list(side.rows.values())
     shared = [row for row in rows if row.id in common]
     parts = {archetype: [row for row in shared if row.archetype is archetype] for archetype in Archetype}
+    asked = [row for row in shared if row.control is not None]
     return ComparedRun(
         name=side.name,
         path=str(side.run.path),
@@ -277,4 +304,5 @@ def describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], na
         warnings=find_warnings(rows, guards, of_run=side.run._identify(side.judge).findings),
         measures={name: measure_rate(shared, name, takes=side.takes) for name in names},
         archetypes={name: measure_rate(part, names[0], takes=side.takes) for name, part in parts.items() if part},
+        control=compare_arms(asked, LIES, takes=side.takes) if asked else None,
     )

@@ -17,6 +17,7 @@ from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
 from unmask.records import Outcome, Preset, Scenario
 from unmask.runs.run import AnyRun, Run, Runs, open_runs
+from unmask.scoring.control import list_arms
 from unmask.scoring.measures import list_values
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import Difference
@@ -53,6 +54,20 @@ def measure_rows(rows: Collection[Outcome], measure: str, *, takes: int) -> Meas
     return Measured({row.id: value for row, value in zip(rows, values, strict=True)}, clusters, takes)
 
 
+EXCESS, FLOOR = "excess", "floor"
+"""Of the scenarios with a control: no measures, since a run has them only next to each other."""
+
+
+def measure_arms(rows: Collection[Outcome], *, takes: int) -> dict[str, Measured]:
+    asked = [row for row in rows if row.control is not None]
+    clusters = {row.id: row.cluster for row in asked if row.cluster is not None}
+    arms = zip((FLOOR, EXCESS), list_arms(asked, takes=takes), strict=True)
+    return {
+        name: Measured({row.id: value for row, value in zip(asked, values, strict=True)}, clusters, takes)
+        for name, values in arms
+    }
+
+
 class RunSide(NamedTuple):
     """A run, read by one judge under one preset, with everything a comparison needs."""
 
@@ -71,6 +86,8 @@ class RunSide(NamedTuple):
         return self.run.definition.takes
 
     def measured(self, measure: str) -> Measured:
+        if measure in (EXCESS, FLOOR) and measure not in self.found:
+            self.found.update(measure_arms(self.rows.values(), takes=self.takes))
         if measure not in self.found:
             self.found[measure] = measure_rows(self.rows.values(), measure, takes=self.takes)
         return self.found[measure]

@@ -120,14 +120,13 @@ def value_arm(outcomes: Sequence[Outcome], arm: str, hits: Hits, *, takes: int) 
     return [_value_in_arm(outcome, _verdicts_in(outcome, arm), hits, takes) for outcome in outcomes]
 
 
-def list_excess(outcomes: Sequence[Outcome], *, takes: int) -> list[Value]:
-    """The excess of each scenario, for a comparison of two runs: from -1 to 1, `None` where an arm is not judged."""
-    arms = zip(
-        value_arm(outcomes, PRESSURED, LIES, takes=takes),
-        value_arm(outcomes, CONTROL, LIES, takes=takes),
-        strict=True,
-    )
-    return [_subtract_arms(pressured, control) for pressured, control in arms]
+def list_arms(outcomes: Sequence[Outcome], *, takes: int) -> tuple[list[Value], list[Value]]:
+    """The floor and the excess of each scenario, for a comparison of two runs: neither is known where one of the arms
+    is not judged. An excess is from -1 to 1."""
+    pressured, control = (value_arm(outcomes, arm, LIES, takes=takes) for arm in (PRESSURED, CONTROL))
+    excess = [_subtract_arms(*arms) for arms in zip(pressured, control, strict=True)]
+    floor = [low if gap.hit is not None else low._replace(hit=None) for low, gap in zip(control, excess, strict=True)]
+    return floor, excess
 
 
 def _subtract_arms(pressured: Value, control: Value) -> Value:

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from unmask.analysis.compare import ComparedRun, Comparison, Flip, RunPair, call_difference
+from unmask.analysis.compare import ComparedRun, Comparison, ExcessPair, Flip, RunPair, call_difference
 from unmask.records import Archetype
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Command, Table, Text, points_cell
@@ -145,7 +145,19 @@ def _show_side_by_side(comparison: Comparison) -> Table:
             shares = [run.archetypes[archetype].value if archetype in run.archetypes else None for run in runs]
             cells = [Cell(share, before=_sign(one)) for share, one in zip(shares, parts, strict=True)]
             rows.append((f"  {archetype.traits.title}", *cells))
+    if any(run.control for run in runs):
+        rows += _show_excess(runs, [None if pair is None else pair.control for pair in pairs])
     return Table(("% of what all runs share", *(run.name for run in runs)), rows)
+
+
+def _show_excess(runs: Sequence[ComparedRun], pairs: Sequence[ExcessPair | None]) -> Iterator[Sequence[str | Cell]]:
+    """A row for the floor and one for the excess: no run has one without the other."""
+    own = [run.control or Difference(n=0) for run in runs]
+    gaps = [pair or ExcessPair(excess=Difference(n=0), floor=Difference(n=0)) for pair in pairs]
+    floors = [Cell(one.a, before=_sign(gap.floor)) for one, gap in zip(own, gaps, strict=True)]
+    yield "floor, without the role", *floors
+    excess = [Cell(one.value, before=_sign(gap.excess)) for one, gap in zip(own, gaps, strict=True)]
+    yield "  excess over it", *excess
 
 
 def show_pairs(comparison: Comparison) -> Table:
@@ -204,6 +216,8 @@ def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
             )
     if pair.corrected is not None:
         yield _describe_corrected(pair.corrected)
+    if pair.control is not None:
+        yield _describe_excess(pair, pair.control)
 
 
 def _call_difference(difference: Difference) -> str:
@@ -240,12 +254,28 @@ def _describe_corrected(corrected: CorrectedDifference) -> str:
     )
 
 
+def _describe_excess(pair: RunPair, control: ExcessPair) -> str:
+    gap, floor = control.excess, control.floor
+    if gap.value is None:
+        return "Excess: n/a, no scenario was judged in both arms of both runs."
+    called = _call_difference(gap) if pair.not_called is None else ""
+    return (
+        f"Excess over the floor without the role: {words.points(gap.b)} points over {words.percent(floor.b)} for"
+        f" {pair.b}, {words.points(gap.a)} over {words.percent(floor.a)} for {pair.a}, in"
+        f" {words.plural(gap.n, 'scenario')} judged in both arms of both: {words.point_difference(gap)}{called}."
+    )
+
+
 def _detail_pair(pair: RunPair, measure: str, flips: int) -> Iterator[Block]:
     named = [(measure, find_measure(measure).title, pair.difference)]
     named += [(measure, f"  {archetype.traits.title}", part) for archetype, part in pair.archetypes.items()]
     named += [(name, find_measure(name).title, part) for name, part in pair.measures.items()]
     rows = [_difference_row(title, part) for _, title, part in named]
     marks = [_mark_row(name, part) for name, _, part in named]
+    if pair.control is not None:
+        arms = ("floor, without the role", pair.control.floor), ("  excess over it", pair.control.excess)
+        rows += [_difference_row(title, part) for title, part in arms]
+        marks += [None] * len(arms)
     yield Table(("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "p (Holm)"), rows, marks=marks)
     if any(depends_on_unjudged(part) for _, _, part in named):
         yield Text(MARKS)
