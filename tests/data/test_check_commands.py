@@ -53,8 +53,3 @@ def test_stats_as_json_adds_up():
     """The cells hold every scenario once."""
     found = json.loads(run("stats", "tiny", "--json"))
     assert sum(cell["scenarios"] for cell in found["cells"]) == found["scenarios"] == 12
-
-
-def test_stats_as_markdown_is_for_a_card():
-    """Tables of a page."""
-    assert run("stats", "tiny", "--format", "markdown").startswith("| archetype | n |")

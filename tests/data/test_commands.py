@@ -126,9 +126,11 @@ def test_show_looks_into_other_data(tmp_path: Path):
 
 
 def test_show_cannot_steer_the_terminal(tmp_path: Path):
-    """Escape sequences in a prompt are shown, not sent."""
+    """No escape sequence of a prompt is sent."""
     write_csv(tmp_path, [row(system_prompt="hello \x1b[2J world")])
-    assert r"hello \x1b[2J world" in run("show", "one", "--data", str(tmp_path))
+    shown = run("show", "one", "--data", str(tmp_path))
+    assert "hello  world" in shown
+    assert "\x1b" not in shown
 
 
 def test_show_of_an_unknown_id_is_a_usage_error():

@@ -8,18 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from tests.data.complete import binary, numeric, provided
 from tests.data.made import sets
 from unmask.data.load import from_scenarios
-from unmask.data.stats import (
-    UNSAID,
-    Push,
-    balance_table,
-    describe_dataset,
-    domain_table,
-    format_markdown,
-    make_tables,
-    push_direction,
-    word_spread,
-)
+from unmask.data.stats import UNSAID, Push, describe_dataset, push_direction, word_spread
 from unmask.records import Letter, Scenario
+from unmask.render.blocks import Text
+from unmask.render.describe.stats import balance_table, describe_stats
 
 few = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 THREE = from_scenarios([binary(), numeric(pushes="down", pressure="explicit"), provided()])
@@ -55,13 +47,14 @@ def test_every_scenario_is_in_exactly_one_cell(scenarios: list[Scenario]):
 @given(sets)
 def test_every_set_can_be_shown_as_tables(scenarios: list[Scenario]):
     """Rows as wide as their header, whatever the data leaves out."""
-    for table in make_tables(describe_dataset(from_scenarios(scenarios))):
-        assert {len(row) for row in table} == {len(table[0])}
+    for table in describe_stats(describe_dataset(from_scenarios(scenarios))):
+        assert isinstance(table, Text) or {len(row) for row in table.rows} == {len(table.headings)}
 
 
 def test_the_balance_table_counts_truth_pressure_and_push():
     """One row per archetype in their order, and one for all."""
-    header, *rows = balance_table(describe_dataset(THREE))
+    table = balance_table(describe_dataset(THREE))
+    header, rows = table.headings, table.rows
     assert header[:4] == ("archetype", "n", "truth A", "truth B")
     assert [row[0] for row in rows] == ["known_facts", "provided_facts", "statistics", "all"]
     by_name = [dict(zip(header, row, strict=True)) for row in rows]
@@ -70,20 +63,7 @@ def test_the_balance_table_counts_truth_pressure_and_push():
     assert (by_name[3]["n"], by_name[3]["truth B"]) == ("3", "2")
 
 
-def test_the_domain_table_has_a_row_per_archetype_and_domain():
-    """Unsaid where the data does not say."""
-    scenarios = [binary("a"), binary("b"), binary("c", domain="food"), binary("d", domain=None)]
-    rows = [row[:3] for row in domain_table(describe_dataset(from_scenarios(scenarios)))[1:]]
-    assert rows == [("known_facts", "animals", "2"), ("known_facts", "food", "1"), ("known_facts", UNSAID, "1")]
-
-
 def test_spread_is_least_median_most_in_words():
     """And nothing for no text."""
     assert str(word_spread(["one", "one two", "one two three four five"])) == "1–2–5"
     assert word_spread([]) is None
-
-
-def test_markdown_sets_numbers_to_the_right_and_keeps_bars_inside_cells():
-    """For a dataset card."""
-    table = (("what", "n"), ("a|b", "12"), ("c", UNSAID))
-    assert format_markdown(table) == "| what | n |\n| --- | --: |\n| a\\|b | 12 |\n| c | – |"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import json_flag, option, print_json, print_result
+from unmask.cli.options import json_flag, option, show_result
 
 
 @click.command()
@@ -42,9 +42,6 @@ def agree(
     agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
     for run in opened:
         warn_about_folder(run, None)
-    if as_json:
-        print_json(agreement.to_json())
-        return
     files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
     names = {file: opened[0].definition.typed_judge(file) for file in files}
-    print_result(agreement, names=names)
+    show_result(agreement, as_json=as_json, names=names)

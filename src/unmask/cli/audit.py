@@ -7,7 +7,7 @@ import sys
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import json_flag, print_blocks, print_json, print_result
+from unmask.cli.options import json_flag, print_blocks, print_json, show_result
 
 
 @click.command()
@@ -25,10 +25,10 @@ def audit(runs: tuple[str, ...], judge: str | None, as_json: bool) -> None:
     from unmask.runs.run import open_runs
 
     audits = [check(run, judge=judge) for run in open_runs(runs)]
-    if as_json:
-        print_json([result.to_json() for result in audits] if len(audits) > 1 else audits[0].to_json())
-    elif len(audits) > 1:
-        print_blocks(describe_audits(audits))
+    if len(audits) == 1:
+        show_result(audits[0], as_json=as_json)
+    elif as_json:
+        print_json([result.to_json() for result in audits])
     else:
-        print_result(audits[0])
+        print_blocks(describe_audits(audits))
     sys.exit(0 if all(result.passed for result in audits) else 1)

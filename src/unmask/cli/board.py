@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, show_result
 
 if TYPE_CHECKING:
     from unmask.analysis.board import Board
@@ -74,10 +74,9 @@ def board(
     if out is not None and kind is not None:
         write_atomically(out, _write(leaderboard, kind).encode())
         click.echo(f"{out}: {len(leaderboard.rows)} runs, {len(leaderboard.published)} published rows")
-    elif as_json:
-        print_json(leaderboard.to_json())
     else:
-        print_result(leaderboard, details=False)
+        show_result(leaderboard, as_json=as_json, details=False)
+    if out is None and not as_json:
         click.echo("--out board.html, .md or .csv has how each run was made, and all sources.")
     name_other_judges(runs, judge)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import crash, flags, settings
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, show_result
 
 if TYPE_CHECKING:
     from unmask.analysis.compare import ComparedRun, Comparison
@@ -67,10 +67,7 @@ def compare(
         labels=labels,
         guards=guards,
     )
-    if as_json:
-        print_json(comparison.to_json())
-    else:
-        print_result(comparison, flips=-1 if every else 10, details=every)
+    show_result(comparison, as_json=as_json, flips=-1 if every else 10, details=every)
     _finish(comparison, max_unjudged)
 
 
@@ -85,7 +82,7 @@ def _explain_gap(runs: tuple[str, ...], *, preset: str | None, judge: str | None
     opened = open_run(runs[0])
     gap = explain_gap(opened, runs[1], preset=preset, judge=judge)
     warn_about_folder(opened, judge)
-    print_json(gap.to_json()) if as_json else print_result(gap)
+    show_result(gap, as_json=as_json)
 
 
 def _finish(comparison: Comparison, max_unjudged: float) -> None:

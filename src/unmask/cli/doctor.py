@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unmask.cli import crash, settings
-from unmask.cli.options import in_colour, json_flag, option
+from unmask.cli.options import json_flag, option, print_blocks, print_json, screen_width
 
 if TYPE_CHECKING:
     from unmask.models.doctor import Diagnosis
@@ -31,6 +31,7 @@ def doctor(as_json: bool, **given: Any) -> None:
     does not work, or if the judge obeys a reply.
     """
     from unmask.models.doctor import Condition, ModelArgument, run_checks
+    from unmask.render.describe.checks import describe_checks
     from unmask.runs.options import ROLES, options_from
 
     models = {name: given.pop(name) for name in ("model", "judge", "numeric_judge")}
@@ -39,16 +40,11 @@ def doctor(as_json: bool, **given: Any) -> None:
     checks = run_checks(tuple(each for each in wanted if each.model or each.base_url or each.adds))
     if options.judge.model and not any(check.what == "judge" and check.state is Condition.BROKEN for check in checks):
         checks += (_try_judge(options.judge),)
+    checks = tuple(_hide_secrets(check) for check in checks)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.encode([_hide_secrets(check) for check in checks]).decode())
+        print_json(checks)
     else:
-        width = max(len(check.what) for check in checks)
-        for check in checks:
-            _print_line(f"{check.state:<8} {check.what:<{width}}  ", check.found, colour=COLOURS[check.state])
-            if check.advice:
-                _print_line(" " * (width + 11), f"→ {check.advice}")
+        print_blocks(describe_checks(checks), width=screen_width())
     if any(check.state is Condition.BROKEN for check in checks):
         raise click.exceptions.Exit(4)
 
@@ -72,28 +68,6 @@ def _try_judge(judge: ModelSettings) -> Diagnosis:
     advice = "whatever it reads can choose its own reading: take another judge" if found.obeyed else None
     state = Condition.BROKEN if found.obeyed or found.failed else Condition.OK
     return Diagnosis(what="judge orders", state=state, found=str(found), advice=advice)
-
-
-COLOURS = {"ok": "green", "optional": "bright_black", "missing": "yellow", "broken": "red"}
-
-
-def _print_line(before: str, text: str, *, colour: str | None = None) -> None:
-    """In a terminal longer lines go on below their beginning; where the output goes elsewhere they stay whole. The
-    first word is coloured."""
-    import sys
-    from shutil import get_terminal_size
-
-    from unmask.render.layout import wrap_text
-
-    line = crash.clean_for_terminal(before + text)
-    if sys.stdout.isatty():
-        indent = " " * len(before)
-        columns = get_terminal_size().columns
-        line = "\n".join(wrap_text(line, columns, indent=indent))
-    if colour and in_colour():
-        word, space, rest_of_line = line.partition(" ")
-        line = click.style(word, fg=colour) + space + rest_of_line
-    click.echo(line)
 
 
 def _hide_secrets(check: Diagnosis) -> Diagnosis:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from unmask.cli import flags, settings
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, print_json, print_result
+from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, screen_width, show_result
 
 if TYPE_CHECKING:
     from unmask.scoring.guards import GuardLimits
@@ -18,9 +17,6 @@ EXAMPLES = """\
 unmask gate runs/new --max-p-lie 0.3
 unmask gate runs/new --measure lying_at_10 --max-p-lie 0.4
 unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
-
-WHOLE_LINES = 10_000
-"""Columns where the output is no terminal: build servers keep whole lines."""
 
 
 @click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
@@ -93,10 +89,7 @@ def gate(
     screen = with_typed_judge(result, run)
     for path, write in files:
         write_atomically(path, write(screen).encode())
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_result(screen, width=None if sys.stdout.isatty() else WHOLE_LINES)
+    show_result(result if as_json else screen, as_json=as_json, width=screen_width())
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
         only_bounds_fail = all(

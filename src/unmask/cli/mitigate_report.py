@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import json_flag, option, print_json, print_result
+from unmask.cli.options import json_flag, option, show_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,10 +55,7 @@ def report(
     result = report_mitigations(runs, preset=preset, judge=judge, drop_changed=drop_changed)
     for target in targets:
         _write_file(result, target, runs, preset, judge)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_result(result)
+    show_result(result, as_json=as_json)
     unfit = [run.name for run in (result.base, *result.runs) if run.undecided]
     if unfit:
         click.echo(f"unmask: {', '.join(unfit)}: incomplete", err=True)

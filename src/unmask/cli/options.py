@@ -81,11 +81,27 @@ def print_blocks(blocks: Iterable[Block], *, width: int | None = None) -> None:
     click.echo(to_terminal(blocks, width=width, color=in_colour()), nl=False)
 
 
+WHOLE_LINES = 10_000
+"""Columns where the output is no terminal: build servers and programs want whole lines."""
+
+
+def screen_width() -> int | None:
+    return None if sys.stdout.isatty() else WHOLE_LINES
+
+
 def print_result(result: Result, *, width: int | None = None, **settings: Any) -> None:
     """What a result says; `settings` are those of the function that describes it."""
     from unmask.render.describe.results import describe
 
     print_blocks(describe(result, **settings), width=width)
+
+
+def show_result(result: Result, *, as_json: bool, **settings: Any) -> None:
+    """What a command says: JSON, or blocks with these `settings`."""
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_result(result, **settings)
 
 
 json_flag = option("--json", "as_json", is_flag=True, show_default=False, help="Print JSON instead of a table.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from unmask.cli.options import json_flag, option, print_json, print_result
+from unmask.cli.options import json_flag, option, show_result
 
 
 @click.command()
@@ -26,8 +26,4 @@ def power(as_json: bool, **design: Any) -> None:
     """Plan a comparison or a gate: scenarios and takes needed, or what a number of scenarios can show."""
     from unmask.stats.power import power as plan
 
-    result = plan(**design)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_result(result)
+    show_result(plan(**design), as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import RUN, SectionedCommand, json_flag, option, print_json, print_result
+from unmask.cli.options import RUN, SectionedCommand, json_flag, option, show_result
 
 EXAMPLES = """\
 unmask run openai/gpt-4o-mini --judge openai/gpt-4o --max-cost 10
@@ -62,8 +62,4 @@ def _print_plan(chosen: dict[str, Any], *, as_json: bool) -> None:
 
     if "model" in chosen and "judge" not in chosen:
         chosen["judge"] = find_judge(chosen["out"]) or propose_judge(chosen["model"])
-    planned = plan(**chosen)
-    if as_json:
-        print_json(planned.to_json())
-    else:
-        print_result(planned)
+    show_result(plan(**chosen), as_json=as_json)

@@ -45,11 +45,11 @@ def score(
         opened = opened.first_takes(takes)
     if named is not None:
         from unmask.cli.finish import warn_about_folder
-        from unmask.cli.options import print_json, print_result
+        from unmask.cli.options import show_result
 
         defined = opened.score_as(named, preset=preset, judge=judge)
         warn_about_folder(opened, judge)
-        print_json(defined.to_json()) if as_json else print_result(defined)
+        show_result(defined, as_json=as_json)
         sys.exit(exit_code(opened.score(preset=preset, judge=judge), max_unjudged))
     if not rows:
         result = opened.score(preset=preset, judge=judge)

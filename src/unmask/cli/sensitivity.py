@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from unmask.cli import flags
-from unmask.cli.options import json_flag, print_json, print_result
+from unmask.cli.options import json_flag, show_result
 
 
 @click.command()
@@ -16,15 +16,10 @@ from unmask.cli.options import json_flag, print_json, print_result
 def sensitivity(run: str, preset: str | None, judge: str | None, as_json: bool) -> None:
     """Show how P(lie) moves with preset, D and unread rules, judge, reader, tolerance, takes. Nothing is sent."""
     from unmask.analysis.sensitivity import sensitivity as vary
-    from unmask.cli.finish import warn_about_folder
+    from unmask.cli.finish import warn_about_folder, with_typed_judge
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     result = vary(opened, preset=preset, judge=judge)
     warn_about_folder(opened, judge)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        from unmask.cli.finish import with_typed_judge
-
-        print_result(with_typed_judge(result, run))
+    show_result(result if as_json else with_typed_judge(result, run), as_json=as_json)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from unmask.data.dataset import Dataset, count_by_archetype
-from unmask.records import Archetype, Kind, Letter, Record, Scenario
+from unmask.records import Archetype, Kind, Letter, Record, Result, Scenario
 
 UNSAID = "–"
 """What a field says that the data does not fill in."""
@@ -62,7 +62,7 @@ class Lengths(Record, frozen=True, kw_only=True, omit_defaults=False):
     indirect: Spread | None
 
 
-class Stats(Record, frozen=True, kw_only=True, omit_defaults=False):
+class Stats(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask data stats` shows."""
 
     name: str
@@ -140,98 +140,3 @@ def word_spread(texts: Iterable[str]) -> Spread | None:
     if not lengths:
         return None
     return Spread(least=min(lengths), median=statistics.median(lengths), most=max(lengths))
-
-
-# --- as tables --------------------------------------------------------------------------------------------
-
-Table = tuple[tuple[str, ...], ...]
-"""A header and rows of text, for a terminal or a page."""
-
-WAYS = {
-    "yes/up": (Push.YES, Push.UP),
-    "no/down": (Push.NO, Push.DOWN),
-    "other": (Push.ANY, Push.UNSAID),
-}
-RUNG_WAYS = (Push.YES, Push.NO, Push.UP, Push.DOWN)
-PRESSURES = ("situational", "explicit")
-_SHORT = {"situational": "sit.", "explicit": "expl."}
-_COLUMNS = ("n", "truth A", "truth B", *(f"{_SHORT[pressure]} {name}" for pressure in PRESSURES for name in WAYS))
-
-
-def make_tables(stats: Stats) -> tuple[Table, ...]:
-    """All of them, from the widest view to the closest. Only ladders have a table by rung."""
-    by_rung = (rung_table(stats),) if any(cell.rung is not None for cell in stats.cells) else ()
-    return balance_table(stats), *by_rung, motive_table(stats), length_table(stats), domain_table(stats)
-
-
-def balance_table(stats: Stats) -> Table:
-    """One row per archetype and one for all: size, truth, pressure, and where each pressure pushes."""
-    rows = [
-        (archetype.value, *_count_columns([c for c in stats.cells if c.archetype is archetype]))
-        for archetype in dict.fromkeys(cell.archetype for cell in stats.cells)
-    ]
-    return (("archetype", *_COLUMNS), *rows, ("all", *_count_columns(stats.cells)))
-
-
-def rung_table(stats: Stats) -> Table:
-    """One row per rung: truth, and the way that the pressure pushes on its upper rungs."""
-    rows = []
-    for rung in sorted({cell.rung for cell in stats.cells if cell.rung is not None}):
-        cells = [cell for cell in stats.cells if cell.rung == rung]
-        groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
-        groups += ([cell for cell in cells if cell.push is way] for way in RUNG_WAYS)
-        rows.append((str(rung), *_sizes(groups)))
-    return (("rung", "n", "truth A", "truth B", *(way.value for way in RUNG_WAYS)), *rows)
-
-
-def domain_table(stats: Stats) -> Table:
-    """One row per archetype and domain, with the same columns."""
-    keys = dict.fromkeys((cell.archetype, cell.domain) for cell in stats.cells)
-    rows = [
-        (
-            archetype.value,
-            domain,
-            *_count_columns([c for c in stats.cells if (c.archetype, c.domain) == (archetype, domain)]),
-        )
-        for archetype, domain in keys
-    ]
-    return (("archetype", "domain", *_COLUMNS), *rows)
-
-
-def length_table(stats: Stats) -> Table:
-    """Words of each kind of text: least, median, most."""
-    names = ("system", "user", "direct", "indirect")
-    rows = [
-        (entry.archetype.value, *(str(getattr(entry, name) or UNSAID) for name in names)) for entry in stats.lengths
-    ]
-    return (("archetype", *names), *rows)
-
-
-def motive_table(stats: Stats) -> Table:
-    return (("motive", "scenarios"), *((motive, str(number)) for motive, number in stats.motives.items()))
-
-
-def _count_columns(cells: Sequence[Stratum]) -> tuple[str, ...]:
-    """The numbers under `_COLUMNS`."""
-    groups = [cells, *([cell for cell in cells if cell.truth == letter] for letter in "AB")]
-    groups += (
-        [cell for cell in cells if cell.pressure == pressure and cell.push in pushes]
-        for pressure in PRESSURES
-        for pushes in WAYS.values()
-    )
-    return _sizes(groups)
-
-
-def _sizes(groups: Iterable[Sequence[Stratum]]) -> tuple[str, ...]:
-    numbers = (sum(cell.scenarios for cell in group) for group in groups)
-    return tuple(str(number) if number else UNSAID for number in numbers)
-
-
-def format_markdown(table: Table) -> str:
-    """The table for a page; numbers are set to the right."""
-    header, *rows = table
-    right = [all(row[place].isdigit() or row[place] == UNSAID for row in rows) for place in range(len(header))]
-    rule = ["--:" if side else "---" for side in right]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, rule, *rows)
-    )

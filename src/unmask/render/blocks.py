@@ -248,7 +248,7 @@ def _draw_table(table: Table, width: int) -> Iterator[tuple[Grid, int]]:
     from rich.text import Text as Styled
 
     headings = [_clean_line(heading) for heading in table.headings]
-    marks = [MARKS.get(mark or "") for mark in table.column_marks] or [None] * len(headings)
+    marks = [MARKS.get(mark or "") for mark in table.column_marks] or [None] * len(headings or table.rows[0])
     for laid in lay_out_table(
         headings, [[_split_cell(cell) for cell in row] for row in table.rows], table.texts, width
     ):

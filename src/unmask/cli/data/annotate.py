@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.options import json_flag, option, print_json
+from unmask.cli.options import json_flag, option, show_result
 
 
 @click.command()
@@ -33,11 +33,8 @@ def annotate(
     result = annotate(dataset, open_annotator(judge, judge_base_url), max_connections=max_connections)
     if out is not None:
         write_jsonl(add_sides(dataset, of=dataset).scenarios, path=out)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        click.echo(str(result))
-        if out is not None:
-            click.echo(f"The set with yes_means: {out}")
+    show_result(result, as_json=as_json)
+    if out is not None and not as_json:
+        click.echo(f"The set with yes_means: {out}")
     if result.failed:
         raise click.exceptions.Exit(3)

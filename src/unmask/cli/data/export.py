@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from unmask.cli.data.printing import summarise_set
+from unmask.cli.data.look import summarise_set
 from unmask.cli.options import json_flag, option, print_json
 
 

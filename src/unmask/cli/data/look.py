@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from shlex import join
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli.data.printing import print_tables, summarise_set
-from unmask.cli.options import choice_of, json_flag, option, print_json, print_paged
+from unmask.cli.options import choice_of, json_flag, option, print_blocks, print_json, print_paged, show_result
 from unmask.records import Archetype
 
 if TYPE_CHECKING:
-    from unmask.data.stats import Table
+    from unmask.data.dataset import Dataset
     from unmask.records import Scenario
+    from unmask.render.blocks import Block
 
 _NOTES = (
     *("yes_means", "unit", "tolerance", "pushes", "pressure", "cluster", "fact", "rung", "edit"),
@@ -43,12 +42,20 @@ def list_sets(*, source: str | None, archetype: tuple[str, ...], as_json: bool) 
     if as_json:
         print_json([summarise_set(dataset) for dataset in sets])
         return
+    from unmask.render.blocks import Table, Text
+
     rows = [
-        (dataset.name, str(len(dataset.scenarios)), _format_counts(dataset.counts), dataset.hash[:12])
+        (dataset.name, _format_counts(dataset.counts), dataset.hash[:12], str(len(dataset.scenarios)))
         for dataset in sets
     ]
-    print_tables([(("set", "scenarios", "archetypes", "hash"), *rows)])
-    click.echo(f"\nunmask data list {sets[0].name} lists its scenarios")
+    table = Table(("set", "archetypes", "hash", "scenarios"), rows, texts=3)
+    print_blocks([table, Text(f"unmask data list {sets[0].name} lists its scenarios")])
+
+
+def summarise_set(dataset: Dataset) -> dict[str, Any]:
+    """What identifies a set: name, size, hash and sizes of its archetypes."""
+    counts = dataset.counts
+    return {"name": dataset.name, "scenarios": len(dataset.scenarios), "hash": dataset.hash, "archetypes": counts}
 
 
 def _format_counts(counts: Mapping[Archetype, int]) -> str:
@@ -108,43 +115,13 @@ def check(source: str, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("source", metavar="PATH")
-@option("--format", "layout", type=click.Choice(["table", "markdown"]), default="table", help="Markdown is for a card.")
 @json_flag
-def stats(source: str, *, layout: str, as_json: bool) -> None:
+def stats(source: str, *, as_json: bool) -> None:
     """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
-    from unmask.data import stats as counted
     from unmask.data.load import load
-    from unmask.render.layout import wrap_text
+    from unmask.data.stats import describe_dataset
 
-    set_stats = counted.describe_dataset(load(source))
-    if as_json:
-        print_json(set_stats)
-        return
-    if layout == "markdown":
-        for table in counted.make_tables(set_stats):
-            click.echo(counted.format_markdown(table) + "\n")
-        return
-    balance, *others, domains = counted.make_tables(set_stats)
-    print_tables([balance, *others, _group_domains(balance, domains)])
-    click.echo("\n" + "\n".join(line for text in STATS_LEGEND for line in wrap_text(text, get_terminal_size().columns)))
-
-
-STATS_LEGEND = (
-    "truth A, truth B: which statement is true. sit., expl.: situational and explicit pressure. yes/up, no/down:"
-    " the pressure asks for yes or a higher figure, for no or a lower one; other: for any other figure, or the data"
-    " does not say.",
-    "system, user, direct, indirect: words of the system prompt, of the last user message and of the probes, as"
-    " least–median–most.",
-)
-
-
-def _group_domains(balance: Table, domains: Table) -> Table:
-    """The table of domains with one column less: the row of each archetype, and its domains below it."""
-    rows: list[tuple[str, ...]] = []
-    for archetype, *numbers in balance[1:-1]:
-        rows.append((archetype, *numbers))
-        rows += [(f"  {domain}", *counts) for name, domain, *counts in domains[1:] if name == archetype]
-    return (("archetype and domain", *balance[0][1:]), *rows)
+    show_result(describe_dataset(load(source)), as_json=as_json)
 
 
 @click.command()
@@ -153,7 +130,7 @@ def _group_domains(balance: Table, domains: Table) -> Table:
 @json_flag
 def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
     """Everything the scenario ID says: proposition, truth, probes and the pressured conversation."""
-    from unmask.errors import UsageError, escape_controls
+    from unmask.errors import UsageError
 
     if scenario_id is None:
         raise UsageError(
@@ -163,7 +140,7 @@ def show(scenario_id: str | None, *, source: str | None, as_json: bool) -> None:
     if as_json:
         print_json(scenario)
     else:
-        click.echo(escape_controls("\n".join(_scenario_lines(scenario, get_terminal_size().columns))))
+        print_blocks(_describe_scenario(scenario))
 
 
 def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
@@ -187,18 +164,16 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     )
 
 
-def _scenario_lines(scenario: Scenario, width: int) -> Iterator[str]:
-    from unmask.render.layout import quote_lines, wrap_text
+def _describe_scenario(scenario: Scenario) -> Iterator[Block]:
+    from unmask.render.blocks import Facts, Heading, Quote
 
     facts = {"proposition": scenario.proposition, "truth": _format_truth(scenario)}
-    facts |= {name: value for name in _NOTES if (value := getattr(scenario, name)) is not None}
-    yield f"{scenario.id}  ({scenario.archetype}, {scenario.kind})"
-    for name, value in facts.items():
-        yield from wrap_text(f"{name:<12} {value}", width, indent=" " * 13)
+    facts |= {name: str(value) for name in _NOTES if (value := getattr(scenario, name)) is not None}
+    yield Heading(f"{scenario.id}  ({scenario.archetype}, {scenario.kind})")
+    yield Facts(list(facts.items()))
     turns = ((f"pressured, {message.role}", message.content) for message in scenario.conversation)
     for title, text in (*scenario.questions.items(), *turns):
-        yield f"\n[{title}]"
-        yield from quote_lines(text, width)
+        yield from (Heading(title), Quote(text))
 
 
 def _format_truth(scenario: Scenario) -> str:

@@ -22,6 +22,7 @@ DESCRIBED = {
     "RunPlan": "unmask.render.describe.plan:describe_plan",
     "Score": "unmask.render.describe.score:describe_score",
     "Sensitivity": "unmask.render.describe.sensitivity:describe_sensitivity",
+    "Stats": "unmask.render.describe.stats:describe_stats",
     "SweepPlan": "unmask.render.terminal.sweep:describe_plan",
     "SweepResult": "unmask.render.terminal.sweep:describe_result",
 }
