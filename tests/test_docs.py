@@ -237,12 +237,12 @@ def test_models_page_has_every_provider_and_variable():
 
 
 def test_the_price_in_the_readme_is_what_plan_says():
-    from unmask.engine.estimate import estimate_run, to_json
+    from unmask.engine.plan import plan
 
-    rows = to_json(*estimate_run(data="core", model="openai/gpt-4o-mini", judge="openai/gpt-4o", out=None))
-    least, most = (rows[bound]["cost_usd"] for bound in ("least", "most"))
-    assert f"${least:.2f} to ${most:.2f}" in page("README.md")
-    assert f"between {least:.2f} and {most:.2f} dollars" in page("docs/faq.md")
+    planned = plan(data="core", model="openai/gpt-4o-mini", judge="openai/gpt-4o")
+    likely, least, most = (bound.cost_usd for bound in (planned.likely, planned.least, planned.most))
+    assert f"likely ${likely:.2f}, from ${least:.2f} to ${most:.2f}" in page("README.md")
+    assert f"likely {likely:.2f} dollars, from {least:.2f} to {most:.2f}" in page("docs/faq.md")
 
 
 @pytest.mark.parametrize(("title", "record"), docs_files.records().items())

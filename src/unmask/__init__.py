@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from unmask.analysis.sensitivity import sensitivity as sensitivity
     from unmask.data.dataset import Dataset as Dataset
     from unmask.data.load import load as load
-    from unmask.engine.forecast import plan as plan
+    from unmask.engine.plan import plan as plan
     from unmask.engine.run import judge as judge
     from unmask.engine.run import run as run
     from unmask.errors import UnmaskError as UnmaskError
@@ -78,7 +78,7 @@ _HOME = {
     "merge": "unmask.analysis.merge",
     "open_model": "unmask.models.providers",
     "open_run": "unmask.runs.run",
-    "plan": "unmask.engine.forecast",
+    "plan": "unmask.engine.plan",
     "power": "unmask.stats.power",
     "report": "unmask.render.html.report",
     "run": "unmask.engine.run",

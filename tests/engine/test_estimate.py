@@ -12,16 +12,9 @@ import pytest
 import unmask
 from tests.thorough import THOROUGH
 from unmask.data.load import load
-from unmask.engine.estimate import (
-    Estimate,
-    Pace,
-    Terms,
-    estimate_run,
-    estimate_scenarios,
-    estimate_seconds,
-    to_json,
-)
-from unmask.engine.pilot import Amount
+from unmask.engine.estimate import Estimate, estimate_scenarios
+from unmask.engine.imagine import Amount, Imagination
+from unmask.engine.plan import Pace, Terms, estimate_run, estimate_seconds
 from unmask.errors import UsageError
 from unmask.judges.base import Style
 from unmask.models.scripted import Scripted, open_scripted
@@ -45,6 +38,11 @@ def sent(out: Path, **settings: Any) -> tuple[int, int]:
     return subject.calls, 0 if isinstance(judge, str) else judge.calls
 
 
+def with_repeats(calls: int) -> int:
+    """A quarter of all requests may be sent twice."""
+    return round(calls * 1.25)
+
+
 MORE = (
     {},
     {"also": "self-report"},
@@ -65,10 +63,10 @@ COMBINED = [
 
 @pytest.mark.parametrize(("model", "judge", "more"), COMBINED)
 def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
-    most = planned(model=model, judge=judge, **more).most
+    most = unmask.plan(**{"data": "tiny", "model": model, "judge": judge, **more}).most
     subject, read = sent(tmp_path / "run", model=model, judge=judge, **more)
-    assert subject <= most["subject"].calls
-    assert read <= most["judge"].calls
+    assert subject <= most.subject.calls
+    assert read <= most.judge.calls
 
 
 @pytest.mark.parametrize(
@@ -76,24 +74,26 @@ def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
 )
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_nor_where_lies_are_asked_about(tmp_path, model, more):
-    most = planned(model=model, **more).most
+    most = unmask.plan(**{"data": "tiny", "model": model, "judge": "scripted/judge", **more}).most
     subject, read = sent(tmp_path / "run", model=model, **more)
-    assert subject <= most["subject"].calls
-    assert read <= most["judge"].calls
+    assert subject <= most.subject.calls
+    assert read <= most.judge.calls
 
 
 @pytest.mark.parametrize("more", [{}, {"data": "core", "limit": None if THOROUGH else 60}], ids=["tiny", "core"])
 def test_with_rules_a_subject_that_believes_sends_exactly_the_most(tmp_path, more):
     """The pressured requests of figures are among them."""
     most = planned(model="scripted/honest", judge="verbatim", **more).most
-    assert most["subject"].calls == sent(tmp_path / "run", model="scripted/honest", judge="verbatim", **more)[0]
+    assert most["subject"].calls == with_repeats(
+        sent(tmp_path / "run", model="scripted/honest", judge="verbatim", **more)[0]
+    )
 
 
 def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::15]]
     counts = {
-        style: estimate_scenarios(states, Settings(style=style), size=128).most["subject"].calls
+        style: estimate_scenarios(states, Imagination(Settings(style=style), 128)).most["subject"].calls
         for style in (Style.LETTERS, Style.PICKS, Style.VERBATIM)
     }
     assert counts == dict.fromkeys(counts, counts[Style.LETTERS])
@@ -101,7 +101,7 @@ def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
 
 def test_more_takes_than_fit_into_a_request_are_counted_as_several(tmp_path):
     most = planned(model="scripted/honest", takes=300, limit=4).most["subject"].calls
-    assert most == sent(tmp_path / "run", model="scripted/honest", takes=300, limit=4)[0]
+    assert most == with_repeats(sent(tmp_path / "run", model="scripted/honest", takes=300, limit=4)[0])
     assert most > planned(model="scripted/honest", takes=128, limit=4).most["subject"].calls
 
 
@@ -110,8 +110,9 @@ def test_what_a_baseline_lends_is_not_counted(tmp_path):
     treated = {"model": "scripted/honest", "beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
     found = planned(**treated)
     subject, judge = sent(tmp_path / "treated", **treated)
-    assert found.most["subject"].calls == subject == found.scenarios
-    assert found.most["judge"].calls == judge
+    assert subject == found.scenarios
+    assert found.most["subject"].calls == with_repeats(subject)
+    assert found.most["judge"].calls == with_repeats(judge)
 
 
 def test_what_was_copied_from_a_baseline_already_is_not_counted_either(tmp_path):
@@ -159,7 +160,12 @@ def test_a_model_that_has_reasoned_so_far_gets_more_room_proposed(tmp_path):
 
 def terms(**changes: Any) -> Terms:
     subject, judge = Pace("http://subject", 1.0, 0.02), Pace("http://judge", 1.0, 0.02)
-    usual = {"names": {}, "prices": {}, "paces": {"subject": subject, "judge": judge}, "connections": 10}
+    usual: dict[str, Any] = {
+        "names": {},
+        "prices": {},
+        "paces": {"subject": subject, "judge": judge},
+        "connections": 10,
+    }
     return Terms(**{**usual, **changes})
 
 
@@ -190,10 +196,11 @@ def test_a_price_is_unknown_for_its_own_part_only(monkeypatch):
     """And no key is needed to ask."""
     for name in ("OPENAI_API_KEY", "UNMASK_API_KEY", "UNMASK_JUDGE_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    rows: Any = to_json(*estimate_run(data="tiny", model="openai/my-own", judge="openai/gpt-4o", out=None))
-    assert rows["most"]["subject"]["cost_usd"] is None
-    assert rows["most"]["judge"]["cost_usd"] > 0
-    assert rows["most"]["cost_usd"] is None
+    found = unmask.plan(data="tiny", model="openai/my-own", judge="openai/gpt-4o")
+    assert found.most.subject.cost_usd is None
+    assert found.most.judge.cost_usd > 0
+    assert found.most.cost_usd is None
+    assert str(found).startswith("Cost: likely the judge $")
 
 
 def test_what_was_answered_says_how_fast_a_model_is(tmp_path):
@@ -280,16 +287,16 @@ def pilot_settings(out: Path, *, times: float = 1.0) -> dict[str, Any]:
     return {"data": "core", "out": out, "limit": 60, **models}
 
 
-def test_a_pilot_narrows_the_range_to_a_factor_of_two(tmp_path):
+def test_a_pilot_narrows_the_range_to_a_factor_of_three(tmp_path):
     settings = pilot_settings(tmp_path / "run")
     before = unmask.plan(**settings)
     unmask.run(**settings | {"limit": 20})
     after = unmask.plan(**settings)
     assert before.pilot is None
     assert before.most.cost_usd > 5 * before.least.cost_usd
-    assert after.pilot is not None
-    assert after.pilot.scenarios == 20
-    assert after.most.cost_usd <= 2.0001 * after.least.cost_usd
+    assert after.pilot == 20
+    assert after.most.cost_usd <= 3 * after.least.cost_usd
+    assert after.least.cost_usd < after.likely.cost_usd < after.most.cost_usd
     assert "what 20 scenarios of this run took" in str(after)
     assert "--limit 20" in str(before)
 
@@ -301,8 +308,8 @@ def test_the_range_after_a_pilot_is_that_of_the_lengths_it_has_measured(tmp_path
         settings = pilot_settings(tmp_path / f"{times}", times=times)
         unmask.run(**settings | {"limit": 20})
         costs.append(unmask.plan(**settings))
-    assert costs[1].most.cost_usd == pytest.approx(4 * costs[0].most.cost_usd, rel=0.02)
-    assert costs[1].most.calls == pytest.approx(costs[0].most.calls, rel=0.02)
+    assert costs[1].likely.cost_usd == pytest.approx(4 * costs[0].likely.cost_usd, rel=0.02)
+    assert costs[1].likely.calls == pytest.approx(costs[0].likely.calls, rel=0.02)
 
 
 def test_too_small_a_pilot_and_one_without_counts_of_tokens_leave_the_usual_range(tmp_path):

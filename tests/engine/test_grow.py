@@ -22,7 +22,7 @@ from tests.made_runs import Subject, made, scenarios
 from unmask.data.dataset import LoadOptions
 from unmask.data.form import encode_lines
 from unmask.data.load import load
-from unmask.engine.estimate import estimate_run
+from unmask.engine.plan import estimate_run
 from unmask.errors import JournalError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Letter, Request, Scenario
@@ -165,7 +165,7 @@ class TestGrowing:
         left, _ = estimate_run(**arguments, out=tmp_path / "run", limit=18)
         first, _ = estimate_run(**arguments, out=None, limit=6)
         calls = [estimate.most["subject"].calls for estimate in (total, left, first)]
-        assert calls[1] == calls[0] - calls[2]
+        assert calls[1] == pytest.approx(calls[0] - calls[2], abs=1)  # each is rounded
 
     def test_labels_of_a_pilot_stay(self, tmp_path: Path):
         run = pilot(tmp_path / "run", limit=6)

@@ -24,7 +24,7 @@ from tests.models.billed import BilledProvider, serve_in_thread
 from tests.shown import show
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import open_writer
-from unmask.engine.forecast import plan
+from unmask.engine.plan import plan
 from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict

@@ -220,7 +220,7 @@ def test_the_plan_counts_what_is_left_and_starts_nothing(tmp_path, endpoint):
     assert not (tmp_path / "out").exists()
     lender, borrower = planned["units"]
     assert borrower["lender"] == lender["folder"]
-    assert borrower["most"]["subject_calls"] <= SCENARIOS < lender["most"]["subject_calls"]
+    assert borrower["most"]["subject_calls"] <= 1.25 * SCENARIOS < lender["most"]["subject_calls"]
     made = result(grid)
     calls = sum(endpoint.stats()["calls"].values())
     bounds = [planned[end]["subject_calls"] + planned[end]["judge_calls"] for end in ("least", "most")]

@@ -140,7 +140,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     """The judge of the folder's own run, or the proposed one after a yes to what the run will cost. Where nobody can be
     asked, an error with the line to type."""
     from unmask.cli.finish import program_name
-    from unmask.engine.forecast import plan
+    from unmask.engine.plan import plan
     from unmask.render.describe.plan import state_cost
 
     if (judge := find_judge(out)) is not None:

@@ -58,7 +58,7 @@ def run(model: str | None, out: str | None, only_plan: bool, quiet: bool, as_jso
 
 def _print_plan(chosen: dict[str, Any], *, as_json: bool) -> None:
     from unmask.cli.defaults import find_judge, propose_judge
-    from unmask.engine.forecast import plan
+    from unmask.engine.plan import plan
 
     if "model" in chosen and "judge" not in chosen:
         chosen["judge"] = find_judge(chosen["out"]) or propose_judge(chosen["model"])

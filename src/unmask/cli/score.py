@@ -60,7 +60,7 @@ def score(
             excess = correct_excess(opened, labels, preset=preset, judge=judge)
             result = add_corrected(result, corrected, excess)
         if result.missing is not None:
-            from unmask.engine.estimate import price_missing
+            from unmask.engine.plan import price_missing
 
             result = price_missing(opened, result, judge=judge)
         finish(result, opened, as_json=as_json, max_unjudged=max_unjudged, every=every)

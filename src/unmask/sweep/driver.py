@@ -16,9 +16,9 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from unmask.engine.define import define_run, judge_spec
-from unmask.engine.estimate import estimate_seconds
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
+from unmask.engine.plan import estimate_seconds
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
 from unmask.engine.session import Interruption, Limiters, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload

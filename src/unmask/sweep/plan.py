@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from unmask.engine.estimate import Estimate, Terms, estimate_run, estimate_seconds
-from unmask.engine.pilot import Amount
+from unmask.engine.estimate import Estimate
+from unmask.engine.imagine import Amount
+from unmask.engine.plan import Terms, estimate_run, estimate_seconds
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.models.providers import provider_of
 from unmask.records import Record, Result
@@ -165,7 +166,7 @@ class UnitEstimator:
 
 
 def _estimate_amount(bound: dict[str, Amount], terms: Terms, subject: ModelRow, judge: ModelRow) -> SweepAmount:
-    costs = [amount.cost(terms.prices.get(role)) if amount.calls else 0.0 for role, amount in bound.items()]
+    costs = [amount.priced(terms.prices.get(role)).cost_usd for role, amount in bound.items()]
     hours = 0.0
     for role, row in ((SUBJECT, subject), (JUDGE, judge)):
         if row.serve is not None and role in bound:

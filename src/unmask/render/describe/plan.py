@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unmask.engine.forecast import PlannedBound, RunPlan
+from unmask.engine.plan import Bound, Range, RunPlan
 from unmask.models.keys import spell_setting
 from unmask.render import words
 from unmask.render.blocks import Block, Cell, Table, Text
 
 PILOT = 20
-"""Scenarios after which the upper end is at most twice the lower one."""
+"""Scenarios after which the upper end is at most three times the lower one."""
 ROLES = {"subject": "model", "judge": "judge", "numeric_judge": "numeric judge"}
-HEADINGS = ("", "at least", "at most", "flex, least", "flex, most")
+HEADINGS = ("", "at least", "likely", "at most", "flex, likely", "flex, most")
 
 
 def describe_plan(plan: RunPlan) -> Iterator[Block]:
-    """Two columns of numbers: the least and the most. Where a provider has the tier flex, two more say what that would
-    cost."""
+    """Three columns of numbers: the least, the likely and the most. Where a provider has the tier flex, two more say
+    what that would cost."""
     yield Text(state_cost(plan), "strong")
     numeric = f", numbers judged by {plan.numeric_judge}" if plan.numeric_judge else ""
     scenarios = words.plural(plan.scenarios, "scenario")
@@ -40,25 +40,26 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
 
 
 def state_cost(plan: RunPlan) -> str:
-    """Both ends, or whose price is known and whose is not."""
+    """The likely cost and both ends, or whose price is known and whose is not."""
     if plan.most.cost_usd is not None:
-        return f"The run costs {_range(plan.least, plan.most)}."
+        return f"The run likely costs {_range(plan)}."
     roles = _roles_of(plan)
-    known = [
-        f"the {ROLES[role]} {_range(getattr(plan.least, role), getattr(plan.most, role))}"
-        for role in roles
-        if getattr(plan.most, role).cost_usd is not None
-    ]
-    unknown = [role for role in roles if getattr(plan.most, role).cost_usd is None]
+    known = [f"the {ROLES[role]} {_range(plan, role)}" for role in roles if _cost(plan.most, role) is not None]
+    unknown = [role for role in roles if _cost(plan.most, role) is None]
     flags = " and ".join(spell_setting(role, "price", "IN/OUT") for role in unknown)
     who = words.listed([f"the {ROLES[role]}" for role in unknown])
     text = f"no price is known for {who}: add {flags}, or 0/0 for a model of your own."
-    return f"Cost: {', '.join(known)}; {text}" if known else text[0].upper() + text[1:]
+    return f"Cost: likely {', '.join(known)}; {text}" if known else text[0].upper() + text[1:]
 
 
-def _range(least: object, most: object) -> str:
-    low, high = (words.money(getattr(end, "cost_usd", None)) for end in (least, most))
-    return low if low == high else f"{low} to {high}"
+def _cost(bound: Bound, role: str | None = None) -> float | None:
+    cost: float | None = (bound if role is None else getattr(bound, role)).cost_usd
+    return cost
+
+
+def _range(plan: RunPlan | Range, role: str | None = None) -> str:
+    low, likely, high = (words.money(_cost(bound, role)) for bound in (plan.least, plan.likely, plan.most))
+    return low if low == high else f"{likely}, from {low} to {high}"
 
 
 def _roles_of(plan: RunPlan) -> list[str]:
@@ -66,14 +67,14 @@ def _roles_of(plan: RunPlan) -> list[str]:
 
 
 def _make_table(plan: RunPlan) -> Table:
-    bounds: Sequence[PlannedBound] = (plan.least, plan.most)
-    priced = bounds if plan.flex is None else (*bounds, plan.flex.least, plan.flex.most)
+    bounds = (plan.least, plan.likely, plan.most)
+    priced = bounds if plan.flex is None else (*bounds, plan.flex.likely, plan.flex.most)
     rows: list[Sequence[str | Cell]] = []
     for role in _roles_of(plan):
         parts = [getattr(bound, role) for bound in bounds]
         for name, field in (("calls", "calls"), ("input tokens", "input"), ("output tokens", "output")):
             rows.append((f"{ROLES[role]} {name}", *(words.count(getattr(part, field)) for part in parts)))
-        rows.append((f"{ROLES[role]} cost", *(words.money(getattr(bound, role).cost_usd) for bound in priced)))
+        rows.append((f"{ROLES[role]} cost", *(words.money(_cost(bound, role)) for bound in priced)))
     rows.append(("cost", *(words.money(bound.cost_usd) for bound in priced)))
     rows.append(("time", *("unknown" if one.seconds is None else words.duration(one.seconds) for one in bounds)))
     width = 1 + len(priced)
@@ -82,13 +83,11 @@ def _make_table(plan: RunPlan) -> Table:
 
 def _explain_range(plan: RunPlan) -> str:
     if plan.pilot is not None:
-        return (
-            f"This is what is left. The range is made from what {plan.pilot.scenarios} scenarios of this run took;"
-            f" about {min(99, round(100 * plan.pilot.share))} of 100 such bills lie in it."
-        )
+        return f"This is what is left, by what {plan.pilot} scenarios of this run took."
     explained = (
-        "At least: short replies, and a model that rarely holds a stable belief (so most follow-ups are skipped). At"
-        " most: replies three times as long, nothing skipped, and 25 % retries."
+        "Likely: replies of the usual length, and a stable belief in four of five scenarios. At least: short replies,"
+        " and no belief (so most follow-ups are skipped). At most: replies three times as long, nothing skipped, and"
+        " 25 % retries."
     )
     if plan.scenarios <= 2 * PILOT:
         return explained
@@ -100,12 +99,10 @@ def _list_cheaper_ways(plan: RunPlan) -> Iterator[str]:
         flags = " ".join(spell_setting(role, "tier", "flex") for role in _roles_of(plan))
         yield f"Flex: {flags}, for models that have it; it is slower."
     for which, batches in plan.batch.items():
-        low, high = batches.hours
-        rounds = words.plural(batches.rounds, "round")
-        yield (
-            f"Batches: --batch {which}, up to {rounds}, likely {low:.1f} to {high:.0f} h,"
-            f" cost {_range(batches.least, batches.most)}."
-        )
+        assert batches.hours
+        assert batches.rounds
+        (low, high), rounds = batches.hours, words.plural(batches.rounds, "round")
+        yield (f"Batches: --batch {which}, up to {rounds}, likely {low:.1f} to {high:.0f} h, likely {_range(batches)}.")
 
 
 def _explain_time(plan: RunPlan) -> str:

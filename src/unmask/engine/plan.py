@@ -1,0 +1,405 @@
+"""`unmask run --plan`: what a run will cost, in calls, tokens, money and time. Sends nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, Unpack
+
+import msgspec
+from msgspec.structs import replace
+
+from unmask.data.dataset import Dataset, is_open
+from unmask.engine.baseline import Baseline, check_baseline
+from unmask.engine.estimate import DoneScenario, Estimate, estimate_scenarios, lines_of, read_pilot
+from unmask.engine.grow import find_run, fit_data
+from unmask.engine.imagine import USUAL, Amount, Imagination, sum_amounts
+from unmask.engine.prepare import Order, prepare_run
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, count_together
+from unmask.judges.base import PANEL, Tags
+from unmask.models.base import Model
+from unmask.models.batch_client import find_service
+from unmask.models.keys import Role
+from unmask.models.own import AnyModel, name_of
+from unmask.models.prices import Price, price_of
+from unmask.models.reasoning import MoreRoom, propose_room
+from unmask.models.tiers import BATCH, FLEX
+from unmask.protocol.probes import find_homes
+from unmask.protocol.state import ScenarioState
+from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Result, Scenario, Usage
+from unmask.runs.commands import run_command
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
+from unmask.runs.folder import Folder, Journal
+from unmask.runs.options import RunSettings
+from unmask.runs.run import Run
+from unmask.scoring.score import Score
+
+TOKENS_PER_SECOND = 50.0
+"""How fast one answer of a provider is assumed to be written, after `SECONDS_TO_BEGIN`."""
+SECONDS_TO_BEGIN = 1.0
+STEPS = 2
+"""How often a scenario waits for the subject, and then for the judge: what it believes, what it says."""
+ENOUGH_ANSWERS = 20
+"""So many answers in a run folder say better how fast a model is."""
+MOST_READ = 500
+"""Done scenarios that are looked at: more say nothing new."""
+ROUND_HOURS = (7 / 60, 1.0)
+"""Half of all batches are over after the first, nine of ten after the second, by what OpenRouter has counted. No
+provider promises more than a day."""
+
+
+class Bound(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """One end of an estimate, or its likely value. Money and time are `None` where they are unknown."""
+
+    subject: Amount
+    judge: Amount
+    numeric_judge: Amount | msgspec.UnsetType = msgspec.UNSET
+    """A second judge, which reads figures; absent where there is none."""
+    calls: int
+    cost_usd: float | None
+    seconds: float | None
+
+
+class Range(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """The same calls paid for in another way. `rounds` are those of batches, one after another at most, with the hours
+    that they usually take."""
+
+    least: Bound
+    likely: Bound
+    most: Bound
+    rounds: int | msgspec.UnsetType = msgspec.UNSET
+    hours: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
+
+
+class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
+    """What a run would still send."""
+
+    scenarios: int
+    data: str
+    model: str
+    judge: str
+    numeric_judge: str | msgspec.UnsetType = msgspec.UNSET
+    """The judge that reads figures in the place of the other; absent where there is none."""
+    least: Bound
+    """For a subject without beliefs and short replies; after a pilot the lower end of what that leaves."""
+    likely: Bound
+    """For one that believes most things, with replies of the usual length; after a pilot their mean."""
+    most: Bound
+    """For a subject that believes everything and long replies; after a pilot the upper end."""
+    connections: int
+    pace_measured: bool
+    tokens_per_second: float = TOKENS_PER_SECOND
+    pilot: int | None = None
+    """The scenarios of the run folder that are done, where the estimate is made from what they took."""
+    flex: Range | None = None
+    """At the tier flex, where their providers have it; `None` where none has."""
+    batch: dict[str, Range] = msgspec.field(default_factory=dict)
+    """With `--batch judge` and `--batch all`, for those that the providers have."""
+    left_out: str | None = None
+    """Which scenarios are left out because the judge reads no figures."""
+    annotating_saves: int = 0
+    """Questions to the judge that `unmask data annotate` would save this run at most."""
+    more_room: tuple[MoreRoom, ...] = ()
+
+
+class Pace(NamedTuple):
+    """How long one call takes: `begin` seconds and then `each` for every token of the answer."""
+
+    endpoint: str
+    begin: float
+    each: float = 0.0
+    measured: bool = False
+
+
+class Terms(NamedTuple):
+    """What a run pays and waits for, by role. A price or a pace that nobody knows is `None`."""
+
+    names: Mapping[str, str]
+    prices: Mapping[str, Price | None]
+    paces: Mapping[str, Pace | None]
+    connections: int
+    requests_per_minute: int | None = None
+
+
+# --- a command, and what it finds in its folder -----------------------------------------------------------------
+
+
+def estimate_run(
+    *,
+    data: str | Path | Dataset | None,
+    model: str | AnyModel | None,
+    judge: str | AnyModel | None,
+    out: str | Path | None,
+    numeric_judge: str | AnyModel | None = None,
+    lent: bool = False,
+    **settings: Unpack[RunSettings],
+) -> tuple[Estimate, Terms]:
+    """What `run` with the same arguments would still send, the prices it would pay and how fast answers come. No key
+    is needed. With `lent` another run, which need not be there yet, lends the probes."""
+    models = {"model": model, "judge": judge, "numeric_judge": numeric_judge}
+    folder = None if out is None else Folder(out)
+    return estimate_order(prepare_run(folder, data, models, dict(settings), asks_for_key=False), lent=lent)
+
+
+def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms]:
+    folder, wanted, dataset, options = order.folder, order.wanted, order.dataset, order.options
+    old = None if folder is None else find_run(folder, wanted)
+    asked: dict[str, Model | str] = {SUBJECT: order.subject, JUDGE: order.judge.reader}
+    asked |= {} if order.judge.numeric is None else {NUMERIC_JUDGE: order.judge.numeric}
+    prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
+    imagination = _open_imagination(order, lent=lent)
+    pilot: list[DoneScenario] = []
+    answered: dict[str, list[Call]] = {}
+    if folder is not None and old is not None:
+        states = _continued_states(folder, old, wanted, dataset)
+        pilot = list(islice(read_pilot(folder, wanted.judge, imagination), MOST_READ))
+        takes = [len(line.takes) for line in lines_of(pilot, SUBJECT) if isinstance(line, Asked)]
+        imagination = imagination._replace(size=min(imagination.size, max(takes, default=imagination.size)))
+        for role, _, call in Journal(folder, wanted.judges).calls([wanted.judge]):
+            answered.setdefault(role, []).append(call)
+    else:
+        check_baseline(wanted, dataset)
+        states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
+    found = estimate_scenarios(_starting_states(wanted, states), imagination, pilot=pilot, prices=prices)
+    if found.pilot is not None:
+        prices = {role: _measure_price(prices[role], lines_of(pilot, role)) for role in prices}
+    names = {"data": dataset.name, "model": name_of(order.subject)}
+    return found, Terms(
+        names=names | {role: name_of(model) for role, model in asked.items() if role != SUBJECT},
+        prices=prices,
+        paces={role: _find_pace(model, answered.get(role, ())) for role, model in asked.items()},
+        connections=options.max_connections,
+        requests_per_minute=options.requests_per_minute,
+    )
+
+
+def _open_imagination(order: Order, *, lent: bool = False) -> Imagination:
+    return Imagination(
+        order.wanted.settings(),
+        count_together(order.subject, order.options.subject.takes_per_call),
+        order.wanted.developer_prompt,
+        numeric=order.wanted.settings(kind=Kind.NUMERIC) if order.judge.spec.numeric else None,
+        lent=lent,
+        sharing=frozenset(find_homes(order.dataset.scenarios)),
+    )
+
+
+def _continued_states(
+    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset
+) -> Iterable[tuple[Scenario, ScenarioState]]:
+    """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
+    again = partial(run_command, path=folder.path)
+    fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
+    check_same_run(old, wanted, again=again, other_data=other_data)
+    stored, states = folder.scenarios(), folder.states(wanted.judge)
+    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in states]
+    return [*((scenario, states[scenario.id]) for scenario in stored), *((each, ScenarioState()) for each in added)]
+
+
+def _starting_states(
+    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
+) -> Iterator[tuple[Scenario, ScenarioState]]:
+    """The states as a run would start from them: with what its baseline lends, without failures."""
+    baseline = Baseline(wanted)
+    for scenario, state in states:
+        asked, judged = baseline.missing_lines(scenario, state)
+        for reply in asked:
+            state.add_asked(reply)
+        for reading in judged:
+            state.add_judged(reading)
+        state.forget_errors()
+        yield scenario, state
+
+
+def _find_price(model: Model | str, text: str | None) -> Price | None:
+    if isinstance(model, str):
+        return Price.parse(text) if text else Price(0.0, 0.0)
+    return price_of(model.name, endpoint=model.endpoint, text=text)
+
+
+def _measure_price(price: Price | None, lines: Sequence[Asked | Judged]) -> Price | None:
+    """The price with what caches and reasoning have made of it so far."""
+    if price is None or price.free or not lines:
+        return price
+    costs = [price.cost(line.usage) for line in lines]
+    plain = sum(price.cost(Usage(line.usage.input, line.usage.output)) or 0.0 for line in lines)
+    if not plain or None in costs:
+        return None
+    part = sum(cost or 0.0 for cost in costs) / plain
+    return replace(price, input=price.input * part, output=price.output * part)
+
+
+def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:
+    """How fast the model has answered in this run folder; else a usual pace for what answers over HTTP. How fast a
+    model on this machine is, nobody knows before it has answered."""
+    if isinstance(model, str) or model.endpoint.startswith("scripted"):
+        return Pace("this process", 0.0)
+    latencies = [line.latency for line in answered if line.latency is not None and line.source is None]
+    if len(latencies) >= ENOUGH_ANSWERS:
+        return Pace(model.endpoint, sum(latencies) / len(latencies), measured=True)
+    if model.endpoint.startswith("http"):
+        return Pace(model.endpoint, SECONDS_TO_BEGIN, 1 / TOKENS_PER_SECOND)
+    return None
+
+
+# --- money and time ---------------------------------------------------------------------------------------------
+
+
+def plan(
+    *,
+    data: str | Path | Dataset | None = None,
+    model: str | AnyModel | None = None,
+    judge: str | AnyModel | None = None,
+    out: str | Path | None = None,
+    numeric_judge: str | AnyModel | None = None,
+    **settings: Unpack[RunSettings],
+) -> RunPlan:
+    """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
+    needed. Of a run folder `out` that exists, only what is missing is counted."""
+    models = {"model": model, "judge": judge, "numeric_judge": numeric_judge}
+    order = prepare_run(None if out is None else Folder(out), data, models, dict(settings), asks_for_key=False)
+    found, terms = estimate_order(order)
+    live, prices = price_range(found, terms, terms.prices), terms.prices
+    flex = {role: price and (price if price.flex is None else _discount(price, FLEX)) for role, price in prices.items()}
+    return RunPlan(
+        scenarios=found.scenarios,
+        data=terms.names["data"],
+        model=terms.names["model"],
+        judge=terms.names[JUDGE],
+        numeric_judge=terms.names.get(NUMERIC_JUDGE, msgspec.UNSET),
+        least=live.least,
+        likely=live.likely,
+        most=live.most,
+        connections=terms.connections,
+        pace_measured=any(pace is not None and pace.measured for pace in terms.paces.values()),
+        pilot=found.pilot,
+        flex=None if flex == prices else price_range(found, terms, flex),
+        batch=dict(_price_batches(found, terms)),
+        left_out=order.news or None,
+        annotating_saves=_count_saved(order, found),
+        more_room=_propose_more_room(order),
+    )
+
+
+def _propose_more_room(order: Order) -> tuple[MoreRoom, ...]:
+    """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
+    calls: dict[str, list[Call]] = {}
+    if order.folder is not None and order.folder.exists:
+        definition = order.folder.definition()
+        for role, _, line in Journal(order.folder, definition.judges).calls([definition.judge]):
+            calls.setdefault(role, []).append(line)
+    asked: dict[Role, Model | str | None] = {
+        SUBJECT: order.subject,
+        JUDGE: order.judge.reader,
+        NUMERIC_JUDGE: order.judge.numeric,
+    }
+    names = {role: name_of(model) for role, model in asked.items() if model is not None}
+    proposals = (
+        propose_room(role, name, order.options.of(role).max_tokens, calls.get(role, ()))
+        for role, name in names.items()
+        if role == SUBJECT or "/" in name
+    )
+    return tuple(proposal for proposal in proposals if proposal is not None)
+
+
+def price_range(found: Estimate, terms: Terms, prices: Mapping[str, Price | None]) -> Range:
+    """Money is that of all roles, and unknown where that of one is."""
+    bounds: list[Bound] = []
+    longest: float | None = 0.0  # a subject that believes is asked more, and is never done sooner
+    for end in (found.least, found.likely, found.most):
+        amounts = {role: amount.priced(prices[role]) for role, amount in end.items()}
+        seconds = estimate_seconds(amounts, terms)
+        longest = None if seconds is None or longest is None else max(longest, round(seconds, 1))
+        calls = sum(amount.calls for amount in amounts.values())
+        bounds.append(Bound(**amounts, calls=calls, cost_usd=_add_costs(amounts.values()), seconds=longest))
+    least, likely, most = bounds
+    return Range(least=least, likely=likely, most=most)
+
+
+def _add_costs(amounts: Iterable[Amount]) -> float | None:
+    costs = [amount.cost_usd for amount in amounts]
+    return None if None in costs else round(sum(cost or 0.0 for cost in costs), 6)
+
+
+def _price_batches(found: Estimate, terms: Terms) -> Iterator[tuple[str, Range]]:
+    """`--batch judge` and `--batch all`, where the providers have batches and there is something to ask."""
+    names = {**terms.names, SUBJECT: terms.names["model"]}
+    for which, chosen in (("judge", {JUDGE, NUMERIC_JUDGE}), ("all", {SUBJECT, JUDGE, NUMERIC_JUDGE})):
+        roles = {role for role, amount in found.most.items() if amount.calls and role in chosen}
+        if roles - {SUBJECT} and all(find_service(names[role]) for role in roles):
+            prices = {
+                role: _discount(price, BATCH) if price and role in roles else price
+                for role, price in terms.prices.items()
+            }
+            low, high = (round(hours * found.rounds[which], 2) for hours in ROUND_HOURS)
+            yield which, replace(price_range(found, terms, prices), rounds=found.rounds[which], hours=(low, high))
+
+
+def _discount(price: Price, tier: str) -> Price | None:
+    """The price of the same tokens at a tier; unknown where nobody knows the discount."""
+    part = 1.0 if price.free else {FLEX: price.flex, BATCH: price.batch}[tier]
+    return None if part is None else replace(price, input=price.input * part, output=price.output * part)
+
+
+def _count_saved(order: Order, found: Estimate) -> int:
+    """Questions to the judge that a new run would be spared at most, if it were known of all scenarios which side yes
+    means."""
+    scenarios = order.dataset.scenarios
+    is_new = order.folder is None or find_run(order.folder, order.wanted) is None
+    if not is_new or order.wanted.settings().tags is not Tags.RULE or not any(map(is_open, scenarios)):
+        return 0
+    known = (replace(one, yes_means=Letter.A) if is_open(one) else one for one in scenarios)
+    states = _starting_states(order.wanted, ((scenario, ScenarioState()) for scenario in known))
+    return found.most[JUDGE].calls - estimate_scenarios(states, _open_imagination(order)).most[JUDGE].calls
+
+
+def estimate_seconds(amounts: Mapping[str, Amount], terms: Terms) -> float | None:
+    """How long the calls take: those to one endpoint share its connections and its requests a minute, those to two
+    endpoints run side by side, and no scenario is faster than its own steps. `None` where a pace is unknown."""
+    totals, calls, steps = defaultdict[str, float](float), Counter[str](), 0.0
+    for role, amount in amounts.items():
+        if not amount.calls:
+            continue
+        pace = terms.paces.get(role)
+        if pace is None:
+            return None
+        seconds = amount.calls * pace.begin + amount.output * pace.each
+        totals[pace.endpoint] += seconds
+        calls[pace.endpoint] += amount.calls
+        steps += STEPS * seconds / amount.calls
+    waits = [seconds / terms.connections for seconds in totals.values()]
+    if terms.requests_per_minute:
+        waits += [count * 60 / terms.requests_per_minute for count in calls.values()]
+    return max(waits, default=0.0) + steps
+
+
+def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
+    """The score with what completes its undecided scenarios, in calls and money: an upper bound, as if no two takes
+    shared a request. Of a panel it is the first judge that lacks something, as in the command."""
+    if score.missing is None:
+        return score
+    definition, undecided = run.definition, frozenset(score.undecided)
+    for file in (run.judge_file(judge) or "").removeprefix(PANEL).split(","):
+        settings, numeric = (
+            replace(definition.settings(file, preset=Preset(score.preset), kind=kind), ask=score.missing.subject > 0)
+            for kind in (Kind.BINARY, Kind.NUMERIC)
+        )
+        judges = definition.judges[file].models if file in definition.judges else ()
+        asked: list[SubjectSpec | JudgeSpec] = [definition.subject, *judges]
+        specs = dict(zip((SUBJECT, JUDGE, NUMERIC_JUDGE), asked, strict=False))
+        imagination = Imagination(
+            settings, prompt=definition.developer_prompt, numeric=numeric if NUMERIC_JUDGE in specs else None
+        )
+        states = ((scenario, state) for scenario, state in run._states(file) if scenario.id in undecided)
+        total = sum_amounts((imagination.imagine(*each, USUAL)[0] for each in states), imagination.roles)
+        if calls := sum(amount.calls for amount in total.values()):
+            prices = {
+                role: price_of(spec.model, endpoint=spec.endpoint or "", text=spec.price)
+                for role, spec in specs.items()
+            }
+            cost = _add_costs(amount.priced(prices.get(role)) for role, amount in total.items())
+            return replace(score, missing=replace(score.missing, calls=calls, cost_usd=cost))
+    return score
