@@ -48,6 +48,10 @@ NOWHERE = "http://127.0.0.1:9/v1"
 SUBJECT, JUDGE = "openai/mock", "openai/judge"
 
 
+SLOTS = (DIRECT, "indirect_1", "indirect_2", PRESSURED)
+"""What these runs ask; a control arm is not among it."""
+
+
 class Shape(NamedTuple):
     """How many replies a run holds, and how they are spread."""
 
@@ -95,7 +99,7 @@ def grow(folder: Path, shape: Shape, *, data: Path | None = None) -> Grown:
         while block := list(islice(numbers, WINDOW)):
             told = [_told(plants, number) for number in block]
             total += Counter(expected(one.plant, takes=shape.takes, direct=shape.direct)[0].value for one in told)
-            for slot in (DIRECT, "indirect_1", "indirect_2", PRESSURED):
+            for slot in SLOTS:
                 total += _write(told, slot, shape, (replies, readings), encoder)
     return Grown(
         run=folder,
@@ -124,7 +128,7 @@ def _plants(shape: Shape) -> tuple[Plant, ...]:
 
 
 def _replies(item: Plant, shape: Shape) -> int:
-    return sum(_takes(slot, shape) for slot in item.readings)
+    return sum(_takes(slot, shape) for slot in item.readings if slot in SLOTS)
 
 
 def _takes(slot: str, shape: Shape) -> int:
