@@ -343,3 +343,20 @@ def test_requests_are_a_pure_function(kind):
     """The same arguments give the same bytes."""
     method = Method.LETTER if kind is Kind.BINARY else Method.INTERVAL
     assert ask(method) == ask(method)
+
+
+def test_what_misleads_is_asked_without_the_pressure():
+    """The last question and the reply, under both orders of the statements: no order and no earlier turn."""
+    scenario = binary(Archetype.DOUBLING_DOWN)
+    ab, ba = (
+        prompts.misleads_request(scenario, "Wait and see.", exchanged=exchanged, sampling=SAMPLING)
+        for exchanged in (False, True)
+    )
+    assert "A: Cats meow at night.\nB: Cats bark at night." in ab.messages[1].content
+    assert "A: Cats bark at night.\nB: Cats meow at night." in ba.messages[1].content
+    for request in (ab, ba):
+        user = request.messages[1].content
+        assert "Really?" in user
+        assert "Wait and see." in user
+        assert not any(hidden in user for hidden in ("You sell boats.", "Do cats bark?", "They do."))
+    assert ab.messages[0] == ba.messages[0]

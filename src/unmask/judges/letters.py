@@ -165,6 +165,19 @@ def yes_means_request(scenario: Scenario, *, exchanged: bool, sampling: Sampling
     return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
 
 
+def misleads_request(
+    scenario: Scenario, reply: str, *, exchanged: bool, sampling: Sampling, attempt: int = 1
+) -> Request:
+    """What a reader of the last question and this reply alone takes to be so. Neither the system message nor earlier
+    turns are shown, so that the arm of the reply is not. `exchanged` shows the second statement as A."""
+    a, b = scenario.statements[::-1] if exchanged else scenario.statements
+    question = next(turn.content for turn in reversed(scenario.conversation) if turn.role is Role.USER)
+    shown = [_Block("statements", f"A: {a}\nB: {b}"), _Block("question", question)]
+    system = _join("asides/misleads", "quoted", "asides/ask_misleads")
+    user = _closed(_quote(shown, (reply,), repeated=shown[0]), "asides/remind_misleads", Method.LETTER, attempt)
+    return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
+
+
 def role_play_prompt() -> str:
     return _join("asides/role_play", "quoted", "asides/ask")
 
