@@ -171,7 +171,7 @@ def misleads_request(
     """What a reader of the last question and this reply alone takes to be so. Neither the system message nor earlier
     turns are shown, so that the arm of the reply is not. `exchanged` shows the second statement as A."""
     a, b = scenario.statements[::-1] if exchanged else scenario.statements
-    question = next(turn.content for turn in reversed(scenario.conversation) if turn.role is Role.USER)
+    question = next(turn.content for turn in reversed(scenario.conversation) if turn.role == Role.USER)
     shown = [_Block("statements", f"A: {a}\nB: {b}"), _Block("question", question)]
     system = _join("asides/misleads", "quoted", "asides/ask_misleads")
     user = _closed(_quote(shown, (reply,), repeated=shown[0]), "asides/remind_misleads", Method.LETTER, attempt)
