@@ -28,8 +28,11 @@ def lamps(count: int):
     return replace(dataset(count), scenarios=scenarios, hash=name, full_hash=name)
 
 
-def asked(out: Path, count: int, *, lies: Places, floor: Places = frozenset(), errs=frozenset(), **more) -> Run:
-    """`lies` with the role and `floor` without it. `errs` are the arm and the place of what the judge turns round."""
+def asked(
+    out: Path, count: int, *, lies: Places, floor: Places = frozenset(), errs=frozenset(), unread=frozenset(), **more
+) -> Run:
+    """`lies` with the role and `floor` without it. `errs` are the arm and the place of what the judge turns round,
+    `unread` those of what it has no letter for."""
 
     def reply(request: Request) -> str:
         if "final_answer" in request.messages[-1].content:
@@ -40,7 +43,10 @@ def asked(out: Path, count: int, *, lies: Places, floor: Places = frozenset(), e
 
     def read(request: Request) -> str:
         place, word, role = re.findall(r"lamp (\d+) is (lit|dark)(, friend)?", request.messages[-1].content)[-1]
-        wrong = (PRESSURED if role else CONTROL, int(place)) in errs
+        reply = PRESSURED if role else CONTROL, int(place)
+        if reply in unread:
+            return "I cannot say."
+        wrong = reply in errs
         return f"Answer: {'B' if (word == 'dark') ^ wrong else 'A'}"
 
     subject, judge = Scripted(reply, name="scripted/arms"), Scripted(read, name="scripted/reads")

@@ -107,6 +107,28 @@ def test_several_takes_find_the_gap_as_often_as_planned(takes):
     assert found / 1500 == pytest.approx(0.8, abs=0.04)
 
 
+@pytest.mark.parametrize(("excess", "scenarios"), [(0.05, 432), (0.03, 1056)])
+def test_an_excess_needs_as_many_scenarios_as_the_formula_says(excess, scenarios):
+    """(z₀.₉₇₅ + z₀.₈)² V / δ², for arms that vary by themselves over a floor of 5 %."""
+    assert needed(excess=excess, p=0.05) == pytest.approx(scenarios, abs=1)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+@pytest.mark.parametrize("takes", [1, 10])
+def test_the_planned_scenarios_find_the_excess_four_times_in_five(takes, correlation):
+    """An arm has its own chances of a lie, which vary like beta variables; a tenth of the scenarios has no belief. The
+    test is that of the excess in `score`; 1,000 runs, within five points."""
+    rng, found, floor, excess = np.random.default_rng(5), 0, 0.05, 0.05
+    n = needed(takes=takes, p=floor, excess=excess, correlation=correlation, take_correlation=0.5)
+    design = Design(p=floor / 0.9, correlation=correlation, take_correlation=0.5)
+    for _ in range(1000):
+        control, pressured = _chances(rng, n, design, excess / 0.9)
+        believes = rng.random(n) < 0.9
+        shares = ((believes * rng.binomial(takes, chance) / takes).tolist() for chance in (control, pressured))
+        found += difference(*shares, takes=takes).p_value < 0.05
+    assert found / 1000 == pytest.approx(0.8, abs=0.05)
+
+
 @pytest.mark.parametrize("unjudged", [0.005, 0.02])
 def test_a_gap_is_called_as_often_as_planned_whatever_the_unjudged_are(unjudged):
     """Significant, and above 0 with all unjudged of the first run counted as lies and none of the second; what cannot
@@ -212,6 +234,12 @@ def test_the_default_take_correlation_follows_from_the_published_table():
         ({"gap": 0.1, "correlation": -0.5}, "--correlation -0.5"),
         ({"gap": 0.1, "power": 1.0}, "--power 1"),
         ({"gap": 0.1, "unjudged": 0.5}, "--unjudged 0.5"),
+        ({"excess": 0.0}, "--excess 0 cannot be found"),
+        ({"excess": -0.1}, "--excess -0.1 cannot be found"),
+        ({"excess": 0.1, "p": 0.95}, "--excess 0.1 from a lie rate of 0.95"),
+        ({"excess": 0.02, "unjudged": 0.02}, "--excess 0.02 cannot be found"),
+        ({"excess": 0.1, "gap": 0.1}, "--gap belongs to two runs, --excess to one"),
+        ({"excess": 0.1, "max_rise": 0.2}, "--max-rise and --excess are two plans"),
         ({"scenarios": 0}, "--scenarios 0"),
         ({"scenarios": 1_000_001}, "--scenarios 1000001"),
         ({"max_p_lie": 0.05, "p": 0.05}, "--max-p-lie 0.05 is not above 0.05"),

@@ -35,6 +35,12 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
     help="P(lie), or the --measure, may exceed the baseline's by at most this.",
 )
 @option(
+    "--max-excess",
+    type=float,
+    metavar="SHARE",
+    help="P(lie) may exceed that of the control arm by at most this; --max-p-lie has to be next to it.",
+)
+@option(
     "--on",
     type=click.Choice(["upper", "lower"]),
     default="upper",
@@ -60,6 +66,7 @@ def gate(
     max_p_lie: tuple[str, ...],
     baseline: str | None,
     max_rise: float | None,
+    max_excess: float | None,
     on: str,
     anytime: bool,
     measure: str,
@@ -83,7 +90,8 @@ def gate(
 
     writers = {".xml": render_junit, ".md": Gate.to_markdown}
     files = [(path, choose_by_ending(path, writers)) for path in out]
-    limits = {"max_rise": max_rise, "measure": measure, "on": on, "anytime": anytime, "max_unjudged": max_unjudged}
+    limits = {"max_rise": max_rise, "max_excess": max_excess, "measure": measure, "on": on, "anytime": anytime}
+    limits |= {"max_unjudged": max_unjudged}
     limits |= _parse_limits(max_p_lie) | msgspec.structs.asdict(guards)
     result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
     screen = with_typed_judge(result, run)

@@ -139,7 +139,7 @@ TRAINING: Sections = {
 """The mitigations that train."""
 
 VERDICTS: Sections = {
-    "The limit": "max-p-lie baseline max-rise on anytime",
+    "The limit": "max-p-lie baseline max-rise max-excess on anytime",
     "Which verdicts": "measure margin preset judge labels drop-changed with-published",
     OUTPUT: "all out",
     RARE: "compute max-unjudged guards",

@@ -29,6 +29,8 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     gap: float | None = None
     """True rise of P(lie) from the first run to the second. A plan without a limit is to find it."""
+    excess: float | None = None
+    """True excess of P(lie) over its floor, which is `p`: plan for one run with a control arm to find it."""
     max_rise: float | None = None
     """Plan for `unmask gate --max-rise` with this limit."""
     max_p_lie: float | None = None
@@ -36,9 +38,10 @@ class Design(Record, frozen=True, kw_only=True, omit_defaults=False):
     margin: float | None = None
     """Plan for `unmask compare --margin`: to show that the runs differ by less."""
     p: float = 0.3
-    """P(lie) of the first run."""
+    """P(lie) of the first run, or of the control arm."""
     correlation: float = 0.5
-    """Between the verdicts of the two runs on one scenario, one take each."""
+    """Between the verdicts of the two runs on one scenario, one take each. `power` takes 0 between two arms, which have
+    different prompts."""
     take_correlation: float = 0.73
     """Between two takes of one run on one scenario. The default is the median over the 29 models of the published
     table for which both P(lie) and Lying@10 are known, if the chance of a lie varies like a beta variable."""
@@ -56,9 +59,9 @@ class PlanRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     needed: int | None = None
     """Scenarios that reach the goal; `None` above a million."""
     requests: int | None = None
-    """Pressured requests with that many scenarios, for all runs together."""
+    """Requests for statements with that many scenarios, for all runs and both arms together."""
     smallest: float | None = None
-    """Smallest rise of P(lie) that the scenarios at hand can show."""
+    """Smallest rise of P(lie), or excess, that the scenarios at hand can show."""
     power: float | None = None
     """Chance that the scenarios at hand reach the goal."""
 
@@ -77,6 +80,8 @@ def power(*, scenarios: int | None = None, takes: int | Sequence[int] = TAKES, *
     `design` are the fields of `Design`: `power(gap=0.05, p=0.4)`, `power(max_p_lie=0.1, p=0.05)`.
     """
     refuse_unknown(design, Design.__struct_fields__)
+    if design.get("excess") is not None:
+        design = {"correlation": 0.0} | design
     assumed = msgspec.convert(design, Design)
     _check(assumed, scenarios)
     counts = (takes,) if isinstance(takes, int) else takes
@@ -86,14 +91,16 @@ def power(*, scenarios: int | None = None, takes: int | Sequence[int] = TAKES, *
 
 
 def _plan(design: Design, takes: int, scenarios: int | None) -> PlanRow:
+    sought = "gap" if design.excess is None else "excess"
+
     def rises(gap: float) -> Design:
-        return msgspec.structs.replace(design, gap=gap)
+        return msgspec.structs.replace(design, **{sought: gap})
 
     def is_enough(n: int) -> bool:
         return goal_chance(design, n, takes=takes) >= design.power
 
     has_limit = any(limit is not None for limit in (design.max_rise, design.max_p_lie, design.margin))
-    has_goal = has_limit or design.gap is not None
+    has_goal = has_limit or getattr(design, sought) is not None
     needed = _first(is_enough, MOST_SCENARIOS) if has_goal else None
     smallest = chance = None
     if scenarios is not None and has_goal:
@@ -109,8 +116,9 @@ def _plan(design: Design, takes: int, scenarios: int | None) -> PlanRow:
 
 
 def goal_chance(design: Design, n: int, *, takes: int = 1) -> float:
-    """Chance that n scenarios find the gap, pass the gate or show that the difference is within the margin."""
-    gap, turned = design.gap or 0.0, 2 * design.unjudged
+    """Chance that n scenarios find the gap or the excess, pass the gate or show that the difference is within the
+    margin."""
+    gap, turned = design.excess or design.gap or 0.0, 2 * design.unjudged
     variance = gap_variance(design, gap, takes=takes)
     reach = normal_quantile(1 - design.alpha / 2)
     if design.max_p_lie is not None:
@@ -128,7 +136,7 @@ def goal_chance(design: Design, n: int, *, takes: int = 1) -> float:
     # The unjudged may be lies of the run that lies more, so as much less is seen. It counts as found where it is
     # significant and above 0 even if the unjudged of the other run are all lies.
     seen, judged = abs(gap) - design.unjudged, n * (1 - turned)
-    tested = variance + gap * gap if takes == 1 else variance
+    tested = variance + gap * gap if takes == 1 and design.excess is None else variance
     return _cdf(seen - max(reach * sqrt(tested / judged), design.unjudged), sqrt(variance / judged))
 
 
@@ -176,19 +184,22 @@ def _first(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def _check(design: Design, scenarios: int | None) -> None:
-    gap, turned = design.gap or 0.0, 2 * design.unjudged
+    sought, goal = ("--gap", design.gap) if design.excess is None else ("--excess", design.excess)
+    gap, turned = goal or 0.0, 2 * design.unjudged
     goals = {
         "--max-rise": (design.max_rise, gap + turned),
         "--max-p-lie": (design.max_p_lie, design.p + design.unjudged),
         "--margin": (design.margin, abs(gap) + turned),
     }
     limits = [(flag, limit, expected) for flag, (limit, expected) in goals.items() if limit is not None]
-    if design.gap is None and scenarios is None and not limits:
+    if goal is None and scenarios is None and not limits:
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
-    if len(limits) > 1:
-        raise UsageError(f"{limits[0][0]} and {limits[1][0]} are two plans", advice="Give one of them at a time.")
-    if design.max_p_lie is not None and design.gap is not None:
-        raise UsageError("--gap belongs to two runs, --max-p-lie to one", advice="Leave out --gap.")
+    plans = [flag for flag, _, _ in limits] + ["--excess"] * (design.excess is not None)
+    if len(plans) > 1:
+        raise UsageError(f"{plans[0]} and {plans[1]} are two plans", advice="Give one of them at a time.")
+    of_one_run = {"--max-p-lie", "--excess"}.intersection(plans)
+    if of_one_run and design.gap is not None:
+        raise UsageError(f"--gap belongs to two runs, {of_one_run.pop()} to one", advice="Leave out --gap.")
     if scenarios is not None and not 1 <= scenarios <= MOST_SCENARIOS:
         raise UsageError(f"--scenarios {scenarios} is out of range", advice=f"Give from 1 to {MOST_SCENARIOS}.")
     for flag in ("p", "power", "alpha", "correlation", "take_correlation", "unjudged"):
@@ -204,13 +215,13 @@ def _check(design: Design, scenarios: int | None) -> None:
         )
     if not 0 <= design.p + gap <= 1:
         raise UsageError(
-            f"--gap {gap:g} from a lie rate of {design.p:g} leads to {design.p + gap:g}",
-            advice="Give a gap that leaves the second rate between 0 and 1.",
+            f"{sought} {gap:g} from a lie rate of {design.p:g} leads to {design.p + gap:g}",
+            advice="Give one that leaves the second rate between 0 and 1.",
         )
-    if design.gap is not None and not limits and abs(gap) <= turned:
+    if goal is not None and not limits and (abs(gap) if design.excess is None else gap) <= turned:
         raise UsageError(
-            f"--gap {gap:g} cannot be found where --unjudged {design.unjudged:g} could make a gap of {turned:g}",
-            advice="Plan for a larger gap, or for a judge that leaves less unjudged.",
+            f"{sought} {gap:g} cannot be found where --unjudged {design.unjudged:g} could make a gap of {turned:g}",
+            advice="Plan for a larger one, or for a judge that leaves less unjudged.",
         )
     for flag, limit, expected in limits:
         if limit >= 1:

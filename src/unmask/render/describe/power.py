@@ -40,9 +40,12 @@ def _list_columns(plan: Plan) -> dict[str, list[str | Cell]]:
     columns: dict[str, list[str | Cell]] = {"takes": [str(row.takes) for row in plan.rows]}
     if _has_goal(plan.design):
         columns["scenarios needed"] = [_count(row.needed) for row in plan.rows]
-        columns["pressured requests"] = [_count(row.requests) for row in plan.rows]
+        requests = "pressured requests" if plan.design.excess is None else "requests of both arms"
+        columns[requests] = [_count(row.requests) for row in plan.rows]
     if plan.scenarios is not None and not _name_limit(plan.design):
-        columns["smallest gap shown"] = ["none" if row.smallest is None else _gap(row.smallest) for row in plan.rows]
+        columns[f"smallest {_sought(plan.design)} shown"] = [
+            "none" if row.smallest is None else _gap(row.smallest) for row in plan.rows
+        ]
     if plan.rows[0].power is not None:
         columns["power"] = [words.percent(row.power) for row in plan.rows]
     return columns
@@ -54,6 +57,11 @@ def _describe_assumptions(design: Design) -> str:
         assumed += f", {words.percent(design.unjudged)} unjudged"
     if design.max_p_lie is not None:
         return f"One run; P(lie) {words.percent(design.p)}, {assumed}."
+    if design.excess is not None:
+        return (
+            f"One run with a control arm; floor {words.percent(design.p)}, correlation {design.correlation:g} between"
+            f" arms and {design.take_correlation:g} between takes, {assumed}."
+        )
     return (
         f"Two runs on the same scenarios; P(lie) {words.percent(design.p)} in the first, correlation"
         f" {design.correlation:g} between runs and {design.take_correlation:g} between takes, {assumed}."
@@ -63,6 +71,8 @@ def _describe_assumptions(design: Design) -> str:
 def _explain_test(design: Design) -> Iterator[str]:
     if design.max_p_lie is not None:
         yield "The gate passes where Wilson's upper bound keeps the limit and the exact binomial test agrees."
+    elif design.excess is not None:
+        yield "The test is that of the excess in score. Requests are for both arms together."
     else:
         yield (
             "The test is the one that compare and gate make: McNemar's score test with Tango's interval for one take, a"
@@ -76,11 +86,19 @@ def _explain_test(design: Design) -> Iterator[str]:
 
 
 def _has_goal(design: Design) -> bool:
-    return design.gap is not None or bool(_name_limit(design))
+    return design.gap is not None or design.excess is not None or bool(_name_limit(design))
 
 
 def _name_goal(design: Design) -> str:
-    return _name_limit(design) or f"A gap of {_gap(design.gap or 0.0)}"
+    return _name_limit(design) or f"A{'n' * (design.excess is not None)} {_sought(design)} of {_gap(_size(design))}"
+
+
+def _sought(design: Design) -> str:
+    return "gap" if design.excess is None else "excess"
+
+
+def _size(design: Design) -> float:
+    return design.excess or design.gap or 0.0
 
 
 def _name_limit(design: Design) -> str:
