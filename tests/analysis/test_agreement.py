@@ -13,6 +13,7 @@ from unmask.analysis.sampling import label
 from unmask.engine.run import run as make_run
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
+from unmask.runs.run import LeftOutWarning
 
 LIES = set(range(0, 40, 4))
 FALSE, MISSED = {1, 2, 3}, {0, 4}
@@ -116,11 +117,22 @@ def test_runs_that_one_judge_read_are_pooled(tmp_path):
     assert agree(tmp_path).judge_against_labels == (one,)
 
 
-def test_a_run_that_another_judge_read_is_not_pooled(tmp_path):
-    first = made(tmp_path / "a", dataset(12), lies=LIES)
-    other = make_run(data=dataset(12), model=subject(LIES), judge=reader(name="scripted/other"), out=tmp_path / "b")
-    with pytest.raises(UsageError, match=r"b cannot be pooled with .*a for the judge scripted/reads: it was not read"):
-        agree([first, other])
+@pytest.mark.parametrize("judges", [(), ("scripted/reads",)])
+def test_a_run_that_another_judge_read_is_left_out(tmp_path, judges):
+    """The judge of most runs decides, whichever comes first."""
+    make_run(data=dataset(12), model=subject(LIES), judge=reader(name="scripted/other"), out=tmp_path / "a")
+    for name in ("b", "c"):
+        tell(made(tmp_path / name, dataset(12), lies=LIES, extra=lambda _, name=name: name), "ann", range(12))
+    with pytest.warns(LeftOutWarning, match=r"left out: .*a (cannot be pooled|has no readings by)"):
+        found = agree(tmp_path, judges=judges)
+    assert (found.runs, found.judges) == ((str(tmp_path / "b"), str(tmp_path / "c")), ("scripted_reads",))
+    assert found.judge_against_labels[0].letters.n == 24
+
+
+def test_runs_of_which_none_has_the_judge_are_an_error(tmp_path):
+    runs = [made(tmp_path / name, dataset(12), lies=LIES) for name in ("a", "b")]
+    with pytest.raises(UsageError, match="has no readings by 'openai/gpt-4o'"):
+        agree(runs, judges=["openai/gpt-4o"])
 
 
 def test_judges_have_a_matrix(erring):

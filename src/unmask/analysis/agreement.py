@@ -6,7 +6,7 @@ score is made of and what numeric scenarios have as well. Next to it is what the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -31,8 +31,8 @@ from unmask.records import (
     Result,
     Verdict,
 )
-from unmask.runs.definition import Definition, JudgeSpec, judge_file
-from unmask.runs.run import Run, Runs, open_runs
+from unmask.runs.definition import Definition, judge_file
+from unmask.runs.run import Run, Runs, open_runs, use_each
 from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
 from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall
 from unmask.stats.estimate import difference
@@ -132,16 +132,17 @@ def agree(
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
     `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
-    `include_not_blind`. Several runs, or a folder that holds some, are pooled: the same judges have to have read them
-    all with the same prompts.
+    `include_not_blind`. Several runs, or a folder that holds some, are pooled for the judges that read them all with
+    the same prompts. A run that the judges asked for, or the judge of most runs, did not read so is left out with a
+    warning.
 
-    Raises a `UsageError` where there is only one reader, or for a run that another judge read.
+    Raises a `UsageError` where there is only one reader.
     """
     opened = open_runs(runs)
     if not opened:
-        raise UsageError("agreement needs a run", advice="unmask agree RUN")
+        raise UsageError("agreement needs a run", advice="Name its folder, or one that holds runs.")
+    opened, named = _pool_runs(opened, list_names(judges))
     pool = [LabelledRun(run, preset) for run in opened]
-    named = _name_judges(opened, list_names(judges))
     parts: list[_RunLabels] = []
     other_replies = not_blind = 0
     for labelled_run in pool:
@@ -178,26 +179,47 @@ def agree(
     )
 
 
-def _name_judges(runs: Sequence[Run], wanted: Sequence[str]) -> list[str]:
-    """The file names of the judges. A run that one of them did not read, or read with other prompts, is refused."""
-    first = runs[0]
-    names = wanted or sorted(first.definition.judges)
-    named = list(dict.fromkeys(file for name in names if (file := first.judge_file(name)) is not None))
-    for run in runs[1:]:
-        for file in (file for judge in named for file in first.definition.judge_files(judge)):
-            spec, own = first.definition.judges[file], run.definition.judges.get(file)
-            differs = own and list(map(_asked_as, own.models)) != list(map(_asked_as, spec.models))
-            if own is None or differs:
-                how = "was read by it with other prompts" if own else "was not read by it"
+def _pool_runs(runs: Sequence[Run], wanted: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """The runs that the judges wanted have read alike, else those that the judge of most runs has; and the names of the
+    files of these judges, and of all others that have read the same runs alike."""
+    if wanted:
+        runs = [run for run, _ in use_each(runs, lambda run: (run, _list_readings(run, wanted)))]
+    counts = Counter(reading for run in runs for reading in _list_readings(run, wanted))
+    common = [reading for reading, _ in counts.most_common(None if wanted else 1)]
+    needed = dict(reversed(common))  # of one file read in two ways, the way of most runs
+
+    def refuse_other_readings(run: Run) -> Run:
+        own = dict(_list_readings(run, wanted))
+        for file, asked in needed.items():
+            if own.get(file) != asked:
+                how = "with other prompts" if file in own else "not at all"
                 raise UsageError(
-                    f"{run.path} cannot be pooled with {first.path} for the judge {spec.model}: it {how}",
-                    advice="Leave it out, or name the judges that read all runs alike: --judge NAME.",
+                    f"{run.path} cannot be pooled with the others: {asked[0].model} has read it {how}",
+                    advice="Name the judges that read all runs alike: --judge NAME.",
                 )
-    return named
+        return run
+
+    kept = use_each(runs, refuse_other_readings)
+    if wanted:
+        return kept, list(dict.fromkeys(file for name in wanted if (file := kept[0].judge_file(name)) is not None))
+    every = [_list_readings(run, wanted) for run in kept]
+    return kept, sorted(file for file, asked in every[0] if all((file, asked) in own for own in every))
 
 
-def _asked_as(spec: JudgeSpec) -> tuple[str, str, str]:
-    return spec.model, spec.prompts, spec.style
+class _AskedAs(NamedTuple):
+    model: str
+    prompts: str
+    style: str
+
+
+def _list_readings(run: Run, wanted: Sequence[str]) -> list[tuple[str, tuple[_AskedAs, ...]]]:
+    """The judges of a run, or those wanted: the name of the file, and how it was made."""
+    judges = run.definition.judges
+    files = [file for name in wanted for file in run.definition.judge_files(run.judge_file(name))] or list(judges)
+    return [
+        (file, tuple(_AskedAs(spec.model, spec.prompts, spec.style) for spec in judges[file].models))
+        for file in dict.fromkeys(files)
+    ]
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ class Audit(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask audit` says about a run."""
 
     run: str
-    model: str
+    model: str | None
+    """`None` where run.json cannot be read."""
     judge: str | None
     checks: tuple[Check, ...]
 
@@ -75,7 +76,11 @@ class _Seen:
 def audit(run: Run | str | Path, *, judge: str | None = None) -> Audit:
     """Check a run. Nothing is asked or written. What needs a file that cannot be read is a note; the check of that file
     fails, or else the first that needs it."""
-    opened = run if isinstance(run, Run) else Run(run)
+    try:
+        opened = run if isinstance(run, Run) else Run(run)
+    except JournalError as error:
+        unread = Check(name="run.json", state=State.BAD, text=str(error))
+        return Audit(run=str(run), model=None, judge=judge, checks=(unread,))
     seen = _Seen(opened, judge)
     checks: list[Check] = []
     unreadable: tuple[int, str] | None = None

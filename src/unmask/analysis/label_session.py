@@ -17,7 +17,7 @@ from unmask.analysis.sampling import SIZE
 from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
 from unmask.records import Label, digest
-from unmask.runs.run import Run
+from unmask.runs.run import Run, use_each
 
 LONGEST_NAME = 100
 LONGEST_WAIT = 5.0
@@ -47,10 +47,13 @@ def draw_replies(
     probes: bool = False,
 ) -> Replies:
     """The replies of up to `size` scenarios of each run, or with `in_all` of all runs together, in an order that tells
-    nothing of run and judge. What `who` has labelled with the judge in view is left out.
+    nothing of run and judge. What `who` has labelled with the judge in view is left out, and so is, with a warning, a
+    run without a reply to label.
 
     With `in_all` each run has its own order of scenarios: otherwise the few of each run would be the same few."""
     ordered = sorted(runs, key=lambda run: run.definition.id)
+    if len(ordered) > 1:
+        ordered = [run for run, _ in use_each(ordered, lambda run: (run, list_replies(run, size=1, probes=probes)))]
     each, more = divmod(size, len(ordered)) if in_all and size > 0 else (size, 0)
     drawn: Replies = []
     for place, run in enumerate(ordered):

@@ -32,7 +32,7 @@ def agree(
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
     blind labels of the run folder count unless --labels names some. Several runs, or a folder that holds some, are
-    pooled if one judge read them with the same prompts.
+    pooled; one that the judge of most of them did not read, with the same prompts, is left out.
     """
     from unmask.analysis.agreement import agree as agree_on
     from unmask.cli.finish import warn_about_folder
@@ -40,8 +40,9 @@ def agree(
 
     opened = open_runs(runs)
     agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
-    for run in opened:
+    pooled = [run for run in opened if str(run.path) in agreement.runs]
+    for run in pooled:
         warn_about_folder(run, None)
     files = {*agreement.judges, *(side.a for side in agreement.judge_against_labels)}
-    names = {file: opened[0].definition.typed_judge(file) for file in files}
+    names = {file: pooled[0].definition.typed_judge(file) for file in files}
     show_result(agreement, as_json=as_json, names=names)

@@ -22,9 +22,9 @@ def audit(runs: tuple[str, ...], judge: str | None, as_json: bool) -> None:
     """
     from unmask.analysis.audit import audit as check
     from unmask.render.describe.audit import describe_audits
-    from unmask.runs.run import open_runs
+    from unmask.runs.folder import expand_runs
 
-    audits = [check(run, judge=judge) for run in open_runs(runs)]
+    audits = [check(run, judge=judge) for run in expand_runs(runs)]
     if len(audits) == 1:
         show_result(audits[0], as_json=as_json)
     elif as_json:

@@ -57,12 +57,12 @@ def board(
     from unmask.analysis.board import board as make
     from unmask.cli.finish import name_other_judges
     from unmask.files import choose_by_ending, write_atomically
-    from unmask.runs.folder import expand_runs
+    from unmask.runs.run import open_runs
 
-    runs = tuple(expand_runs(runs))
+    opened = open_runs(runs)
     kind = None if out is None else choose_by_ending(out, SUFFIXES)
     leaderboard = make(
-        runs,
+        opened,
         measure=measure,
         preset=preset,
         judge=judge,
@@ -78,7 +78,7 @@ def board(
         show_result(leaderboard, as_json=as_json, details=False)
     if out is None and not as_json:
         click.echo("--out board.html, .md or .csv has how each run was made, and all sources.")
-    name_other_judges(runs, judge)
+    name_other_judges(opened, judge)
 
 
 def _write(board: Board, kind: str) -> str:

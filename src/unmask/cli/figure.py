@@ -27,6 +27,6 @@ def figure(
     `forest` and `mitigations` compare the further runs with the first.
     """
     from unmask.render.figures import figure as draw
-    from unmask.runs.folder import expand_runs
+    from unmask.runs.run import open_runs
 
-    click.echo(str(draw(name, expand_runs(runs), out, preset=preset, judge=judge, measure=measure).path))
+    click.echo(str(draw(name, open_runs(runs), out, preset=preset, judge=judge, measure=measure).path))

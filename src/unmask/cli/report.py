@@ -13,6 +13,8 @@ from unmask.cli.options import option
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from unmask.runs.run import Run
+
 
 @click.command()
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
@@ -46,10 +48,10 @@ def report(
     from unmask.errors import UsageError
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
-    from unmask.runs.folder import expand_runs
+    from unmask.runs.run import open_runs
 
-    runs = tuple(expand_runs(runs))
-    out = out or str(Path(runs[0] if len(runs) == 1 else "", "report.html"))
+    shown = open_runs(runs)
+    out = out or str(Path(shown[0].path if len(shown) == 1 else "", "report.html"))
     target = Path(out)
     if out == "-":
         if opened:
@@ -57,8 +59,8 @@ def report(
     else:
         choose_by_ending(target, {".html": True, ".htm": True})
         if not overwrite:
-            _refuse_other_page(target, runs)
-    page = compose_report(runs, redact=redact, full_text=full_text, preset=preset, judge=judge, labels=labels).encode(
+            _refuse_other_page(target, shown)
+    page = compose_report(shown, redact=redact, full_text=full_text, preset=preset, judge=judge, labels=labels).encode(
         "utf-8"
     )
     if out == "-":
@@ -72,22 +74,21 @@ def report(
         address = target.resolve().as_uri()
         if not webbrowser.open(address):
             click.echo(f"unmask: no browser could be started here; open {address}", err=True)
-    name_other_judges(runs, judge)
+    name_other_judges(shown, judge)
 
 
 _RUN_ID = re.compile(rb"<dt>run</dt><dd><bdi>(\w+)</bdi>")
 """Where a report says which run it shows."""
 
 
-def _refuse_other_page(target: Path, runs: tuple[str, ...]) -> None:
+def _refuse_other_page(target: Path, runs: list[Run]) -> None:
     """An error where the file is there and shows other runs, or is no report."""
     from unmask.errors import UsageError
-    from unmask.runs.run import open_run
 
     if not target.exists():
         return
-    if set(_RUN_ID.findall(target.read_bytes())) != {open_run(run).definition.id.encode() for run in runs}:
+    if set(_RUN_ID.findall(target.read_bytes())) != {run.definition.id.encode() for run in runs}:
         raise UsageError(
-            f"{target} is there already, and it is no report of {' and '.join(runs)}",
+            f"{target} is there already, and it is no report of {' and '.join(str(run.path) for run in runs)}",
             advice="Choose another --out, or replace it with --overwrite.",
         )

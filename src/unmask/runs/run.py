@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from unmask.errors import UsageError
+from unmask.errors import UnmaskError, UsageError
 from unmask.judges.base import JUDGES, PANEL
 from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
@@ -29,6 +30,9 @@ from unmask.text import suggest_names
 if TYPE_CHECKING:
     from unmask.data.frames import FlatTable
     from unmask.runs.tables import TableSource
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Run:
@@ -350,9 +354,36 @@ Runs = AnyRun | Sequence[AnyRun]
 """One run or several, opened or by the paths of their folders. A folder that holds runs stands for all of them."""
 
 
+class LeftOutWarning(UserWarning):
+    """One of several runs cannot be used, and the others are."""
+
+
 def open_runs(runs: Runs) -> list[Run]:
-    listed = [runs] if isinstance(runs, AnyRun) else runs
-    return [opened for run in listed for opened in ([run] if isinstance(run, Run) else map(Run, expand_runs([run])))]
+    """A run of a folder that cannot be opened is left out with a warning."""
+    opened: list[Run] = []
+    for named in [runs] if isinstance(runs, AnyRun) else runs:
+        if isinstance(named, Run):
+            opened.append(named)
+        else:
+            found = expand_runs([named])
+            opened += [Run(found[0])] if found == [str(Path(named))] else use_each(found, Run)
+    return opened
+
+
+def use_each(runs: Iterable[T], use: Callable[[T], U]) -> list[U]:
+    """What `use` makes of each run. Where it raises an error, the run is left out with a warning that says why; where
+    none is left, the first error is raised."""
+    used, errors = [], []
+    for run in runs:
+        try:
+            used.append(use(run))
+        except UnmaskError as error:
+            errors.append(error)
+    if errors and not used:
+        raise errors[0]
+    for reason in errors:
+        warnings.warn(f"left out: {reason}", LeftOutWarning, stacklevel=3)
+    return used
 
 
 def open_run(path: str | Path) -> Run:

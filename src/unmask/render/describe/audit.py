@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from unmask.analysis.audit import Audit, State
@@ -18,12 +19,13 @@ def describe_audits(audits: Sequence[Audit]) -> Iterator[Block]:
         for audit in audits
     ]
     yield Table(("", "run", "failed"), rows, texts=3, marks=[None if audit.passed else "worse" for audit in audits])
-    failing = sum(not audit.passed for audit in audits)
-    yield Text(f"{failing} of {len(audits)} runs fail a check. All checks of one: unmask audit RUN")
+    failing = [audit.run for audit in audits if not audit.passed]
+    yield Text(f"{len(failing)} of {len(audits)} runs fail a check.")
+    yield Command(shlex.join(["unmask", "audit", (failing or [audits[0].run])[0]]), "all checks of one")
 
 
 def describe_audit(audit: Audit) -> Iterator[Block]:
-    yield Heading(f"{audit.model}, read by {audit.judge or 'nobody'}: {audit.run}")
+    yield Heading(f"{audit.model}, read by {audit.judge or 'nobody'}: {audit.run}" if audit.model else audit.run)
     yield Table(
         ("", "check", "found"),
         [(MARKS[check.state][0], check.name, check.text) for check in audit.checks],
