@@ -20,7 +20,7 @@ def folder(tmp_path_factory) -> Path:
     work = tmp_path_factory.mktemp("folders")
     for name, model in (("liar", "scripted/liar"), ("sound", "scripted/honest")):
         made = unmask(
-            "run", model, *"--data tiny --judge scripted/judge --quiet --out".split(), f"many/{name}", cwd=work
+            "run", model, *["--data", "tiny", "--judge", "scripted/judge", "--quiet", "--out"], f"many/{name}", cwd=work
         )
         assert made.returncode == 0, made.stderr
     shutil.copytree(work / "many" / "liar", work / "many" / "unasked")
