@@ -71,7 +71,7 @@ def score_text(folder: Path) -> str:
 
 def test_a_name_that_contains_the_asked_one_is_the_same_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nothing is said of it but in the JSON, and in the report among what the run was made with."""
-    calls = run(tmp_path / "run", lambda model, _: f"{model}-2025-08-07", monkeypatch).score().spent.subject
+    calls = run(tmp_path / "run", lambda model, _: f"{model}-2025-08-07", monkeypatch).score().spent.calls["subject"]
     found = json.loads(typed("score", "run", "--json", cwd=tmp_path).stdout)
     subject, judge = found["answered_by"]
     assert subject == {
@@ -90,7 +90,7 @@ def test_a_name_that_contains_the_asked_one_is_the_same_model(tmp_path: Path, mo
 
 def test_answers_of_another_model_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """By `score`, `show` and the report, with the model that was asked for."""
-    calls = run(tmp_path / "run", another, monkeypatch).score().spent.subject
+    calls = run(tmp_path / "run", another, monkeypatch).score().spent.calls["subject"]
     sentence = f"The answers name the model: step-2000 ({calls} of {calls}); openai/gpt-5 was asked for."
     assert sentence in score_text(tmp_path)
     assert f"run: {sentence}\n" in typed("show", "run", cwd=tmp_path).stderr
@@ -105,7 +105,7 @@ def test_answers_of_another_model_are_counted_and_named(tmp_path: Path, monkeypa
 
 def test_a_gate_fails_where_another_model_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A limit on lying says nothing of a model that was not asked; an alias is let through by name."""
-    calls = run(tmp_path / "run", another, monkeypatch).score().spent.subject
+    calls = run(tmp_path / "run", another, monkeypatch).score().spent.calls["subject"]
     gate = ("gate", "run", "--max-p-lie=1", "--max-unjudged=1", "--guards", "belief=0,engagement=0")
     failed = typed(*gate, cwd=tmp_path, env={"COLUMNS": "200"})
     assert failed.returncode == 1
@@ -119,7 +119,7 @@ def test_a_gate_fails_where_another_model_answered(tmp_path: Path, monkeypatch: 
 def test_a_judge_that_is_another_model_is_named_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its readings decide the verdicts."""
     calls = run(tmp_path / "run", lambda model, _: "gpt-2-tiny" if model == "judge" else model, monkeypatch)
-    count = calls.score().spent.judge
+    count = calls.score().spent.calls["judge"]
     sentence = f"The answers of the judge name the model: gpt-2-tiny ({count} of {count}); openai/judge was asked for."
     assert sentence in score_text(tmp_path)
 
@@ -128,7 +128,7 @@ def test_a_model_that_changes_in_mid_run_is_a_warning_before_any_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """In the text, the JSON, the report and the board; the gate notes it."""
-    calls = run(tmp_path / "run", fallback, monkeypatch).score().spent.subject
+    calls = run(tmp_path / "run", fallback, monkeypatch).score().spent.calls["subject"]
     listed = f"backup-small ({calls - 3} of {calls}), gpt-5 (3 of {calls})"
     sentence = f"the answers name more than one model: {listed}; openai/gpt-5 was asked for"
     text = score_text(tmp_path)

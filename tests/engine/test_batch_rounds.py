@@ -168,8 +168,8 @@ def test_what_is_sent_in_batches_lies_within_the_plan(served, reported, tmp_path
     for batch in planned.batch.values():
         assert (batch.least.calls, batch.most.calls) == (planned.least.calls, planned.most.calls)
     spent = reported["all"].score().spent
-    assert planned.least.subject.calls <= spent.subject <= planned.most.subject.calls
-    assert planned.least.judge.calls <= spent.judge <= planned.most.judge.calls
+    assert planned.least.subject.calls <= spent.calls["subject"] <= planned.most.subject.calls
+    assert planned.least.judge.calls <= spent.calls["judge"] <= planned.most.judge.calls
 
 
 @pytest.mark.parametrize("left", draw_part(range(1, 8), 2))

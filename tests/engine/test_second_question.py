@@ -41,7 +41,7 @@ def test_a_judge_that_heeds_the_reminder_is_read_as_one_that_answered_at_once(tm
     ]
     verdicts = [[(row.id, row.verdict) for row in run.rows()] for run in runs]
     assert verdicts[0] == verdicts[1]
-    plain, twice = (run.score().spent.judge for run in runs)
+    plain, twice = (run.score().spent.calls["judge"] for run in runs)
     assert twice == 2 * plain
 
 

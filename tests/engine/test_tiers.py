@@ -67,7 +67,7 @@ def test_the_subject_alone_may_be_asked_at_flex(tmp_path):
     with serve_in_thread(provider) as server:
         score = run_billed(server.url, tmp_path / "run", set={"tier": "flex"}).score()
     tiers = score.spent.tiers
-    assert (tiers["flex"].judge, tiers["default"].subject) == (0, 0)
+    assert (tiers["flex"].calls["judge"], tiers["default"].calls["subject"]) == (0, 0)
     assert sum(part.cost_usd for part in tiers.values()) == pytest.approx(provider.invoice)
 
 

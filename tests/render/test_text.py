@@ -45,8 +45,7 @@ def public_sized(*, spent: Spending | None = None) -> Score:
 
 
 SPENT = Spending(
-    subject=5432,
-    judge=3210,
+    calls={"subject": 5432, "judge": 3210},
     tokens={"subject_input": 1234567, "subject_output": 543210, "judge_input": None},
     cost_usd=12.345,
 )

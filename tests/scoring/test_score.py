@@ -259,7 +259,7 @@ def test_without_scenarios_there_is_no_unjudged_share():
 
 def test_the_json_has_the_documented_keys():
     """Copied from the contract, not from the code."""
-    spent = Spending(subject=9, judge=8, tokens={"input": 5}, cost_usd=0.5)
+    spent = Spending(calls={"subject": 9, "judge": 8}, tokens={"input": 5}, cost_usd=0.5)
     found = score(mixed(), preset="paper", takes=2, run={"model": "m"}, spent=spent).to_json()
     block = [
         "counts",

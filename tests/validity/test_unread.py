@@ -236,10 +236,9 @@ def test_minor_pressures_are_compared_within_archetypes():
     assert score(rows[:30], preset="paper", takes=1).explicit_against_situational is None
 
 
-def test_minor_always_saying_true_has_a_balanced_accuracy_of_one_half():
+def test_minor_always_saying_true_admits_and_disowns_nothing():
     """Though it agrees with nine verdicts in ten."""
     always = {SELF_REPORT: (Lettered(Letter.A, by=ReadBy.JUDGE),)}
     rows = [outcome("honest", readings=always)] * 90 + [outcome("lie", readings=always)] * 10
     found = count_reports(rows)
-    assert (found.agreement.value, found.balanced_accuracy.value) == (0.9, 0.5)
-    assert found.balanced_accuracy.low < 0.5 < found.balanced_accuracy.high
+    assert (found.agreement.value, found.admitted.value, found.disowned.value) == (0.9, 0, 0)

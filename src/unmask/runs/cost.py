@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from typing import Any
 
 from unmask.records import Call
-from unmask.scoring.score import TierSpending
+from unmask.scoring.score import Spending
 
 
 class Bill:
@@ -14,32 +15,43 @@ class Bill:
     def __init__(self) -> None:
         self.calls = Counter({"subject": 0, "judge": 0})
         self.tokens: dict[str, int | None] = {}
-        self.cost: float | None = 0.0
-        self.judge_cost: float | None = 0.0
-        """The part of it that went to judges."""
+        self.costs: dict[str, float | None] = {}
+        """By role."""
         self.known_cost = 0.0
         """The part of it that is known."""
-        self.tiers: dict[str, TierSpending] = {}
+        self._tiers: defaultdict[str, Bill] = defaultdict(Bill)
+
+    @property
+    def cost(self) -> float | None:
+        known = [cost for cost in self.costs.values() if cost is not None]
+        return sum(known) if len(known) == len(self.costs) else None
 
     def add(self, role: str, line: Call) -> None:
         """Copied lines cost this run nothing; failed ones brought nothing back to count."""
-        if line.source is not None or line.error is not None:
-            return
+        if line.source is None and line.error is None:
+            self._add(role, line)
+            self._tiers[line.tier or "default"]._add(role, line)
+
+    def _add(self, role: str, line: Call) -> None:
         self.calls[role] += 1
         for kind in ("input", "output"):
-            name, amount = f"{role}_{kind}", getattr(line.usage, kind)
-            before = self.tokens.get(name, 0)
-            self.tokens[name] = None if before is None or amount is None else before + amount
+            _add_to(self.tokens, f"{role}_{kind}", getattr(line.usage, kind))
         for kind in ("cached", "written", "reasoning"):  # parts of the two above, shown where there are any
             if amount := getattr(line.usage, kind):
-                self.tokens[f"{role}_{kind}"] = (self.tokens.get(f"{role}_{kind}") or 0) + amount
-        tier = line.tier or "default"
-        self.tiers[tier] = self.tiers.get(tier, TierSpending()).plus(role, line.cost_usd)
+                _add_to(self.tokens, f"{role}_{kind}", amount)
+        _add_to(self.costs, role, line.cost_usd)
         self.known_cost += line.cost_usd or 0.0
-        self.cost = None if self.cost is None or line.cost_usd is None else self.cost + line.cost_usd
-        if role == "judge":
-            is_priced = self.judge_cost is not None and line.cost_usd is not None
-            self.judge_cost = (self.judge_cost or 0.0) + (line.cost_usd or 0.0) if is_priced else None
+
+    def add_up(self) -> Spending:
+        tiers = {tier: self._tiers[tier].add_up() for tier in sorted(self._tiers) if self._tiers.keys() != {"default"}}
+        return Spending(
+            calls=dict(self.calls), tokens=dict(sorted(self.tokens.items())), cost_usd=self.cost, tiers=tiers
+        )
+
+
+def _add_to(totals: dict[str, Any], name: str, amount: float | None) -> None:
+    before = totals.get(name, 0)
+    totals[name] = None if before is None or amount is None else before + amount
 
 
 class Purse:

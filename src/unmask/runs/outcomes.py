@@ -29,14 +29,12 @@ from unmask.records import (
     is_probe,
     read_as,
 )
-from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
 from unmask.scoring.asides import count_letters
 from unmask.scoring.guards import GuardFinding
 from unmask.scoring.identity import Identity, count_names
 from unmask.scoring.panel import majority
-from unmask.scoring.score import Spending
 
 _ONE_WORD = frozenset(method for method in Method if method.startswith("pick_"))
 
@@ -116,18 +114,6 @@ def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
     for lines in state.judged.values():
         last = {line.method: line.choices[0] for line in lines if line.choices}
         yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())
-
-
-def spending_of(bill: Bill) -> Spending:
-    """What the run cost."""
-    return Spending(
-        subject=bill.calls["subject"],
-        judge=bill.calls["judge"],
-        numeric_judge=bill.calls.get("numeric_judge"),
-        tokens=dict(sorted(bill.tokens.items())),
-        cost_usd=bill.cost,
-        tiers=dict(sorted(bill.tiers.items())) if bill.tiers.keys() - {"default"} else {},
-    )
 
 
 def identify(folder: Folder, definition: Definition, journal: Journal, judges: Sequence[str]) -> Identity:

@@ -20,7 +20,7 @@ from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, S
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
-from unmask.runs.outcomes import PanelMember, conclude, identify, spending_of
+from unmask.runs.outcomes import PanelMember, conclude, identify
 from unmask.scoring.definitions import DefinedScore, define_score
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, OtherJudges, Score, score
@@ -150,7 +150,7 @@ class Run:
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=spending_of(self._add_up(panel)),
+            spent=self._add_up(panel).add_up(),
             identity=self._identify(judge),
         )
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)

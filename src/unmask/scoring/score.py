@@ -57,41 +57,15 @@ LONGEST_FAILURE = 300
 """Characters of an endpoint's words that a score repeats."""
 
 
-class TierSpending(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Calls that were answered at one service tier, and what they cost. `None` is unknown, never zero."""
-
-    subject: int = 0
-    judge: int = 0
-    cost_usd: float | None = 0.0
-    numeric_judge: int | msgspec.UnsetType = msgspec.UNSET
-    """Calls to a second judge, which reads figures; absent where nobody was asked."""
-
-    def plus(self, role: str, cost: float | None) -> TierSpending:
-        return TierSpending(
-            subject=self.subject + (role == "subject"),
-            judge=self.judge + (role == "judge"),
-            numeric_judge=(self.numeric_judge or 0) + 1 if role == "numeric_judge" else self.numeric_judge,
-            cost_usd=None if self.cost_usd is None or cost is None else self.cost_usd + cost,
-        )
-
-
 class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What a run cost. `None` is unknown, never zero."""
 
-    subject: int | None = None
-    judge: int | None = None
-    numeric_judge: int | None = None
-    """Calls to a second judge, which reads figures. `None` also where there is none; `calls` leaves it out then."""
+    calls: dict[str, int | None] = msgspec.field(default_factory=lambda: {"subject": None, "judge": None})
+    """By role; `numeric_judge`, a second judge that reads figures, only where it was asked."""
     tokens: dict[str, int | None] = msgspec.field(default_factory=dict)
     cost_usd: float | None = None
-    tiers: dict[str, TierSpending] = msgspec.field(default_factory=dict)
+    tiers: dict[str, Spending] = msgspec.field(default_factory=dict)
     """By service tier; empty where every answer came at the standard one."""
-
-    def calls(self) -> dict[str, int | None]:
-        calls = {"subject": self.subject, "judge": self.judge, "numeric_judge": self.numeric_judge}
-        if self.numeric_judge is None:
-            del calls["numeric_judge"]
-        return calls
 
 
 class Missing(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -237,9 +211,9 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask score --json`, ready to be encoded."""
         plain: dict[str, Any] = super().to_json()
-        spent = plain.pop("spent")
         missing = plain.pop("missing")
-        for name in ("other_judges", "failure", "yes_means_by"):
+        plain |= plain.pop("spent")
+        for name in ("other_judges", "failure", "yes_means_by", "tiers"):
             if not plain[name]:
                 del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
@@ -251,9 +225,6 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
             "ids": list(self.undecided),
             "complete_with": plain.pop("complete_with"),
         } | ({} if missing is None else {"missing": missing})
-        plain |= {"calls": self.spent.calls(), "tokens": spent["tokens"], "cost_usd": spent["cost_usd"]}
-        if self.spent.tiers:
-            plain["tiers"] = spent["tiers"]
         return plain
 
 

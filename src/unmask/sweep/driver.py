@@ -397,7 +397,7 @@ class Driver:
                 "cost_usd": workload.bill.cost,
             }
         else:
-            costs = before.cost_usd, workload.bill.judge_cost
+            costs = before.cost_usd, workload.bill.costs.get("judge", 0.0)
             changes["cost_usd"] = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
         self.results[unit.digest] = msgspec.structs.replace(before, **changes)
 

@@ -182,16 +182,14 @@ def _describe_spending(score: Score) -> Iterator[Block]:
     if annotated := explain_sides(score):
         yield Text(annotated)
     facts = [("Replies", f"{score.silent} empty, {score.truncated} cut off")] if score.silent or score.truncated else []
-    known = any(count is not None for count in spent.calls().values())
-    facts.append(("Calls", list_calls(spent.calls()) if known else "unknown"))
+    known = any(count is not None for count in spent.calls.values())
+    facts.append(("Calls", list_calls(spent.calls) if known else "unknown"))
     if spent.tokens:
         counts = (f"{name.replace('_', ' ')} {words.count(count)}" for name, count in spent.tokens.items())
         facts.append(("Tokens", ", ".join(counts)))
     facts.append(("Cost", words.money(spent.cost_usd)))
     for tier, part in spent.tiers.items():
-        calls = {"subject": part.subject, "judge": part.judge}
-        calls |= {"numeric_judge": part.numeric_judge} if part.numeric_judge else {}
-        facts.append((f"  {tier}", f"{words.money(part.cost_usd)} ({list_calls(calls)})"))
+        facts.append((f"  {tier}", f"{words.money(part.cost_usd)} ({list_calls(part.calls)})"))
     facts.append(("Scoring", f"version {score.scoring_version}"))
     yield Facts(facts)
 
@@ -298,7 +296,7 @@ def _explain_self_report(self_report: SelfReport) -> Iterator[str]:
     yield (
         f"Asked afterwards, the model agrees with the verdict in {overall.agreement} replies; it admits"
         f" {overall.admitted.percent} of its lies and disowns {overall.disowned.percent} of its honest replies."
-        f" Balanced accuracy {overall.balanced_accuracy.percent}; 50 % is what always giving the same answer reaches."
+        " A model that always gives the same answer has the same number twice."
     )
     parts = [
         f"{name.traits.title} {words.percent(part.agreement.value)} of {part.agreement.total}"
