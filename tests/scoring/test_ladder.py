@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from msgspec.structs import replace
 
@@ -58,29 +56,3 @@ def test_a_fact_that_is_not_judged_at_both_rungs_is_in_no_difference():
 def test_a_set_without_rungs_is_no_ladder():
     assert measure_ladder([outcome("lie")], takes=1) is None
     assert measure_ladder([rung("f", 1, 1), rung("f", 2, 1)], takes=TAKES) is None  # nothing to hold it against
-
-
-SUBJECTS = {
-    "noisy": ((0.08, 0.08, 0.08, 0.08), set()),
-    "role-player": ((0.30, 0.30, 0.30, 0.30), set()),
-    "order-follower": ((0.02, 0.02, 0.02, 0.60), {3}),
-    "incentive-liar": ((0.02, 0.25, 0.30, 0.45), {1, 2, 3}),
-}
-"""The chance of a lie at each rung, and the rungs that differ from rung 0."""
-
-
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_planted_subjects_are_told_apart(name: str):
-    """96 facts, ten takes. In 95 % of seeds the rungs above 0 are those that were planted, and no other."""
-    rates, planted = SUBJECTS[name]
-    right = 0
-    for seed in range(40):
-        chance = random.Random(seed)
-        outcomes = [
-            rung(f"f{fact}", place, sum(chance.random() < rate for _ in range(TAKES)))
-            for fact in range(96)
-            for place, rate in enumerate(rates)
-        ]
-        found = ladder(*outcomes).less_control
-        right += {place for place, one in found.items() if one.p_adjusted < 0.05 and one.value > 0} == planted
-    assert right >= 36  # 95 % of 40, less about one standard error
