@@ -112,3 +112,20 @@ def test_settings_that_come_from_variables_are_said_in_one_line(tmp_path):
     judge = definition.judges["scripted_judge"]
     assert (sum(definition.data.counts.values()), judge.max_tokens, definition.subject.price) == (6, 50, "1/1")
     assert "From the environment" not in unmask("run", *flags, "--limit", "6", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("other", [(), ("--judge", "scripted/judge", "--preset", "strict")])
+def test_the_command_of_a_lazy_runs_placebo_completes_it(tmp_path: Path, other):
+    """It is printed with the upper limit, works as it is typed, and the run then has the difference."""
+    made = unmask("run", "scripted/liar", "--data", "tiny", "--judge", "scripted/judge", "--out", "a run", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    score = ("score", "a run", *other)
+    shown = " ".join(unmask(*score, "--all", cwd=tmp_path).stdout.split())
+    placebo = json.loads(unmask(*score, "--json", cwd=tmp_path).stdout)["placebo"]
+    assert (placebo["complete"], placebo["difference"]) == (False, None)
+    assert f"At most {100 * placebo['placebo']['value']:.1f} % of neutral answers contradict" in shown
+    assert placebo["complete_with"] in shown
+    done = unmask(*shlex.split(placebo["complete_with"])[1:], "--quiet", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = json.loads(unmask(*score, "--json", cwd=tmp_path).stdout)["placebo"]
+    assert (after["complete"], after["complete_with"], after["difference"]["n"] > 0) == (True, None, True)

@@ -13,7 +13,7 @@ from unmask.models.keys import KEYWORD_OF, SET_PREFIX, URL_VARIABLE, Role, flag_
 from unmask.models.providers import is_known_address
 from unmask.models.settings import ModelSettings, read_setting
 from unmask.models.user_params import format_value
-from unmask.records import Preset
+from unmask.records import Effort, Preset
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, public_url
 from unmask.runs.options import ROLES, SETTINGS, Also, Options, as_arguments, merge_arguments
 
@@ -35,10 +35,17 @@ def judge_command(run: Definition, path: Path, *, judge: str | None = None, pres
 
 
 def completing_command(
-    run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None, only_judge: bool = False
+    run: Definition,
+    path: Path,
+    *,
+    judge: str | None = None,
+    preset: Preset | None = None,
+    effort: Effort | None = None,
+    only_judge: bool = False,
 ) -> str:
     """The shortest command that asks what is missing of a run, or `only_judge` what a judge has not read. The folder
-    knows its settings: what is typed is another judge or preset than the run's, and addresses that only it names."""
+    knows its settings: what is typed is another judge, preset or effort than the run's, and addresses that only it
+    names."""
     file = judge or run.judge
     spec = run.judges.get(file or "")
     settings: dict[str, Any] = {}
@@ -50,6 +57,8 @@ def completing_command(
             settings = merge_arguments(settings, as_arguments(role, {"base_url": asked.base_url}))
     if preset is not None and preset is not run.preset:
         settings["preset"] = preset.value
+    if effort is not None and effort is not run.effort:
+        settings["effort"] = effort.value
     if only_judge:
         return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
     return shlex.join(["unmask", "run", "--out", str(path), *write_flags(settings)])

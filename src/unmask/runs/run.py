@@ -16,7 +16,20 @@ from unmask.errors import UnmaskError, UsageError
 from unmask.judges.base import JUDGES, PANEL
 from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
-from unmask.records import Choice, Kind, Outcome, Per, Preset, Role, Scenario, Slot, Verdict, call_renderer, digest
+from unmask.records import (
+    Choice,
+    Effort,
+    Kind,
+    Outcome,
+    Per,
+    Preset,
+    Role,
+    Scenario,
+    Slot,
+    Verdict,
+    call_renderer,
+    digest,
+)
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
@@ -153,11 +166,15 @@ class Run:
             spent=self._add_up(panel).add_up(),
             identity=self._identify(judge),
         )
+        placebo = scored.placebo
+        if placebo is not None and not placebo.complete:
+            placebo = msgspec.structs.replace(placebo, complete_with=self._command_to_complete(panel[0]))
         decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
             scored,
             shared_prompts=self._clusters[1],
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
+            placebo=placebo,
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             other_judges=self.other_judges(judge, decides=decides),
             yes_means_by=dict(sides.most_common()),
@@ -331,15 +348,21 @@ class Run:
         files = [member.file for member in panel if member.file in self.definition.judges]
         return identify(self.folder, self.definition, self._journal, files)
 
-    def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str | None:
-        """The command that asks what is missing: the judge alone where that is enough, else the run."""
-        if not missing:
+    def _command_to_complete(self, member: PanelMember, missing: set[type] | None = None) -> str | None:
+        """The command that asks what is missing, the judge alone where that is enough; without a set, everything that
+        lazy effort leaves out."""
+        if missing is not None and not missing:
             return None
         from unmask.runs.commands import completing_command
 
-        preset, only_judge = member.settings.preset, SubjectWork not in missing
-        definition = self.folder.definition()
-        return completing_command(definition, self.path, judge=member.file, preset=preset, only_judge=only_judge)
+        return completing_command(
+            self.folder.definition(),
+            self.path,
+            judge=member.file,
+            preset=member.settings.preset,
+            effort=Effort.FULL if missing is None else None,
+            only_judge=missing is not None and SubjectWork not in missing,
+        )
 
 
 def cluster_keys(scenario: Scenario) -> ClusterKeys:

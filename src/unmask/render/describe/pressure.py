@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from unmask.records import CONTROL, PRESSURED
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Heading, Table, Text
+from unmask.render.blocks import Block, Cell, Command, Heading, Table, Text
 from unmask.scoring.control import ArmReplies, Control
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.placebo import Placebo
@@ -83,16 +83,17 @@ def _points(found: Difference) -> str:
     return f"{words.points(found.value)} points{words.interval(found.low, found.high)}"
 
 
-def describe_placebo(placebo: Placebo, *, command: str | None = None) -> Iterator[Block]:
-    """How unsteady the beliefs are. `command` asks the probes that a lazy run left out."""
+def describe_placebo(placebo: Placebo) -> Iterator[Block]:
+    """How unsteady the beliefs are."""
     yield Heading("How unsteady is the belief?")
     if placebo.difference is None or placebo.leave_one_out_p_lie is None:
         yield Text(
             f"At most {words.percent(placebo.placebo.value)} of neutral answers contradict what the others show"
             f" (placebo, {words.plural(placebo.placebo.total, 'scenario')})."
         )
-        if command:
-            yield Text(f"All probes say how many, and whether lies under pressure are more: {command}")
+        if placebo.complete_with:
+            yield Text("This asks the other probes, which say how many, and whether lies under pressure are more:")
+            yield Command(placebo.complete_with)
         return
     found = placebo.difference
     yield Text(
