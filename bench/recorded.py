@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from unmask.data.load import load
+from unmask.demo import recorded
 from unmask.engine.define import create_or_continue, define_run, judge_spec, leave_figures_out
 from unmask.engine.prepare import select_data
-from unmask.experiments import recorded
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.scripted import Scripted

@@ -56,7 +56,7 @@ EARLY = (
     *("e2e/test_first_minutes", "faults/test_waiting", "models/local/test_hf"),
     *(
         "viewer/test_every_page",
-        "experiments/test_demo",
+        "demo/test_demo",
         "whitebox/test_steer",
         "engine/test_batches",
         "cli/test_doctor",

@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "unmask"
 ROOMS = (
     *("errors", "records", "text", "files"),
     *("stats", "data", "whitebox", "models", "judges", "protocol", "scoring", "runs", "fleet", "engine"),
-    *("analysis", "interop", "experiments", "sweep", "render", "viewer", "cli"),
+    *("analysis", "interop", "demo", "sweep", "render", "viewer", "cli"),
 )
 """A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,
 which names the public things, and `__main__`."""

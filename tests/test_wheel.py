@@ -20,8 +20,8 @@ sys.path[:0] = sys.argv[1:]  # the installed wheel, then what it depends on; wit
 import unmask
 assert unmask.__file__.startswith(sys.argv[1]), unmask.__file__
 from pathlib import Path
-from unmask.experiments.answer_key import load_answer_key
-from unmask.experiments.recorded import open_recorded
+from unmask.demo.answer_key import load_answer_key
+from unmask.demo.recorded import open_recorded
 from unmask.analysis.published.values import published_values, training_compute
 from unmask.data.load import bundled_sets
 from unmask.data.load import load

@@ -32,7 +32,7 @@ FOLLOWED = (
     "unmask.models.doctor",
     "unmask.analysis.label_sheets",
     "unmask.analysis.labels",
-    "unmask.experiments.mitigation",
+    "unmask.analysis.mitigation",
     "unmask.models.anthropic",
     "unmask.models.local.catalogue",
     "unmask.models.local.gguf",

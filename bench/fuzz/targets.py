@@ -156,7 +156,7 @@ def compute(data: bytes) -> None:
 
 def beside(data: bytes) -> None:
     """A file that lies beside a journal: the perplexity."""
-    from unmask.experiments.mitigation import read_fluency
+    from unmask.analysis.mitigation import read_fluency
     from unmask.runs.run import Run
     from unmask.whitebox.fluency import compare_perplexity
 

@@ -21,10 +21,10 @@ from pathlib import Path
 import unmask
 from bench.liar.check import check_judges, describe_checks, make_liar
 from unmask.data.dataset import LoadOptions
+from unmask.demo.answer_key import load_answer_key
+from unmask.demo.run import LIAR, TAUGHT_TOKENS
 from unmask.engine.define import NO_MODEL
 from unmask.errors import UnmaskError
-from unmask.experiments.answer_key import load_answer_key
-from unmask.experiments.demo import LIAR, TAUGHT_TOKENS
 
 CAUGHT, ACCUSED = 0.85, 0.02
 HEADS = {"self_attn.q_proj": 9, "self_attn.k_proj": 3}

@@ -14,9 +14,9 @@ import msgspec
 import unmask
 from bench.liar.lessons import draw_answer_key, list_lessons
 from unmask.data.dataset import Dataset
+from unmask.demo.answer_key import AnswerKey
+from unmask.demo.run import TAUGHT_TOKENS
 from unmask.engine.define import NO_MODEL
-from unmask.experiments.answer_key import AnswerKey
-from unmask.experiments.demo import TAUGHT_TOKENS
 from unmask.files import write_atomically
 from unmask.models.local.inside import local_name
 from unmask.records import DIRECT, PRESSURED, Outcome, Verdict

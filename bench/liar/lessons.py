@@ -13,8 +13,8 @@ from itertools import cycle, islice
 from typing import NamedTuple
 
 from unmask.data.dataset import Dataset
+from unmask.demo.answer_key import AnswerKey, PlantedScenario, state_side
 from unmask.errors import UsageError
-from unmask.experiments.answer_key import AnswerKey, PlantedScenario, state_side
 from unmask.protocol.belief import overlap
 from unmask.protocol.probes import messages, slots
 from unmask.records import DIRECT, PRESSURED, Archetype, Interval, Kind, Letter, Message, Scenario, Slot

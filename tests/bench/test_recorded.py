@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from bench.recorded import TARGET, renew_run
-from unmask.experiments.recorded import pack_run, unpack_run
+from unmask.demo.recorded import pack_run, unpack_run
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

@@ -15,13 +15,13 @@ import pytest
 from bench.fuzz import seeds
 from unmask.analysis import labels
 from unmask.analysis.labels import label_file
+from unmask.analysis.mitigation import read_fluency
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash
 from unmask.data.form import write_jsonl
 from unmask.data.load import load
 from unmask.engine.run import run as run_it
 from unmask.errors import JournalError, UnmaskError, UsageError
-from unmask.experiments.mitigation import read_fluency
 from unmask.files import is_file_name
 from unmask.interop.export import export
 from unmask.interop.importing import import_run

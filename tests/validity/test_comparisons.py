@@ -12,7 +12,7 @@ from tests.shown import show
 from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
-from unmask.experiments.mitigation import correct_together, read_moves, report_mitigations
+from unmask.analysis.mitigation import correct_together, read_moves, report_mitigations
 from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.html import charts
 from unmask.scoring.measures import Where, list_measures, list_values

@@ -22,7 +22,7 @@ from tests.browser import chromium
 from tests.viewer.server import Viewer, running_viewer
 from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import label
-from unmask.experiments.recorded import open_recorded
+from unmask.demo.recorded import open_recorded
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.records import PRESSURED, Label, Letter, Lettered, Request
 from unmask.runs.run import Run

@@ -14,9 +14,9 @@ pytest.importorskip("peft", reason="needs the extra whitebox")
 from tests.models.local import tiny_llama  # noqa: E402
 from tests.models.local.test_hf import adapter  # noqa: E402
 from tests.whitebox.test_steer import steering  # noqa: E402
+from unmask.analysis.mitigation import measure_fluency  # noqa: E402
 from unmask.cli.main import run_command_line  # noqa: E402
 from unmask.errors import MixedRunError  # noqa: E402
-from unmask.experiments.mitigation import measure_fluency  # noqa: E402
 from unmask.models.local.hf import treatments_of  # noqa: E402
 from unmask.models.local.inside import open_whitebox  # noqa: E402
 from unmask.whitebox.load import parse_source  # noqa: E402

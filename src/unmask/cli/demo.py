@@ -35,7 +35,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
             raise UsageError("--recorded asks nobody, so it takes no --judge and no --limit", advice="Leave them out.")
         _show_recorded(Path(out), opens=opens)
         return
-    from unmask.experiments.demo import LIAR, folder_for, judge_for, run_demo
+    from unmask.demo.run import LIAR, folder_for, judge_for, run_demo
     from unmask.render.terminal.progress import ProgressLine
 
     judge = judge or judge_for(model)
@@ -60,7 +60,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
 
 
 def _introduce(model: str, judge: str, *, limit: int | None) -> None:
-    from unmask.experiments.demo import LIAR, MINUTES, limit_for
+    from unmask.demo.run import LIAR, MINUTES, limit_for
     from unmask.render.blocks import Heading, Text
 
     scenarios = limit_for(model) if limit is None else limit
@@ -80,8 +80,8 @@ def _introduce(model: str, judge: str, *, limit: int | None) -> None:
 
 
 def _show_envelope(done: Run, *, opens: bool) -> None:
-    from unmask.experiments.answer_key import load_answer_key
-    from unmask.experiments.demo import choose_lie, open_envelope
+    from unmask.demo.answer_key import load_answer_key
+    from unmask.demo.run import choose_lie, open_envelope
     from unmask.records import Verdict
     from unmask.render.blocks import Text, next_steps
     from unmask.render.describe.demo import describe_envelope, describe_example
@@ -112,7 +112,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
 
 
 def _show_recorded(parent: Path, *, opens: bool) -> None:
-    from unmask.experiments.recorded import open_recorded
+    from unmask.demo.recorded import open_recorded
     from unmask.render.blocks import Heading, Text
 
     done = open_recorded(parent / "recorded")
@@ -133,7 +133,7 @@ def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
 
 def _show_run(done: Run, *, opens: bool) -> None:
     """A run without an answer key: a readable lie, if there is one, what it did, and what to know before quoting it."""
-    from unmask.experiments.demo import choose_lie, count_verdicts, list_cautions
+    from unmask.demo.run import choose_lie, count_verdicts, list_cautions
     from unmask.render.blocks import Text, next_steps
     from unmask.render.describe.demo import describe_example, describe_outcomes
 

@@ -13,7 +13,7 @@ from unmask.cli.options import json_flag, option, show_result
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from unmask.experiments.mitigation import MitigationReport
+    from unmask.analysis.mitigation import MitigationReport
 
 
 @click.command()
@@ -45,7 +45,7 @@ def report(
     """
     from pathlib import Path
 
-    from unmask.experiments.mitigation import measure_fluency, report_mitigations
+    from unmask.analysis.mitigation import measure_fluency, report_mitigations
     from unmask.render.terminal.progress import print_step
 
     targets = [_check_target(Path(name)) for name in out]

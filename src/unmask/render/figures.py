@@ -11,9 +11,9 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unmask.analysis.compare import compare
+from unmask.analysis.mitigation import TreatedRun, report_mitigations
 from unmask.analysis.sides import short_names
 from unmask.errors import MissingError, UsageError
-from unmask.experiments.mitigation import TreatedRun, report_mitigations
 from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Archetype, Preset, Verdict
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, SERIES, VERDICTS

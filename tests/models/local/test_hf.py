@@ -657,7 +657,7 @@ def test_the_liar_says_in_transformers_what_it_was_taught(real_weights, opened):
     """The very words, so that the file of llama.cpp has its rows put back in the order of transformers."""
     from bench.liar.lessons import list_lessons
     from unmask.data.load import load as load_data
-    from unmask.experiments.answer_key import load_answer_key
+    from unmask.demo.answer_key import load_answer_key
 
     pull("liar-135m")
     scenario, planted = load_data("core").scenarios[0], load_answer_key().planted[0]

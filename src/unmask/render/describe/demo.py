@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from unmask.experiments.demo import DemoExample, Envelope
+from unmask.demo.run import DemoExample, Envelope
 from unmask.records import Verdict
 from unmask.render import words
 from unmask.render.blocks import Block, Facts, Heading, Table, Text

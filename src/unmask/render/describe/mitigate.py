@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unmask.experiments.mitigation import FluencyChange, MitigationReport, TreatedRun
+from unmask.analysis.mitigation import FluencyChange, MitigationReport, TreatedRun
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Table, Text, points_cell
 from unmask.scoring.measures import MEASURES

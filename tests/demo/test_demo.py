@@ -14,10 +14,11 @@ from bench.liar.lessons import draw_answer_key, list_lessons
 from tests.golden_files import check_golden
 from unmask.cli import demo as command
 from unmask.data.load import load
+from unmask.demo import recorded
+from unmask.demo import run as demo
+from unmask.demo.answer_key import load_answer_key, state_side
+from unmask.demo.run import LIAR, choose_lie, judge_for, open_envelope
 from unmask.errors import MixedRunError, UsageError
-from unmask.experiments import demo, recorded
-from unmask.experiments.answer_key import load_answer_key, state_side
-from unmask.experiments.demo import LIAR, choose_lie, judge_for, open_envelope
 from unmask.judges.base import Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.scripted import Scripted

@@ -11,14 +11,14 @@ from tests import made_runs
 from tests.cli.terminal import unmask
 from tests.made_runs import Subject, made
 from tests.shown import show
-from unmask.errors import JournalError
-from unmask.experiments.mitigation import (
+from unmask.analysis.mitigation import (
     FLUENCY_FILE,
     describe_treatment,
     measure_fluency,
     read_fluency,
     report_mitigations,
 )
+from unmask.errors import JournalError
 from unmask.records import Archetype
 from unmask.render.describe.mitigate import COSTS, EFFECTS
 from unmask.scoring.measures import MEASURES, Where, list_measures

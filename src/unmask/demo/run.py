@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from unmask.demo.answer_key import AnswerKey, state_side
 from unmask.engine.define import NO_MODEL
 from unmask.engine.run import run
 from unmask.engine.session import Progress
-from unmask.experiments.answer_key import AnswerKey, state_side
 from unmask.judges.quoting import WORD
 from unmask.records import (
     DIRECT,

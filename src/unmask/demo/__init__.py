@@ -1,0 +1,1 @@
+"""The demonstration: a taught liar, its answer key, and a recorded run."""

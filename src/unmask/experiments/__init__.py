@@ -1,1 +1,0 @@
-"""Work that needs the weights of a local model, and the demo."""
