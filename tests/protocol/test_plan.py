@@ -367,7 +367,7 @@ def games(draw) -> tuple[Scenario, dict[str, str], Settings]:
         style=draw(st.sampled_from([Style.LETTERS, Style.PICKS])) if kind != "numeric" else Style.LETTERS,
         check=draw(st.booleans()),
         self_report=draw(st.sampled_from([None, QUESTION])),
-        role_play=draw(st.booleans()),
+        asides=draw(st.sampled_from([(), ("role_play",), ("misleads",), ("role_play", "misleads")])),
     )
     return scenario, planted | {"self_report": draw(st.sampled_from("ABC"))}, settings
 
@@ -402,7 +402,7 @@ def test_lazy_leaves_out_only_what_cannot_change_the_verdict(game, data):
 def test_lazy_asks_nothing_once_no_answer_could_matter(game):
     """A probe or a statement is asked for only while some reading of what is still open could change the verdict."""
     scenario, planted, settings = game
-    settings = msgspec.structs.replace(settings, check=False, self_report=None, role_play=False)
+    settings = msgspec.structs.replace(settings, check=False, self_report=None, asides=())
     lazy = Game(scenario, {slot: signs.replace("-", "C") for slot, signs in planted.items()}, settings)
     while work := plan(scenario, lazy.seen, settings):
         assert can_change(lazy) or not any(isinstance(item, SubjectWork) for item in work)

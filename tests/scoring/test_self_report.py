@@ -11,7 +11,7 @@ from tests.outcomes import outcome
 from unmask.engine.run import judge, run
 from unmask.errors import UsageError
 from unmask.protocol.probes import SELF_REPORT_QUESTION
-from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
+from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Method, Pending, Unread, Verdict
 from unmask.scoring.asides import (
     Sincerity,
     count_reports,
@@ -201,10 +201,10 @@ def test_role_play_is_remembered_by_later_commands(tmp_path):
 
 def test_role_play_keeps_the_hash_of_the_judge_prompts():
     """Questions beside the proposition have texts of their own: readings made without them stay comparable."""
-    from unmask.judges.letters import list_texts, role_play_prompt, text_of
+    from unmask.judges.letters import list_texts, side_prompt, text_of
 
     assert not any("aside" in name or "role" in name for name in list_texts())
-    assert text_of("asides/role_play") in role_play_prompt()
+    assert text_of("asides/role_play") in side_prompt(Method.ROLE_PLAY)
 
 
 def test_verbatim_cannot_be_asked_about_role_play(tmp_path):

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
+from unmask.judges.asides import ASIDES
 from unmask.models.base import find_changed
 from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
-from unmask.records import CONTROL, PRESSURED, ROLE_PLAY, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
+from unmask.records import CONTROL, PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder
 from unmask.runs.journal import CallLines, JournalFile
@@ -21,7 +22,7 @@ T = TypeVar("T", bound=Call)
 
 _TREATMENT = re.compile(r"\+(?:adapter|steer)=")
 
-PRESSURED_SLOTS = {PRESSURED, CONTROL, SELF_REPORT, ROLE_PLAY}
+PRESSURED_SLOTS = {PRESSURED, CONTROL, SELF_REPORT, *ASIDES}
 """What a baseline never lends: the pressured reply, and everything asked about it."""
 
 

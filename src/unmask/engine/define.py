@@ -13,12 +13,13 @@ import msgspec
 from unmask import __version__
 from unmask.data.dataset import Dataset, count_by_archetype
 from unmask.errors import MissingError, UsageError
+from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES, LETTERS_ONLY, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, treatments_of
 from unmask.models.settings import ModelSettings
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
-from unmask.records import Kind, digest
+from unmask.records import Kind, Slot, digest
 from unmask.runs.definition import (
     BaselineRef,
     DataSpec,
@@ -66,13 +67,18 @@ def _recorded(settings: ModelSettings, model: str) -> dict[str, Any]:
     return fields | {"model": model, "base_url": public_url(settings.base_url)}
 
 
-def check_role_play(options: Options, judge: JudgeSpec) -> None:
-    """Refuse the question about role-play for a judge that has no model."""
-    if Also.ROLE_PLAY in options.also and not JUDGES[judge.style].questions(Kind.BINARY):
-        raise UsageError(
-            f"--also role-play needs a judge that understands a reply, and {judge.model} does not",
-            advice="Ask a model: unmask judge RUN --judge PROVIDER/NAME --also role-play",
+def check_asides(options: Options, judge: JudgeSpec) -> None:
+    """Refuse a question to the judge that this one cannot understand."""
+    for slot in options.asides(""):
+        able = (
+            judge.style is Style.LETTERS if ASIDES[slot].needs_writing else JUDGES[judge.style].questions(Kind.BINARY)
         )
+        if not able:
+            also = Also.of_judge(slot)
+            raise UsageError(
+                f"--also {also} needs a judge that understands a reply, and {judge.model} does not",
+                advice=f"Ask a model: unmask judge RUN --judge PROVIDER/NAME --also {also}",
+            )
 
 
 def leave_figures_out(whole: Dataset, options: Options, judge: JudgeSpec) -> tuple[Options, str]:
@@ -106,7 +112,7 @@ def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Opt
 
 def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:
     """The definition this command asks for."""
-    check_role_play(options, judge)
+    check_asides(options, judge)
     file = file_of(judge)
     baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
     wanted = Definition(
@@ -144,7 +150,7 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         judge=file,
         judges={file: judge},
         self_report=SELF_REPORT_QUESTION if Also.SELF_REPORT in options.also else None,
-        role_play=(file,) if Also.ROLE_PLAY in options.also else (),
+        asides=options.asides(file),
     )
     _refuse_unwritable(wanted)
     if options.control and any(scenario.rung is not None for scenario in dataset.scenarios):
@@ -220,7 +226,7 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Defin
         created=old.created,
         unmask=old.unmask,
         judges=judges | wanted.judges,
-        role_play=_merge_names(old.role_play, wanted.role_play),
+        asides=_merge_asides(old.asides, wanted.asides),
         data=data,
         grown=grown,
     )
@@ -236,7 +242,7 @@ def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
         check_baseline(wanted, dataset)
 
 
-def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, role_play: bool = False) -> Definition:
+def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> Definition:
     """Record one more judge of an existing run. Scores keep the judge they had.
 
     The caller holds the locks of its readings and of run.json.
@@ -251,7 +257,7 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, role_play: bool = F
         old,
         judge=old.judge or file,
         judges=old.judges | {file: spec},
-        role_play=_merge_names(old.role_play, (file,) if role_play else ()),
+        asides=_merge_asides(old.asides, options.asides(file)),
     )
     check_same_run(old, wanted, again=partial(judge_command, path=folder.path))
     if wanted != old:
@@ -260,6 +266,9 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, *, role_play: bool = F
     return wanted
 
 
-def _merge_names(before: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
+def _merge_asides(before: dict[Slot, tuple[str, ...]], now: dict[Slot, tuple[str, ...]]) -> dict[Slot, tuple[str, ...]]:
     """What a judge was asked stays asked, in the order it was."""
-    return tuple(dict.fromkeys((*before, *now)))
+    return {
+        slot: tuple(dict.fromkeys((*before.get(slot, ()), *now.get(slot, ()))))
+        for slot in dict.fromkeys((*before, *now))
+    }

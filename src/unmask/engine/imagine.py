@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from unmask.engine.baseline import PRESSURED_SLOTS
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
+from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES
 from unmask.models.prices import Price
 from unmask.protocol import plan as planner
@@ -32,6 +33,7 @@ from unmask.records import (
     Scenario,
     Slot,
     Usage,
+    Verdict,
     read_as,
 )
 from unmask.runs.options import DeveloperPrompt
@@ -182,11 +184,17 @@ def _imagine_reply(scenario: Scenario, slot: Slot, assumed: Assumption, take: in
 
 
 def _imagine_judged(scenario: Scenario, work: planner.JudgeWork, settings: Settings, *, believes: bool) -> Judged:
-    """Where lies are asked about, a statement is one: each costs a further question then."""
+    """A statement is what is asked about further: that costs the most."""
     is_pressured = read_as(work.slot) == PRESSURED
     side = Letter.C if not believes else _believed_side(scenario) if is_pressured else Letter.A
-    if settings.role_play and believes and is_pressured:
-        side = Letter.A if side is Letter.B else Letter.B
+    asked = {
+        aside.verdict: len(aside.methods)
+        for aside in map(ASIDES.__getitem__, settings.asides)
+        if scenario.kind in aside.kinds
+    }
+    if asked and believes and is_pressured:
+        lie = Letter.A if side is Letter.B else Letter.B
+        side = lie if max(asked, key=asked.__getitem__) is Verdict.LIE else Letter.C
     if work.method is Method.INTERVAL and not believes and work.slot != DIRECT:
         side = Letter.A
     choice = JUDGES[settings.style].imagined(work.method, side)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 import msgspec
 
 from unmask.data.dataset import Dataset
-from unmask.engine.define import NO_MODEL, add_judge, check_role_play, create_or_continue
+from unmask.engine.define import NO_MODEL, add_judge, check_asides, create_or_continue
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.prepare import complete_judge, prepare_run
 from unmask.engine.readers import open_judges
@@ -25,7 +25,7 @@ from unmask.records import call_renderer
 from unmask.runs.cost import Purse
 from unmask.runs.definition import Definition, JudgeSpec, file_of
 from unmask.runs.folder import Folder
-from unmask.runs.options import Also, Options, RunSettings
+from unmask.runs.options import Options, RunSettings
 
 if TYPE_CHECKING:
     from unmask.models.own import AnyModel
@@ -105,7 +105,7 @@ def judge(
     named = {"judge": judge} | ({} if numeric_judge is None else {"numeric_judge": numeric_judge})
     options, news = complete_judge(folder, named, dict(settings))
     opened = open_judges(options)
-    check_role_play(options, opened.spec)
+    check_asides(options, opened.spec)
     spec = msgspec.structs.replace(opened.spec, tags=options.tags if "tags" in settings else None)
     with open_judge_workload(folder, spec, options, opened.models) as workload:
         workload.news = news
@@ -125,7 +125,7 @@ def open_judge_workload(
         stack.enter_context(folder.lock_readings(file))
         # A run that grows meanwhile changes run.json: what is opened here belongs together.
         with folder.lock_definition():
-            definition = add_judge(folder, file, spec, role_play=Also.ROLE_PLAY in options.also)
+            definition = add_judge(folder, file, spec, options)
             if borrows and definition.beliefs_from is not None:
                 from unmask.engine.baseline import borrow_probes
 

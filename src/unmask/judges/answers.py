@@ -32,7 +32,7 @@ from unmask.records import (
 
 ATTEMPTS = 2
 """How often a question is asked, and the subject is, before the answer stays unread."""
-IN_WORDS = frozenset({Method.LETTER, Method.INTERVAL, Method.SELF_REPORT, Method.ROLE_PLAY})
+IN_WORDS = frozenset(Method) - {Method.PICK_AB, Method.PICK_BA}
 """The questions that are answered in words, which may hold no answer. Every other question is settled by its first
 answer."""
 _EXCERPT = 200
@@ -55,12 +55,26 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
     return Unread(_unread_reason(choice), text=excerpt(choice), named=named)
 
 
-def read_side_answer(calls: Sequence[Judged], *, method: Method) -> Reading:
-    """The answer to a question beside the proposition: A, B, or C for cannot tell."""
-    answer = read_answers(calls, method=method)
-    if isinstance(answer, Lettered) and answer.letter is Letter.D:  # there is no D in these questions
-        return Lettered(Letter.C, by=answer.by, why=answer.why)
-    return answer
+_EXCHANGED = {Letter.A: Letter.B, Letter.B: Letter.A}
+
+
+def read_side_answer(calls: Sequence[Judged], methods: Sequence[Method]) -> Reading:
+    """The answer to a question beside the proposition: A, B, or C for cannot tell. Asked in both orders of the
+    statements, a side and D are what both say; a side in one order only is unread."""
+    found = [read_answers(calls, method=method) for method in methods]
+    for kind in (Pending, Unread):
+        if missing := [reading for reading in found if isinstance(reading, kind)]:
+            return missing[0]
+    answers = [reading for reading in found if isinstance(reading, Lettered)]
+    letters = [answer.letter for answer in answers]
+    if len(letters) > 1:
+        letters[1] = _EXCHANGED.get(letters[1], letters[1])
+    said = set(letters)
+    if said <= {Letter.C, Letter.D} and (len(said) > 1 or len(letters) == 1):  # one question has no D
+        said = {Letter.C}
+    if len(said) > 1:
+        return Unread(f"unsure: {' in one order of the statements, '.join(letters)} in the other")
+    return Lettered(said.pop(), by=ReadBy.JUDGE, why=answers[0].why)
 
 
 def next_attempt(calls: Sequence[Judged]) -> int | None:

@@ -97,15 +97,14 @@ def request(
             if not texts:
                 raise ValueError(f"method {method} reads at least one text, got 0")
             system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
-        case Method.SELF_REPORT | Method.ROLE_PLAY:
+        case _ if method in _SIDE_TEXTS:
             return _side_request(method, scenario, texts, sampling=sampling, attempt=attempt)
         case _:
             raise ValueError(f"{method} is not answered in words")
     if method is Method.INTERVAL:
         shown = _figure_blocks(scenario, slot)
     else:
-        a, b = scenario.statements
-        shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
+        shown = [_statements_block(scenario), *_context_blocks(scenario, slot)]
     quoted = _quote(shown, texts, repeated=shown[0])
     messages = (Message(Role.SYSTEM, system), _closed(quoted, remind, method, attempt))
     return Request(messages, sampling=sampling, schema=schema)
@@ -138,28 +137,52 @@ def _closed(quoted: str, remind: str, method: Method, attempt: int) -> Message:
     return Message(Role.USER, "\n\n".join([quoted, text_of(remind), *([text_of(again)] if attempt > 1 else [])]))
 
 
+_SIDE_TEXTS = {
+    Method.SELF_REPORT: ("asides/self_report", "asides/ask", "asides/remind"),
+    Method.ROLE_PLAY: ("asides/role_play", "asides/ask", "asides/remind"),
+    Method.MISLEADS_AB: ("asides/misleads", "ask_letter", "remind_letter"),
+    Method.MISLEADS_BA: ("asides/misleads", "ask_letter", "remind_letter"),
+}
+"""Of each question beside the proposition: what is asked, how to answer, and the reminder of that."""
+
+
 def _side_request(
     method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling, attempt: int
 ) -> Request:
-    """A question beside the proposition, which is not shown. The texts are of no use to each other's judges, so they
-    stand apart and outside `prompts_hash`. `SELF_REPORT` takes the question and the reply, `ROLE_PLAY` a reply."""
-    if method is Method.SELF_REPORT:
-        question, reply = texts
-        system, shown = _join("asides/self_report", "quoted", "asides/ask"), [_Block("question", question)]
-    else:
-        (reply,) = texts
-        system = role_play_prompt()
-        shown = _turn_blocks(scenario.conversation)
-    user = _closed(_quote(shown, (reply,)), "asides/remind", method, attempt)
-    return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
+    """A question beside the proposition. Its texts are of no use to other questions, so they stand apart and outside
+    `prompts_hash`. `SELF_REPORT` takes the question and the reply, the others a reply."""
+    *before, reply = texts
+    match method:
+        case Method.SELF_REPORT:
+            shown = [_Block("question", *before)]
+        case Method.ROLE_PLAY:
+            shown = _turn_blocks(scenario.conversation)
+        case _:
+            shown = [
+                _statements_block(scenario, exchanged=method is Method.MISLEADS_BA),
+                _Block("question", scenario.conversation[-1].content),
+            ]
+    repeated = shown[0] if shown[0].label == "statements" else None
+    user = _closed(_quote(shown, (reply,), repeated=repeated), _SIDE_TEXTS[method][2], method, attempt)
+    return Request((Message(Role.SYSTEM, side_prompt(method)), user), sampling=sampling)
+
+
+def side_prompt(method: Method) -> str:
+    """What the judge is told before a question beside the proposition."""
+    question, ask, _ = _SIDE_TEXTS[method]
+    return _join(question, "quoted", ask)
+
+
+def _statements_block(scenario: Scenario, *, exchanged: bool = False) -> _Block:
+    a, b = scenario.statements[::-1] if exchanged else scenario.statements
+    return _Block("statements", f"A: {a}\nB: {b}")
 
 
 def yes_means_request(scenario: Scenario, *, exchanged: bool, sampling: Sampling, attempt: int = 1) -> Request:
     """Which statement *yes* to the direct question affirms, or to the check where there is none. `exchanged` shows the
     second statement as A. No reply is shown."""
-    a, b = scenario.statements[::-1] if exchanged else scenario.statements
     slot = CHECK if scenario.direct is None else DIRECT
-    shown = [_Block("statements", f"A: {a}\nB: {b}"), *_context_blocks(scenario, slot)]
+    shown = [_statements_block(scenario, exchanged=exchanged), *_context_blocks(scenario, slot)]
     system = _join("yes_means/question", "quoted", "yes_means/ask")
     user = _closed(_quote(shown, ()), "yes_means/remind", Method.LETTER, attempt)
     return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
@@ -176,10 +199,6 @@ def misleads_request(
     system = _join("asides/misleads", "quoted", "asides/ask_misleads")
     user = _closed(_quote(shown, (reply,), repeated=shown[0]), "asides/remind_misleads", Method.LETTER, attempt)
     return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
-
-
-def role_play_prompt() -> str:
-    return _join("asides/role_play", "quoted", "asides/ask")
 
 
 @cache

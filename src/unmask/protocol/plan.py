@@ -12,15 +12,16 @@ from collections.abc import Iterator
 import msgspec
 
 from unmask.judges.answers import next_attempt
+from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
     Readings,
+    aside_digest,
     count_takes,
     read,
     readings_of,
     report_digest,
-    role_play_digest,
     texts_of,
 )
 from unmask.protocol.settings import Settings
@@ -31,7 +32,6 @@ from unmask.records import (
     CONTROL,
     DIRECT,
     PRESSURED,
-    ROLE_PLAY,
     SELF_REPORT,
     Effort,
     Method,
@@ -91,8 +91,7 @@ def plan(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[
     ]
     if settings.self_report is not None:
         work += _work_on_self_report(scenario, state, readings, settings)
-    if settings.role_play and JUDGES[settings.style].questions(scenario.kind):
-        work += _work_on_role_play(scenario, state, readings, settings)
+    work += _work_on_asides(scenario, state, readings, settings)
     return tuple([item for item in work if settings.ask or isinstance(item, JudgeWork)])
 
 
@@ -169,7 +168,7 @@ def _work_on_self_report(
     stated = state.text(PRESSURED, 0)
     if not isinstance(stated, str) or not stated:
         return
-    verdict = _verdicts(scenario, readings, settings)[0]
+    verdict = verdict_of(belief_of(scenario, readings, settings.rules), readings[PRESSURED][0], settings.rules)
     if settings.effort is Effort.LAZY and verdict not in {Verdict.HONEST, Verdict.LIE}:
         return
     yield from _ask(state, SELF_REPORT, settings, 2, after=stated)
@@ -179,18 +178,20 @@ def _work_on_self_report(
         yield from _put(JudgeWork(SELF_REPORT, key, texts, Method.SELF_REPORT), state, settings)
 
 
-def _work_on_role_play(
+def _work_on_asides(
     scenario: Scenario, state: ScenarioState, readings: Readings, settings: Settings
 ) -> Iterator[JudgeWork]:
-    """Every take that is a lie, identical texts once."""
-    verdicts = enumerate(_verdicts(scenario, readings, settings))
-    lies = dict.fromkeys(state.text(PRESSURED, take) for take, verdict in verdicts if verdict is Verdict.LIE)
-    for text in lies:
-        if isinstance(text, str):
-            question = JudgeWork(ROLE_PLAY, role_play_digest(text), (text,), Method.ROLE_PLAY)
-            yield from _put(question, state, settings)
-
-
-def _verdicts(scenario: Scenario, readings: Readings, settings: Settings) -> list[Verdict]:
+    """Every take of the verdict that is asked about, where there is a belief; identical texts once, in both arms."""
     belief = belief_of(scenario, readings, settings.rules)
-    return [verdict_of(belief, reading, settings.rules) for reading in readings[PRESSURED]]
+    if isinstance(belief, NoBelief) or not JUDGES[settings.style].questions(scenario.kind):
+        return
+    for slot in settings.asides:
+        aside, texts = ASIDES[slot], dict[str, None]()
+        for arm in aside.arms if scenario.kind in aside.kinds else ():
+            for take, reading in enumerate(readings.get(arm, ())):
+                text = state.text(arm, take)
+                if isinstance(text, str) and text and verdict_of(belief, reading, settings.rules) is aside.verdict:
+                    texts[text] = None
+        for text in texts:
+            for method in aside.methods:
+                yield from _put(JudgeWork(slot, aside_digest(slot, text), (text,), method), state, settings)

@@ -7,8 +7,9 @@ the judge's style reads by rule, then the judge's answers.
 from __future__ import annotations
 
 from unmask.judges.answers import read_side_answer
+from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES, Tags
-from unmask.judges.letters import role_play_prompt
+from unmask.judges.letters import side_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
 from unmask.protocol.probes import slots
@@ -18,7 +19,6 @@ from unmask.records import (
     CONTROL,
     DIRECT,
     PRESSURED,
-    ROLE_PLAY,
     SELF_REPORT,
     Kind,
     Letter,
@@ -48,8 +48,12 @@ def readings_of(scenario: Scenario, state: ScenarioState, settings: Settings) ->
         readings[slot] = tuple([read(scenario, state, slot, texts, settings) for texts in together])
     if settings.self_report is not None:
         readings[SELF_REPORT] = (read_self_report(state, settings),)
-    if settings.role_play:
-        readings[ROLE_PLAY] = tuple(read_role_play(state, take) for take in range(settings.takes))
+    for slot in settings.asides:
+        for arm, place in ASIDES[slot].arms.items():
+            if arm in readings:
+                readings[place] = tuple(
+                    _read_aside(state, slot, state.text(arm, take)) for take in range(settings.takes)
+                )
     return readings
 
 
@@ -111,21 +115,22 @@ def read_self_report(state: ScenarioState, settings: Settings) -> Reading:
         return Lettered(Letter.A if answer_in_tags else Letter.B, by=ReadBy.RULE)
     if not can_ask:
         return Unread("unreadable: there is no yes or no in tags")
-    return read_side_answer(state.calls(SELF_REPORT, report_digest(text, settings)), method=Method.SELF_REPORT)
+    return read_side_answer(state.calls(SELF_REPORT, report_digest(text, settings)), [Method.SELF_REPORT])
 
 
 def report_digest(text: str, settings: Settings) -> str:
     return digest((settings.self_report or "", text))
 
 
-def read_role_play(state: ScenarioState, take: int) -> Reading:
-    """Whether this pressured reply is plainly fiction or a part: A it is, B it is not. Asked about lies only."""
-    text = state.text(PRESSURED, take)
-    if not isinstance(text, str) or not text:
+def _read_aside(state: ScenarioState, slot: Slot, text: str | Pending | Unread) -> Reading:
+    """What the judge says beside the proposition of this reply. It is asked about replies of one verdict only."""
+    if not isinstance(text, str):
         return Pending()
-    return read_side_answer(state.calls(ROLE_PLAY, role_play_digest(text)), method=Method.ROLE_PLAY)
+    if not text:
+        return Lettered(Letter.C, by=ReadBy.SILENT)
+    return read_side_answer(state.calls(slot, aside_digest(slot, text)), ASIDES[slot].methods)
 
 
-def role_play_digest(text: str) -> str:
+def aside_digest(slot: Slot, text: str) -> str:
     """Names the reply and the wording of the question: other words ask again, and the main readings stay."""
-    return digest((role_play_prompt(), text))
+    return digest((side_prompt(ASIDES[slot].methods[0]), text))

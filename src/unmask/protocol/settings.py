@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unmask.judges.base import Style, Tags
 from unmask.protocol.presets import RULES, Rules
-from unmask.records import Effort, Preset, Record, Sampling
+from unmask.records import Effort, Preset, Record, Sampling, Slot
 
 
 class Settings(Record, frozen=True, kw_only=True):
@@ -19,7 +19,8 @@ class Settings(Record, frozen=True, kw_only=True):
     check: bool = False
     self_report: str | None = None
     """The question to the subject about its own reply; None where it is not asked."""
-    role_play: bool = False
+    asides: tuple[Slot, ...] = ()
+    """What the judge is asked besides, as in `judges.asides.ASIDES`."""
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
     sampling: Sampling = Sampling()

@@ -175,6 +175,8 @@ _METHODS = {
     Method.PICK_BA: "ba",
     Method.SELF_REPORT: "sr",
     Method.ROLE_PLAY: "rp",
+    Method.MISLEADS_AB: "mab",
+    Method.MISLEADS_BA: "mba",
 }
 _WORK_ID = re.compile(
     r"([0-9a-f]{16})-(\w+)-(\d{1,9})-(\d{0,9})-(?:(\d{1,9})_(\d{1,9})|([0-9a-f]{20})-(\w+))", re.ASCII

@@ -109,8 +109,8 @@ def recall_judge(run: Definition, file: str | None) -> dict[str, Any]:
         settings = merge_arguments(settings, second)
     if spec.tags is not None:
         settings["tags"] = spec.tags
-    if file in run.role_play:
-        settings["also"] = (Also.ROLE_PLAY,)
+    if also := tuple(Also.of_judge(slot) for slot, files in run.asides.items() if file in files):
+        settings["also"] = also
     return settings
 
 

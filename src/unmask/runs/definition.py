@@ -20,7 +20,7 @@ from unmask.models.base import Treatment, find_changed
 from unmask.models.settings import DEFINING, ModelSettings
 from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
-from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, Scenario, digest
+from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, Scenario, Slot, digest
 from unmask.runs.options import DeveloperPrompt
 
 
@@ -140,8 +140,8 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     """By file name."""
     self_report: str | None = None
     """The question put to the subject after its pressured reply; `None` where it is not."""
-    role_play: tuple[str, ...] = ()
-    """File names of the judges that were asked which lies are a part played."""
+    asides: dict[Slot, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """What judges were asked besides, as `role_play` or `misleads`, each with the file names of these judges."""
     grown: tuple[int, ...] = ()
     """How many scenarios the run had before it grew, the first size first."""
 
@@ -181,7 +181,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             control=self.control,
             check=self.check,
             self_report=self.self_report,
-            role_play=(judge or self.judge) in self.role_play,
+            asides=tuple(slot for slot, files in self.asides.items() if (judge or self.judge) in files),
             sampling=self.subject.sampling,
             judge_sampling=spec.sampling if spec else Sampling(temperature=0.0),
         )
@@ -288,9 +288,9 @@ def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[
     file = next(file for file, spec in new.judges.items() if file in old.judges and spec != old.judges[file])
     free_names = (f"{file}-{number}" for number in count(2))
     free = next(name for name in free_names if name.casefold() not in {name.casefold() for name in old.judges})
-    role_play = (free,) if file in new.role_play else ()
+    asides = {slot: (free,) for slot, files in new.asides.items() if file in files}
     spec = replace(new.judges[file], name=free)
-    renamed = replace(new, judge=free, judges=new.judges | {free: spec}, role_play=role_play)
+    renamed = replace(new, judge=free, judges=new.judges | {free: spec}, asides=asides)
     return (
         f"the judge prompts have changed since {file} read this run; its readings stay, and the new prompts read under"
         f" another name: {again(renamed)}"

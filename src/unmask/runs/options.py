@@ -10,10 +10,11 @@ from typing import Any, TypedDict
 import msgspec
 
 from unmask.errors import UsageError
+from unmask.judges.asides import ASIDES
 from unmask.judges.base import Tags
 from unmask.models.keys import KEYWORD_OF, KEYWORDS, SET_PREFIX, Role, spell_setting
 from unmask.models.settings import ModelSettings, check_model_settings, merge_settings, read_setting
-from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record
+from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Slot
 from unmask.records import Role as Speaker
 from unmask.text import list_names, refuse_unknown
 
@@ -27,6 +28,13 @@ class Also(StrEnum):
     """Asked of the subject after its pressured reply: whether that reply was true."""
     ROLE_PLAY = "role-play"
     """Asked of the judge: which lies are plainly fiction or a part played."""
+    MISLEADS = "misleads"
+    """Asked of the judge: what replies that take no side leave their reader with."""
+
+    @classmethod
+    def of_judge(cls, slot: Slot) -> Also:
+        """The name of a question to the judge, by its slot in the journal."""
+        return cls(slot.replace("_", "-"))
 
 
 class Options(Record, frozen=True, kw_only=True):
@@ -54,6 +62,10 @@ class Options(Record, frozen=True, kw_only=True):
     shard: str | None = None
     developer_prompt: str | None = None
     beliefs_from: str | None = None
+
+    def asides(self, judge: str) -> dict[Slot, tuple[str, ...]]:
+        """What the judge in this file is to be asked besides."""
+        return {slot: (judge,) for slot in ASIDES if Also.of_judge(slot) in self.also}
 
     def of(self, role: str) -> ModelSettings:
         """The settings of one model: that of the subject, the judge or the judge for numbers."""

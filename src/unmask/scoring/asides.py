@@ -14,6 +14,8 @@ import msgspec
 from unmask.protocol.belief import letter_of
 from unmask.records import (
     CHECK,
+    CONTROL_MISLEADS,
+    MISLEADS,
     ROLE_PLAY,
     SELF_REPORT,
     Archetype,
@@ -31,7 +33,7 @@ from unmask.scoring.measures import list_values, measure_rate, name_clusters
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, estimate_rate, known_value, weigh_kinds
 
-ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY)
+ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY, MISLEADS, CONTROL_MISLEADS)
 """Slots that no verdict depends on."""
 
 
