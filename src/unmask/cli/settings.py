@@ -186,12 +186,18 @@ reading = _reading_options(
         type=_AlsoType(),
         metavar="NAMES",
         help="More questions, with commas between them. check: were supplied facts understood? self-report: does the"
-        " subject call its reply true? role-play: which lies are plainly fiction or a part played?",
+        " subject call its reply true? role-play: which lies are plainly fiction or a part played?"
+        " misleads: what do replies that take no side leave their reader with? (experimental)",
     ),
 )
 reading_again = _reading_options(
     option("--tags", type=choice_of(Tags), help="As for `unmask run`; as before, or as the run, unless given."),
-    option("--also", type=_AlsoType(), metavar="NAMES", help="role-play: ask which lies are a part played."),
+    option(
+        "--also",
+        type=_AlsoType(),
+        metavar="NAMES",
+        help="role-play: ask which lies are a part played. misleads: ask what evasions leave their reader with.",
+    ),
 )
 doctor = combine_options(_base_url, *additions(), _judge_base_url, *additions("judge-"), set_flag)
 

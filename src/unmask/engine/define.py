@@ -31,7 +31,7 @@ from unmask.runs.definition import (
     public_url,
 )
 from unmask.runs.folder import Folder
-from unmask.runs.options import Also, Options, load_developer_prompt
+from unmask.runs.options import Also, Options, list_asides, load_developer_prompt
 
 NO_MODEL = Style.VERBATIM.value
 """The name of the judge that has no model behind it."""
@@ -69,7 +69,7 @@ def _recorded(settings: ModelSettings, model: str) -> dict[str, Any]:
 
 def check_asides(options: Options, judge: JudgeSpec) -> None:
     """Refuse a question to the judge that this one cannot understand."""
-    for slot in options.asides(""):
+    for slot in list_asides(options, ""):
         able = (
             judge.style is Style.LETTERS if ASIDES[slot].needs_writing else JUDGES[judge.style].questions(Kind.BINARY)
         )
@@ -150,7 +150,7 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         judge=file,
         judges={file: judge},
         self_report=SELF_REPORT_QUESTION if Also.SELF_REPORT in options.also else None,
-        asides=options.asides(file),
+        asides=list_asides(options, file),
     )
     _refuse_unwritable(wanted)
     if options.control and any(scenario.rung is not None for scenario in dataset.scenarios):
@@ -257,7 +257,7 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
         old,
         judge=old.judge or file,
         judges=old.judges | {file: spec},
-        asides=_merge_asides(old.asides, options.asides(file)),
+        asides=_merge_asides(old.asides, list_asides(options, file)),
     )
     check_same_run(old, wanted, again=partial(judge_command, path=folder.path))
     if wanted != old:

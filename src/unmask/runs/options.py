@@ -63,14 +63,15 @@ class Options(Record, frozen=True, kw_only=True):
     developer_prompt: str | None = None
     beliefs_from: str | None = None
 
-    def asides(self, judge: str) -> dict[Slot, tuple[str, ...]]:
-        """What the judge in this file is to be asked besides."""
-        return {slot: (judge,) for slot in ASIDES if Also.of_judge(slot) in self.also}
-
     def of(self, role: str) -> ModelSettings:
         """The settings of one model: that of the subject, the judge or the judge for numbers."""
         settings: ModelSettings = getattr(self, role)
         return settings
+
+
+def list_asides(options: Options, judge: str) -> dict[Slot, tuple[str, ...]]:
+    """What the judge in this file is to be asked besides."""
+    return {slot: (judge,) for slot in ASIDES if Also.of_judge(slot) in options.also}
 
 
 class RunSettings(TypedDict, total=False):
