@@ -12,7 +12,6 @@ import pytest
 
 from bench.process import Served, serving
 from tests.cli.terminal import unmask
-from unmask.models.local.catalogue import SMOLLM2
 
 CLOSED = "http://127.0.0.1:9/v1"
 
@@ -68,7 +67,7 @@ def test_without_anything_it_is_well(tmp_path):
     assert found["key"][0]["state"] == "optional"
     assert "OPENAI_API_KEY" in found["key"][0]["advice"]
     assert "endpoint" not in found
-    assert {"python", "unmask", "extra hub", "working folder", "cache folder", "bundled set"} <= set(found)
+    assert {"python", "unmask", "extra hub", "working folder", "cache folder"} <= set(found)
 
 
 def test_text_and_json_say_the_same(tmp_path):
@@ -198,28 +197,13 @@ def test_a_model_that_reasons_gets_a_proposal(tmp_path):
     assert "judge room" not in checks
 
 
-def test_what_was_fetched_is_listed_with_its_size_and_the_way_to_empty_it(tmp_path):
-    """A complete model by the names it is used under, another file as what is not complete, the hub's cache apart."""
+def test_the_cache_folder_is_shown_with_its_size_and_the_way_to_empty_it(tmp_path):
     models = tmp_path / "cache" / "models"
     (models / ".partial" / "judge-1.5b").mkdir(parents=True)
-    with (models / SMOLLM2.file).open("wb") as file:
-        file.truncate(SMOLLM2.size)
     (models / ".partial" / "judge-1.5b" / "weights").write_bytes(bytes(5000))
-    (tmp_path / "hf" / "hub" / "datasets--cais--MASK" / "blobs").mkdir(parents=True)
-    (tmp_path / "hf" / "hub" / "datasets--cais--MASK" / "blobs" / "x").write_bytes(bytes(3000))
-    found = report(unmask("doctor", "--json", cwd=tmp_path, env={"HF_HOME": str(tmp_path / "hf")}))
-    listed = [check["found"] for check in found["model here"]]
-    assert f"{SMOLLM2.file}, 98 MB: embedded/smollm2-135m, embedded/liar-135m" in listed
-    assert any(line.startswith("weights, 5 kB: not complete") for line in listed)
-    (cache,) = found["cache folder"]
-    assert cache["found"] == f"{models}, 98 MB"
+    (cache,) = report(unmask("doctor", "--json", cwd=tmp_path))["cache folder"]
+    assert cache["found"] == f"{models}, 5 kB"
     assert cache["advice"] == f"to empty it: rm -r {models}"
-    assert "cais/MASK, 3 kB" in found["hub cache"][0]["found"]
-
-
-def test_a_machine_without_models_says_how_to_get_one(tmp_path):
-    (check,) = report(unmask("doctor", "--json", cwd=tmp_path))["model here"]
-    assert (check["state"], check["advice"]) == ("optional", "unmask pull shows what can be fetched")
 
 
 def test_extras_for_developers_are_not_shown(tmp_path):

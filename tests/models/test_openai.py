@@ -175,6 +175,14 @@ def test_usage_with_its_details():
     assert completion.usage == Usage(input=10, output=20, reasoning=15, cached=4)
 
 
+@pytest.mark.parametrize(("texts", "output"), [(["one"], 4), (["one", "two"], None)])
+def test_a_server_of_llama_cpp_counts_only_the_first_choice(texts, output):
+    """`completion_tokens` of several choices is that of one, so what was written is unknown."""
+    body = chat(*texts, usage={"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13})
+    completion, _, _ = ask(Canned(body | {"timings": {"predicted_n": 4}}), request(n=len(texts)))
+    assert (len(completion.choices), completion.usage) == (len(texts), Usage(input=9, output=output))
+
+
 @pytest.mark.parametrize(
     "usage",
     [
@@ -286,7 +294,7 @@ def test_several_refusals_are_worked_off_one_by_one():
 
     completion, server, _ = ask(script, request(top_p=0.5, seed=1, n=2, schema=SCHEMA))
     assert set(server.sent[-1].body) == {"model", "messages"}
-    assert len(completion.adjusted) == 6
+    assert [len(completion.choices), len(completion.adjusted)] == [1, 5]
 
 
 @pytest.mark.parametrize("name", ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5-mini", "gpt-5.1"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def doctor(as_json: bool, **given: Any) -> None:
     """Check keys, extras, endpoints, folders and models.
 
-    Says what is optional, which models and caches are on this machine, and how to empty them. Contacts only endpoints
+    Says what is optional, and how to empty the cache of models. Contacts only endpoints
     that a flag or a variable names, with one request of at most 5 seconds each. With --param or --header, and their
     forms for the judge, that model is asked one short question, and what it took or refused is said; this may cost
     something. With --judge the judge also reads twenty replies that order it to give a letter against what they say,
@@ -56,6 +56,8 @@ def _try_judge(judge: ModelSettings) -> Diagnosis:
     from unmask.engine.orders import OrdersTried, try_orders
     from unmask.models.doctor import LONG_PATIENCE, Condition, Diagnosis
     from unmask.models.providers import open_model
+
+    click.echo(f"Asking {judge.model} to read twenty replies that order it to give a letter …", err=True)
 
     async def tried() -> OrdersTried:
         model = open_model(judge.model, role="judge", base_url=judge.base_url, timeout=LONG_PATIENCE)

@@ -8,11 +8,8 @@ import msgspec
 
 from unmask.errors import TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import exception_for, parse_problem
-from unmask.models.http import Channel, HttpAnswer, decode_answer
-from unmask.models.keys import Target
-from unmask.models.openai import refuse_additions, split_content, stop_of, token_count
-from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter
+from unmask.models.http import HttpAnswer, decode_answer
+from unmask.models.openai import ChatModel, split_content, stop_of, token_count
 from unmask.models.tiers import read_tier
 from unmask.records import Choice, Completion, Request, Usage
 
@@ -33,68 +30,16 @@ class _MessageBody(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_MessageBody)
 
 
-class Anthropic:
+class Anthropic(ChatModel):
     """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
 
     capabilities = Capabilities(params=PARAMS, headers=True)
+    refusable = frozenset({"temperature", "top_p"})
 
-    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
-        self.name = target.name
-        self.endpoint = target.endpoint
-        self.target = target
-        self.served_name = model
-        self._channel = Channel(target, timeout=timeout)
-        self._adjustments = Adjustments()
-        self._answered = False
+    def _make_payload(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        return _payload(request, model=self.served_name)
 
-    def __repr__(self) -> str:
-        return f"Anthropic({self.target!r})"
-
-    async def complete(self, request: Request) -> Completion:
-        while True:
-            payload, notes = self.prepare(request)
-            answer = await self._channel.post(payload, headers=request.sampling.headers)
-            sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
-            completion = self.interpret(answer, request, sent=sent, notes=notes)
-            if completion is not None:
-                return completion
-
-    def prepare(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The payload of a request without what the endpoint refuses, and what was changed about it."""
-        wanted, fixed = _payload(request, model=self.served_name)
-        payload, notes = self._adjustments.apply(wanted)
-        return payload, fixed + notes
-
-    def interpret(
-        self, answer: HttpAnswer, request: Request, *, sent: frozenset[str], notes: tuple[str, ...]
-    ) -> Completion | None:
-        """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
-        the parameters that the endpoint may refuse."""
-        if answer.is_success:
-            self._answered = True
-            return self._parse_answer(answer, notes=notes)
-        problem = parse_problem(answer.status, answer.body, answer.headers)
-        sent &= {"temperature", "top_p"}
-        refuse_additions(problem, sent, self.target, request, answered=self._answered)
-        name = refused_parameter(problem, sent)
-        if name is None:
-            raise exception_for(problem, self.target)
-        self.drop_parameter(name)
-        return None
-
-    def drop_parameter(self, name: str) -> None:
-        """The endpoint refuses this parameter: never send it again."""
-        self._adjustments.learn(name)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """What is not sent because the endpoint has refused it."""
-        return self._adjustments.refused
-
-    async def close(self) -> None:
-        await self._channel.close()
-
-    def _parse_answer(self, answer: HttpAnswer, *, notes: tuple[str, ...]) -> Completion:
+    def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         body = decode_answer(answer, _DECODER, self.target)
         if body.content is None:
             raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no content")

@@ -25,8 +25,6 @@ class Capabilities(Record, frozen=True, kw_only=True):
     """The names of `Sampling.params` that the model takes; `None`: its endpoint decides."""
     headers: bool = False
     """Whether `Sampling.headers` are sent."""
-    logprobs: bool = False
-    """Whether the model can give the log probability of each token of a reply. No model here does so yet."""
 
 
 @runtime_checkable

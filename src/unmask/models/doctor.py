@@ -102,8 +102,6 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ..
         *_check_extras(),
         *_check_keys(environ),
         *_check_folders(),
-        *_check_caches(),
-        *_check_bundled_sets(),
         *_check_models(arguments),
         *asyncio.run(_check_endpoints(_list_endpoints(arguments, environ), environ)),
     )
@@ -185,40 +183,6 @@ def _is_writable(folder: Path) -> bool:
         return False
 
 
-def _check_caches() -> Iterator[Diagnosis]:
-    """Models and other files that were fetched: which, how large, and how to be rid of them."""
-    from unmask.models.local.catalogue import ENTRIES, cache_folder, pulled_path
-
-    folder = cache_folder()
-    names: dict[str, list[str]] = {}
-    for entry in ENTRIES:
-        if pulled_path(entry):
-            names.setdefault(entry.file, []).append(f"embedded/{entry.name}")
-    stored_models = _list_files(folder)
-    for path in stored_models:
-        models = ", ".join(names.get(path.name, ())) or "not complete; unmask pull NAME goes on with it"
-        yield Diagnosis(what="model here", state=Condition.OK, found=f"{path.name}, {_format_size([path])}: {models}")
-    if not stored_models:
-        advice = "unmask pull shows what can be fetched"
-        yield Diagnosis(what="model here", state=Condition.OPTIONAL, found="no embedded model", advice=advice)
-    hub = _hub_folder()
-    if stored := [path for path in sorted(hub.glob("*--*")) if path.is_dir()]:
-        shown = [path.name.partition("--")[2].replace("--", "/") for path in stored[:5]]
-        listed = ", ".join(shown) + (f" and {len(stored) - 5} more" if len(stored) > 5 else "")
-        yield Diagnosis(
-            what="hub cache",
-            state=Condition.OK,
-            found=f"{hub}: {listed}, {_format_size(_list_files(hub))}; other programs use it too",
-            advice=f"to empty it of one: rm -r {shlex.quote(str(stored[0]))}",
-        )
-
-
-def _hub_folder() -> Path:
-    """Where the hub's own library keeps what it has fetched."""
-    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    return Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
-
-
 def _list_files(folder: Path) -> list[Path]:
     """All files below the folder, links left out: the hub's library links to what it stores."""
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
@@ -227,14 +191,6 @@ def _list_files(folder: Path) -> list[Path]:
 def _format_size(files: Iterable[Path]) -> str:
     size = sum(path.stat().st_size for path in files)
     return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
-
-
-def _check_bundled_sets() -> Iterator[Diagnosis]:
-    from unmask.data.load import bundled_sets
-
-    for name, file in bundled_sets().items():
-        count = sum(1 for line in file.read_bytes().splitlines() if line.strip())
-        yield Diagnosis(what="bundled set", state=Condition.OK, found=f"{name}, {count} scenarios")
 
 
 def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Diagnosis]:
@@ -362,7 +318,8 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Di
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
         finding = f"{target.endpoint} answers, but does not list {model}"
-        return _scrubbed_check(target, Condition.MISSING, finding, f"it lists {shown}")
+        advice = f"it lists {shown}; a server of one model may answer to any name"
+        return _scrubbed_check(target, Condition.MISSING, finding, advice)
     if status == 404 and not re.search(r"/v\d", url):
         finding = f"{target.endpoint} answers, but lists no models at {target.shown} (404)"
         return _scrubbed_check(target, Condition.MISSING, finding, "/v1? Most servers want a base URL that ends in it")

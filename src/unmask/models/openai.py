@@ -17,6 +17,7 @@ from unmask.models.parameters import (
     MAX_COMPLETION_TOKENS,
     MAX_TOKENS,
     PROMPT_CACHE,
+    REFUSABLE,
     Adjustments,
     refusable_parameters,
     refused_addition,
@@ -68,39 +69,38 @@ class _ChatBody(msgspec.Struct):
     model: Any = None
     error: Any = None
     service_tier: Any = None
+    timings: Any = None
+    """Sent by llama.cpp's server, which counts the tokens of the first choice only."""
 
 
 _DECODER = msgspec.json.Decoder(_ChatBody)
 
 
-class OpenAI:
-    """A model behind `{base}/chat/completions`. Remembers which parameters its endpoint refuses."""
+class ChatModel:
+    """A model behind one URL. Remembers which parameters its endpoint refuses."""
 
-    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
+    capabilities: Capabilities
+    refusable: frozenset[str] = REFUSABLE
+    """What this API may refuse without refusing the request."""
+
+    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
-        self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
         self.target = target
         self.served_name = model
-        self._channel = Channel(target, timeout=timeout)
         self.tiers = TierChoice()
+        self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
-        # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
-        self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
         self._answered = False
-        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
-            refused = frozenset({"temperature", "top_p"})
-            self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
 
     def __repr__(self) -> str:
-        return f"OpenAI({self.target!r})"
+        return f"{type(self).__name__}({self.target!r})"
 
     async def complete(self, request: Request) -> Completion:
-        wanted = await self._make_payload(request)
         while True:
-            payload, notes = self._adjustments.apply(wanted | self.tiers.parameters)
+            payload, notes = self.prepare(request)
             notes, started = notes + self.tiers.notes, time.monotonic()
-            answer = await self._channel.post(payload, headers=request.sampling.headers)
+            answer = await self._channel.post(payload | self.tiers.parameters, headers=request.sampling.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
             completion = self.interpret(answer, request, sent=sent, notes=notes, started=started)
@@ -109,8 +109,9 @@ class OpenAI:
 
     def prepare(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The payload of a request without what the endpoint refuses, and what was changed about it."""
-        wanted = _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
-        return self._adjustments.apply(wanted)
+        wanted, fixed = self._make_payload(request)
+        payload, notes = self._adjustments.apply(wanted)
+        return payload, fixed + notes
 
     def interpret(
         self,
@@ -129,38 +130,66 @@ class OpenAI:
             self._answered = True
             return completion
         problem = parse_problem(answer.status, answer.body, answer.headers)
+        sent &= self.refusable
         self._refuse_problem(problem, request)
-        refuse_additions(problem, sent, self.target, request, answered=self._answered)
+        self._refuse_additions(problem, sent, request)
         name = refused_parameter(problem, sent)
-        if name is None:
-            if started is not None and self.tiers.falls_back(problem, self.target, started=started):
-                return None
+        if name is not None:
+            self._drop_parameter(name)
+        elif started is None or not self.tiers.falls_back(problem, self.target, started=started):
             raise exception_for(problem, self.target)
-        self.drop_parameter(name)
         return None
-
-    def drop_parameter(self, name: str) -> None:
-        """The endpoint refuses this parameter: never send it again."""
-        self._adjustments.learn(name)
-        if name == "n":
-            self._ask_one_at_a_time()
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """What is not sent because the endpoint has refused it."""
-        return self._adjustments.refused
 
     async def close(self) -> None:
         await self._channel.close()
 
-    async def _make_payload(self, request: Request) -> dict[str, Any]:
-        return _payload(request, model=self.served_name, n=min(request.n, self.capabilities.max_n)) | self._unasked
+    def _make_payload(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The body of a request, and what cannot be sent as it was asked for."""
+        raise NotImplementedError
+
+    def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
+        raise NotImplementedError
+
+    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
+        """Raises where a kind of server says by it that it is the wrong one."""
+
+    def _refuse_additions(self, problem: ProviderProblem, refusable: frozenset[str], request: Request) -> None:
+        """Raises where the endpoint refuses a parameter or header of the user. A message that names one of ours first
+        is about ours, which can be left out."""
+        name = refused_addition(problem, request.sampling, answered=self._answered)
+        if name is None or problem.param in refusable or refused_parameter(problem, refusable | {name}) in refusable:
+            return
+        raise refusal_of(name, request.sampling, str(exception_for(problem, self.target)))
+
+    def _drop_parameter(self, name: str) -> None:
+        """The endpoint refuses this parameter: never send it again."""
+        self._adjustments.learn(name)
+
+
+class OpenAI(ChatModel):
+    """A model behind `{base}/chat/completions`."""
+
+    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
+        super().__init__(target, model=model, timeout=timeout)
+        self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
+        # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
+        self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
+        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
+            refused = frozenset({"temperature", "top_p"})
+            self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
+
+    def _make_payload(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        n = min(request.n, self.capabilities.max_n)
+        return _payload(request, model=self.served_name, n=n) | self._unasked, ()
 
     def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
         return _parse_choice(option)
 
-    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
-        """Raises where a kind of server says by it that it is the wrong one."""
+    def _drop_parameter(self, name: str) -> None:
+        if name == "n":
+            self._ask_one_at_a_time()
+        else:
+            super()._drop_parameter(name)
 
     def _ask_one_at_a_time(self) -> None:
         """The endpoint refuses `n`, or ignores it."""
@@ -178,7 +207,7 @@ class OpenAI:
             self._ask_one_at_a_time()
         return Completion(
             choices=tuple([self._read_choice(option, request) for option in options[: request.n]]),
-            usage=_usage(body.usage),
+            usage=_usage(body.usage, counts_all=len(options) == 1 or body.timings is None),
             latency=answer.latency,
             model=body.model if isinstance(body.model, str) else None,
             adjusted=notes,
@@ -194,19 +223,8 @@ class OpenAI:
         if not isinstance(status, int) or not 400 <= status < 600:
             status = 500
         problem = ProviderProblem(status, message, code, param)
-        refuse_additions(problem, frozenset(), self.target, request, answered=self._answered)
+        self._refuse_additions(problem, frozenset(), request)
         return exception_for(problem, self.target)
-
-
-def refuse_additions(
-    problem: ProviderProblem, refusable: frozenset[str], target: Target, request: Request, *, answered: bool
-) -> None:
-    """Raises where the endpoint refuses a parameter or header of the user. A message that names one of ours first is
-    about ours, which can be left out."""
-    name = refused_addition(problem, request.sampling, answered=answered)
-    if name is None or problem.param in refusable or refused_parameter(problem, refusable | {name}) in refusable:
-        return
-    raise refusal_of(name, request.sampling, str(exception_for(problem, target)))
 
 
 def _payload(request: Request, *, model: str, n: int) -> dict[str, Any]:
@@ -243,7 +261,7 @@ def stop_of(reason: Any) -> Stop:
 
 
 def split_content(content: Any) -> tuple[str, str]:
-    """HttpAnswer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
+    """Answer and reasoning of a message's content, which may be a string, a list of parts, or nothing."""
     if isinstance(content, str):
         return content, ""
     answer, reasoning = [], []
@@ -269,8 +287,9 @@ def token_count(counts: Any, *path: str) -> int | None:
     return counts if isinstance(counts, int) and not isinstance(counts, bool) and 0 <= counts < 2**53 else None
 
 
-def _usage(counts: Any) -> Usage:
-    """Some endpoints (xAI, Gemini) leave the reasoning out of `completion_tokens`, and only their total has it."""
+def _usage(counts: Any, *, counts_all: bool) -> Usage:
+    """Some endpoints (xAI, Gemini) leave the reasoning out of `completion_tokens`, and only their total has it. Unless
+    the endpoint `counts_all` choices, nobody knows how much was written."""
     cached = token_count(counts, "prompt_tokens_details", "cached_tokens")
     sent, output = token_count(counts, "prompt_tokens"), token_count(counts, "completion_tokens")
     reasoning = token_count(counts, "completion_tokens_details", "reasoning_tokens")
@@ -279,7 +298,7 @@ def _usage(counts: Any) -> Usage:
         reasoning, output = reasoning or total - sent - output, total - sent
     return Usage(
         input=sent,
-        output=output,
+        output=output if counts_all else None,
         reasoning=reasoning,
         cached=token_count(counts, "prompt_cache_hit_tokens") if cached is None else cached,
         written=token_count(counts, "prompt_tokens_details", "cache_write_tokens") or None,

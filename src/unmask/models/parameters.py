@@ -86,15 +86,12 @@ class Adjustments:
         self.dropped = dropped
         self.limit_name = limit_name
         self._limit_names_refused: set[str] = set()
-        self.refused: tuple[str, ...] = ()
-        """What `learn` was called with, in that order."""
         self._notes: dict[str, str] = {name: f"{name}: not sent" for name in dropped}
         if limit_name != MAX_TOKENS:
             self._notes[MAX_TOKENS] = f"{MAX_TOKENS}: sent as {limit_name}"
 
     def learn(self, name: str) -> None:
         """Never send `name` again; the token limit changes its name first and is dropped only if both are refused."""
-        self.refused = (*self.refused, name)
         if name in (MAX_TOKENS, MAX_COMPLETION_TOKENS):
             self._limit_names_refused.add(name)
             alternative = MAX_COMPLETION_TOKENS if name == MAX_TOKENS else MAX_TOKENS

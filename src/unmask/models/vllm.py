@@ -18,7 +18,7 @@ from unmask.models.failures import ProviderProblem
 from unmask.models.http import Channel
 from unmask.models.keys import Target
 from unmask.models.openai import ChatChoice, OpenAI
-from unmask.records import Choice, Request, Stop
+from unmask.records import Choice, Completion, Request, Stop
 
 TOP_LOGPROBS = 20
 """What vLLM gives at most unless it is started otherwise; no question here has as many options."""
@@ -42,8 +42,13 @@ class Vllm(OpenAI):
         self._base: str | None = None
         """What is below the adapter, once it was looked for."""
 
-    async def _make_payload(self, request: Request) -> dict[str, Any]:
-        payload = await super()._make_payload(request)
+    async def complete(self, request: Request) -> Completion:
+        if self.capabilities.trained_to_read and not request.options and self._base is None:
+            self._base = await self._find_base()
+        return await super().complete(request)
+
+    def _make_payload(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
+        payload, notes = super()._make_payload(request)
         if request.options:
             payload |= {
                 "structured_outputs": {"choice": list(request.options)},
@@ -52,12 +57,12 @@ class Vllm(OpenAI):
                 "top_logprobs": TOP_LOGPROBS,
             }
         elif self.capabilities.trained_to_read:
-            payload["model"] = await self._find_base()
+            payload["model"] = self._base or self.served_name
         if request.options or request.schema is not None:
             # A constrained answer has no room for thoughts, unless the user says otherwise.
             asked = request.sampling.params.get("chat_template_kwargs", {})
             payload["chat_template_kwargs"] = {"enable_thinking": False, **asked}
-        return payload
+        return payload, notes
 
     def _read_choice(self, option: ChatChoice, request: Request) -> Choice:
         choice = super()._read_choice(option, request)
@@ -86,16 +91,13 @@ class Vllm(OpenAI):
             )
 
     async def _find_base(self) -> str:
-        if self._base is None:
-            channel = Channel(
-                replace(self.target, url=self.target.url.replace("/chat/completions", "/models")), timeout=60.0
-            )
-            try:
-                answer = await channel.get()
-            finally:
-                await channel.close()
-            self._base = _read_parent(answer.body, self.served_name) if answer.status == 200 else self.served_name
-        return self._base
+        url = self.target.url.replace("/chat/completions", "/models")
+        channel = Channel(replace(self.target, url=url), timeout=60.0)
+        try:
+            answer = await channel.get()
+        finally:
+            await channel.close()
+        return _read_parent(answer.body, self.served_name) if answer.status == 200 else self.served_name
 
 
 def _read_parent(body: bytes, model: str) -> str:
