@@ -199,49 +199,21 @@ class Closing:
         writer.close()
 
 
-def test_a_request_on_a_connection_that_was_just_closed_is_sent_again_on_another():
-    """The server closed it before a byte of an answer, so that nothing can have been answered."""
-    server = Closing()
-
-    async def go() -> list[str]:
-        async with listening(server.serve) as port:
-            model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
-            said = [(await model.complete(request())).choices[0].text for _ in range(2)]
-            await model.close()
-            return said
-
-    assert asyncio.run(go()) == ["hello", "hello"]
-    assert (server.connections, server.requests) == (2, 3)
-
-
-@pytest.mark.parametrize("begun", [b"H", b"HTTP/1.1 200 OK\r\n", ANSWER[:-5]])
-def test_a_request_whose_answer_has_begun_is_not_sent_again(begun: bytes):
-    """One byte of an answer is enough: it may have been paid for."""
+@pytest.mark.parametrize("begun", [b"", b"H", b"HTTP/1.1 200 OK\r\n", ANSWER[:-5]])
+def test_no_request_is_sent_again_by_the_connection(begun: bytes):
+    """It may have been paid for; whether it is tried again is decided, and counted, by the limiter."""
     server = Closing(begun)
 
     async def go() -> None:
         async with listening(server.serve) as port:
             model = open_model("openai/a", base_url=f"http://127.0.0.1:{port}/v1")
             await model.complete(request())
-            with pytest.raises(TransientModelError, match=r"broke off|no answer in HTTP"):
+            with pytest.raises(TransientModelError, match=r"before it answered|broke off|no answer in HTTP"):
                 await model.complete(request())
             await model.close()
 
     asyncio.run(go())
     assert (server.connections, server.requests) == (1, 2)
-
-
-def test_a_request_on_a_new_connection_is_not_sent_again():
-    """A server that closes without a word may have been at work."""
-    server = Counted(b"", close=True)
-
-    async def go() -> None:
-        async with listening(server.serve) as port:
-            with pytest.raises(TransientModelError, match="before it answered"):
-                await ask(f"http://127.0.0.1:{port}/v1")
-
-    asyncio.run(go())
-    assert len(server.heads) == 1
 
 
 def test_more_than_a_hundred_connections_are_open_at_once():
@@ -515,7 +487,7 @@ def test_an_answer_that_cannot_be_unpacked_is_no_answer(coding: str, body: bytes
 
     async def go() -> None:
         async with listening(Counted(packed(body, coding)).serve) as port:
-            with pytest.raises(TransientModelError, match="packed"):
+            with pytest.raises(TransientModelError, match=r"broke off|no answer|no JSON"):
                 await ask(f"http://127.0.0.1:{port}/v1")
 
     asyncio.run(go())

@@ -313,7 +313,7 @@ def test_a_parameter_that_holds_a_key_is_refused():
     }
 
 
-@pytest.mark.parametrize("headers", [{"Content-Type": "x"}, {"a b": "x"}, {"X-A": "\u20ac"}, {"X-A": "1", "x-a": "2"}])
+@pytest.mark.parametrize("headers", [{"Content-Type": "x"}, {"a b": "x"}, {"X-A": "\u20ac"}])
 def test_headers_that_cannot_be_sent_are_refused(headers):
     with pytest.raises(UsageError):
         options_from({"headers": headers})
@@ -342,7 +342,7 @@ def test_a_variable_may_hold_several_with_spaces_in_them(monkeypatch):
 def test_a_word_without_quotes_is_refused_with_what_to_type():
     with pytest.raises(UsageError) as caught:
         parse_pairs(["reasoning_effort=low"], flag="--param")
-    assert caught.value.advice == "Text stands in quotes: --param 'reasoning_effort=\"low\"'"
+    assert caught.value.advice == "Put text in quotes, as in --param 'reasoning_effort=\"TEXT\"'"
 
 
 @pytest.mark.parametrize(

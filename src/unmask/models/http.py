@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from unmask.models.session import SharedSession
 
 _ENCODER = msgspec.json.Encoder()
-_UNRESERVED = "/%:@!$&'()*+,;=~-._"
 _T = TypeVar("_T")
 
 
@@ -67,7 +66,7 @@ class Channel:
         return await self._send("GET", None, headers=None)
 
     async def send(self, method: str, body: bytes | None, *, most: int) -> HttpAnswer:
-        """A call that is no chat; its answer may have `most` bytes. It is never sent twice: it may make something."""
+        """A call that is no chat; its answer may have `most` bytes."""
         return await self._send(method, body, headers=None, most=most)
 
     async def _send(
@@ -96,8 +95,13 @@ class Channel:
         await self.close()
         url = urlsplit(self.target.url)
         proxy = proxy_for(url)
+        try:
+            address = URL(self.target.url)
+        except ValueError:
+            where = f"{self.target.name} at {self.target.shown}: not an address one can connect to"
+            raise FatalModelError(where, advice=_reach_advice(self.target)) from None
         settings: dict[str, Any] = {
-            "url": URL(_encode_url(url), encoded=True),
+            "url": address,
             "headers": self.target.headers,
             "allow_redirects": False,
             "timeout": ClientTimeout(total=self.timeout, connect=REACH_TIMEOUT, sock_connect=CONNECT_TIMEOUT),
@@ -121,7 +125,7 @@ class Channel:
     def _explain(self, error: Exception, *, waited: float) -> ModelError:
         import aiohttp
 
-        from unmask.models.session import TooLargeError, UnreadableError
+        from unmask.models.session import TooLargeError
 
         target = self.target
         where = f"{target.name} at {target.shown}"
@@ -132,16 +136,12 @@ class Channel:
                 if self._shared is not None:
                     self._shared.connector.clear_dns_cache()  # the name may have moved
                 return self._explain_unconnected(error, waited=waited)
-            case UnicodeError() | aiohttp.InvalidURL():
-                return FatalModelError(f"{where}: not an address one can connect to", advice=_reach_advice(target))
             case TimeoutError():
                 return TransientModelError(f"timeout: no answer within {self.timeout:g} s from {where}")
             case aiohttp.ServerDisconnectedError(message=str()):
                 return TransientModelError(f"{where}: the server closed the connection before it answered")
             case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-                return TransientModelError(f"{where}: the answer broke off in the middle")
-            case UnreadableError():
-                return TransientModelError(f"{where}: {error} came back", advice=_reach_advice(target))
+                return TransientModelError(f"{where}: the answer broke off, or cannot be unpacked")
             case aiohttp.ClientResponseError():
                 return TransientModelError(f"{where}: no answer in HTTP/1.1 came back", advice=_reach_advice(target))
             case _:
@@ -178,28 +178,13 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     """Asked for only where something went wrong."""
     from aiohttp import ClientError
 
-    from unmask.models.session import TooLargeError, UnreadableError
+    from unmask.models.session import TooLargeError
 
-    return (OSError, ValueError, ClientError, TooLargeError, UnreadableError)
+    return (OSError, ValueError, ClientError, TooLargeError)
 
 
 def _reach_advice(target: Target) -> str:
     return f"is a server running at {target.endpoint}, and is the base URL right?"
-
-
-def _encode_url(url: SplitResult) -> str:
-    """The URL in ASCII. What the user escaped stays as it is: an escape that looks needless may not be."""
-    host = url.hostname or ""
-    if not host.isascii():
-        try:
-            host = host.encode("idna").decode()
-        except UnicodeError:
-            return ""
-    host = f"[{host}]" if ":" in host else host
-    place = host if url.port is None else f"{host}:{url.port}"
-    return urlunsplit(
-        (url.scheme, place, quote(url.path or "/", safe=_UNRESERVED), quote(url.query, safe=_UNRESERVED + "?"), "")
-    )
 
 
 def proxy_for(url: SplitResult) -> str | None:
@@ -228,7 +213,7 @@ def _proxy_settings(proxy: str, *, secure: bool, headers: Mapping[str, str]) -> 
             "the proxy that the environment names is no http or https URL",
             advice="Correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the server in NO_PROXY",
         )
-    settings: dict[str, Any] = {"proxy": URL(_encode_url(parts), encoded=True)}
+    settings: dict[str, Any] = {"proxy": URL.build(scheme=parts.scheme, host=parts.hostname, port=parts.port)}
     basic = basic_credentials(parts)
     if basic is None:
         return settings

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import zlib
 from collections.abc import Mapping
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -44,10 +42,6 @@ class TooLargeError(Exception):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"an answer beyond {most} bytes")
-
-
-class UnreadableError(Exception):
-    """The body is packed in a way that nobody asked for and that cannot be undone here."""
 
 
 class DaemonResolver(AbstractResolver):
@@ -93,12 +87,10 @@ class SharedSession:
             limit=0,
             keepalive_timeout=KEEP_ALIVE,
             ttl_dns_cache=REMEMBER_NAMES,
-            socket_factory=_make_socket,
         )
         self.client = aiohttp.ClientSession(
             connector=self.connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # `read_body` does that, with a bound
             max_line_size=MAX_LINE,
             max_field_size=MAX_LINE,
             max_headers=MAX_LINES,
@@ -108,25 +100,14 @@ class SharedSession:
     async def send_and_read(
         self, method: str, body: bytes | None, settings: dict[str, Any], *, most: int | None = None
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Send and read: status, body and headers. A request is sent a second time in one case only: it went out on a
-        connection that was kept from an earlier one, and the server closed that connection before any byte of an
-        answer. One with a limit of its own on its answer (`most`) is never sent twice."""
-        opened: list[object] = []
-        _opened.set(opened)
-        for last in (False, True):
-            try:
-                response = await self.client.request(method, data=body, **settings)
-                try:
-                    content = await read_body(response, most)
-                except BaseException:
-                    response.release()  # a body that was read to its end has done that
-                    raise
-            except aiohttp.ServerDisconnectedError as error:
-                if last or most is not None or opened or not isinstance(error.message, str):
-                    raise
-            else:
-                return response.status, content, response.headers
-        raise AssertionError("the second try has returned or raised")
+        """Send and read: status, body and headers."""
+        response = await self.client.request(method, data=body, **settings)
+        try:
+            content = await read_body(response, MAX_BODY if most is None else most)
+        except BaseException:
+            response.release()  # a body that was read to its end has done that
+            raise
+        return response.status, content, response.headers
 
     def tls(self) -> ssl.SSLContext:
         """One for all requests: connections with different ones are not shared. Made when first needed, because
@@ -136,17 +117,6 @@ class SharedSession:
 
             self._tls = ssl.create_default_context()
         return self._tls
-
-
-_opened: ContextVar[list[object]] = ContextVar("_opened")
-"""The addresses that the request of this context has opened connections to: none where it was given one that was kept.
-aiohttp could tell by a trace, but with a trace each call takes it a fifth more instructions."""
-
-
-def _make_socket(address: tuple[Any, ...]) -> socket.socket:
-    family, kind, protocol, _, _ = address
-    _opened.get([]).append(address)
-    return socket.socket(family, kind, protocol)
 
 
 _SESSIONS: WeakValueDictionary[asyncio.AbstractEventLoop, SharedSession] = WeakValueDictionary()
@@ -173,10 +143,9 @@ async def leave_session(shared: SharedSession) -> None:
     await shared.client.close()
 
 
-async def read_body(response: aiohttp.ClientResponse, most: int | None = None) -> bytes:
-    """The whole body, unpacked. Raises TooLargeError as soon as more than `most` bytes, else `MAX_BODY`, are promised
-    or came."""
-    most = MAX_BODY if most is None else most
+async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The whole body, unpacked piece by piece: some gateways pack for everybody. Raises TooLargeError as soon as more
+    than `most` bytes are promised or came."""
     if (response.content_length or 0) > most:
         raise TooLargeError(most)
     body = await response.content.readany()
@@ -187,21 +156,4 @@ async def read_body(response: aiohttp.ClientResponse, most: int | None = None) -
         body = bytes(growing)
     if len(body) > most:
         raise TooLargeError(most)
-    coding = response.headers.get("Content-Encoding", "").strip().lower()
-    return body if not body or coding in ("", "identity") else decompress_body(body, coding, most)
-
-
-def decompress_body(body: bytes, coding: str, most: int) -> bytes:
-    """A body that came packed although nobody asked for it: some gateways do that to everybody."""
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise UnreadableError(f"an answer packed as {coding[:40]!r}")
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either of the two
-    try:
-        plain = unpacker.decompress(body, most + 1)
-    except zlib.error:
-        raise UnreadableError("an answer that cannot be unpacked") from None
-    if len(plain) > most:
-        raise TooLargeError(most)
-    if not unpacker.eof:
-        raise UnreadableError("an answer that cannot be unpacked to its end")
-    return plain
+    return body
