@@ -101,7 +101,7 @@ def test_a_folder_without_a_run_cannot_be_continued(tmp_path):
     done = unmask("run", "--out", "nowhere", cwd=tmp_path)
     assert done.returncode == 2
     assert "nowhere holds no run to continue" in done.stderr
-    assert "unmask run openai/NAME" in done.stderr
+    assert "unmask run openai/gpt-4o-mini --judge openai/gpt-4o" in done.stderr
 
 
 def test_settings_that_come_from_variables_are_said_in_one_line(tmp_path):

@@ -161,6 +161,37 @@ def test_at_a_terminal_the_question_can_be_left(tmp_path: Path):
     assert screen.lines[-1] == "unmask: interrupted"
 
 
+SMALL = "unmask run scripted/liar --data tiny --judge scripted/judge --out runs/a"
+
+
+@pytest.mark.parametrize(
+    ("begin", "flags", "growth", "back"),
+    [
+        ("", "--takes 3", "from 1 to 3 takes", "unmask score runs/a --takes 1"),
+        ("--limit 6", "", "from 6 to 12 scenarios", None),
+        ("", "--direct 5", "from 3 to 5 direct probes", None),
+    ],
+)
+def test_a_run_grows_with_its_price_and_the_way_back_in_the_open(tmp_path: Path, begin, flags, growth, back):
+    """On standard error, also with --quiet, before anything is sent. The same command once more says nothing of it."""
+    small = shlex.split(SMALL)[1:]
+    unmask(*small, *begin.split(), cwd=tmp_path)
+    done = unmask(*small, *flags.split(), "--quiet", cwd=tmp_path)
+    assert done.stderr.splitlines()[0] == f"runs/a is to grow {growth}. The run likely costs $0.00."
+    assert back is None or f"The score of now stays at hand: {back}" in done.stderr.replace(
+        "python -m unmask", "unmask"
+    )
+    assert "grow" not in unmask(*small, *flags.split(), cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(("keys", "takes"), [("n", 1), ("y", 3)])
+def test_at_a_terminal_a_run_grows_after_a_yes(tmp_path: Path, keys: str, takes: int):
+    assert typed(SMALL, cwd=tmp_path).code == 0
+    screen = typed(f"{SMALL} --takes 3", cwd=tmp_path, keys=f"{keys}\n")
+    assert ("nothing was sent" in "\n".join(screen.lines)) == (keys == "n")
+    assert Run(tmp_path / "runs/a").definition.takes == takes
+
+
 def test_a_plan_takes_what_the_run_would_take(tmp_path: Path):
     """Also what the run has sent already."""
     first = unmask("run", "--plan", "scripted/liar", "--limit", "6", cwd=tmp_path)

@@ -65,17 +65,17 @@ class TestGrowing:
             often.first_takes(4)
 
     def test_the_command_of_before_continues_a_run_that_has_more_takes(self, tmp_path: Path, capsys: Any):
-        """Growing is one line with the way to the old score; only fewer takes that are named are refused."""
+        """Growing is one line; only fewer takes that are named are refused."""
         pilot(tmp_path / "run", limit=6)
         grown = pilot(tmp_path / "run", limit=6, takes=3, progress=ProgressLine(live=False))
-        line = f"{grown.path} grows from 1 to 3 takes; its replies stay; as it was: unmask score {grown.path} --takes 1"
+        line = f"{grown.path} grows from 1 to 3 takes; its replies stay"
         assert capsys.readouterr().err.splitlines()[0] == line
         before = asked(grown.path)
         assert pilot(tmp_path / "run", limit=6).definition.takes == 3
         assert asked(grown.path) == before
         with pytest.raises(MixedRunError, match="takes: the run has 3, the command says 1") as refused:
             pilot(tmp_path / "run", limit=6, takes=1)
-        assert "`unmask score RUN --takes 1`" in (refused.value.advice or "")
+        assert "`unmask score` with --takes 1" in (refused.value.advice or "")
 
     def test_a_larger_limit_keeps_what_was_answered_and_scores_as_one_run_at_once(self, tmp_path: Path):
         small = asked(pilot(tmp_path / "run", limit=6).path)

@@ -134,7 +134,7 @@ def board(
     labels = list_names(labels)
     opened = open_runs(runs)
     if not opened and not with_published:
-        raise UsageError("a board needs runs", advice="unmask board RUN…, or add --with-published.")
+        raise UsageError("a board needs runs", advice="Name their folders, or add --with-published.")
     refuse_twice([run.path for run in opened])
     named = dict(zip(short_names([run.path for run in opened]), opened, strict=True))
     left_out = [name for name, run in named.items() if not any(line.choices for line in run.folder.asked())]

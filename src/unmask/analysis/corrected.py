@@ -197,7 +197,7 @@ def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
             if Path(source).is_file():
                 raise UsageError(
                     f"--labels {source!r} is a file, and a file is about one run",
-                    advice=f"Take it in first: unmask label {run.path} --import {source} --who NAME",
+                    advice=f"Take it in first: unmask label {run.path} --import {source}",
                 )
             whose = "no labels" if source == ALL else f"no labels by {source!r}"
             names = ", ".join(people) or "nobody"

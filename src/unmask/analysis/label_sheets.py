@@ -189,7 +189,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any], bool
         if lacking or not set(_FILLED) & set(header):
             raise DataError(
                 f"{path} is no file of labels: it has no column {lacking[0] if lacking else _FILLED[0]}",
-                advice="Make one with: unmask label RUN --export FILE.csv",
+                advice="`unmask label` makes one with --export sheet.csv.",
             )
         for number, row in enumerate(reader, 2):
             if row:

@@ -168,8 +168,7 @@ def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
     """Two people in one file would be one: the later label of a reply would take the place of the other's."""
     return DataError(
         f"{path} holds labels by {', '.join(map(repr, sorted(names)))}, not only by {who!r}",
-        advice=f"Use another name with --who; or move the file elsewhere and take it in again with: "
-        f"unmask label {path.parent.parent} --import FILE",
+        advice="Use another name with --who; or move the file elsewhere and take it in with `unmask label --import`.",
     )
 
 

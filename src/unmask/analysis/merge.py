@@ -106,7 +106,7 @@ def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
 
 def _open_shards(paths: Sequence[str | Path]) -> list[_Shard]:
     if not paths:
-        raise UsageError("no shard is named", advice="Name their folders: unmask merge shards/x/* --out runs/x")
+        raise UsageError("no shard is named", advice="Name their folders, or the one that holds them.")
     shards = []
     for path in paths:
         folder = Folder(path)
@@ -128,7 +128,7 @@ def _refuse_differences(shards: Sequence[_Shard]) -> None:
     if rows:
         advice = "Parts of one run have the same settings. Leave out the shards that differ, or make them again."
         if any(row.startswith("judges.") for row in rows):
-            advice += " A judge that has not read some of them does so with: unmask judge SHARD --judge NAME."
+            advice += " A judge that has not read some of them does so with `unmask judge`."
         raise MixedRunError("these runs are not parts of one run:", problems=rows, advice=advice)
 
 

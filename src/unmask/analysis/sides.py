@@ -97,7 +97,7 @@ def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) ->
     """The runs read under one preset, and that preset. `judge` reads where no judge is named behind an `@`."""
     opened = open_readings(runs, judge)
     if len(opened) < 2:
-        raise UsageError("a comparison needs two runs", advice="unmask compare RUN RUN")
+        raise UsageError("a comparison needs two runs", advice="Name two run folders, or one that holds several.")
     refuse_same_reading(opened)
     chosen = Preset(preset) if preset else opened[0].run.definition.preset
     names = _name_readings(opened)
@@ -135,7 +135,7 @@ def refuse_same_reading(readings: Sequence[ReadRun]) -> None:
         others = [run.definition.typed_judge(name) for name in sorted(run.definition.judges) if name != file]
         advice = f"Name different runs, or another judge of it: {run.path}@{others[0] if others else 'NAME'}"
         if not others:
-            advice += f". It has one; make another: unmask judge {run.path} --judge PROVIDER/NAME --set judge.name=NAME"
+            advice += ". It has one; `unmask judge` makes readings by another."
         raise UsageError(f"{first.name} and {reading.name} are the same run, read by the same judge", advice=advice)
 
 

@@ -78,7 +78,7 @@ def _explain_gap(runs: tuple[str, ...], *, preset: str | None, judge: str | None
     from unmask.runs.run import open_run
 
     if len(runs) != 2 or runs[0].startswith(PREFIX):
-        raise UsageError("a published value compares with one run", advice="unmask compare RUN published:MODEL")
+        raise UsageError("a published value compares with one run", advice="Name the run first, then published:MODEL.")
     opened = open_run(runs[0])
     gap = explain_gap(opened, runs[1], preset=preset, judge=judge)
     warn_about_folder(opened, judge)

@@ -15,6 +15,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from unmask.cli.finish import program_name
 from unmask.errors import MissingError, UsageError
 
 PUBLISHED_JUDGE = "openai/gpt-4o"
@@ -139,7 +140,6 @@ def propose_judge(model: str) -> str:
 def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     """The judge of the folder's own run, or the proposed one after a yes to what the run will cost. Where nobody can be
     asked, an error with the line to type."""
-    from unmask.cli.finish import program_name
     from unmask.engine.plan import plan
     from unmask.render.describe.plan import state_cost
 
@@ -155,7 +155,7 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
         PUBLISHED_JUDGE: "the judge in the paper",
         EMBEDDED_JUDGE: "which costs nothing and is for trials only",
     }.get(judge, "which costs nothing")
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _can_ask():
         cost = f" {state_cost(planned)}" if judge == PUBLISHED_JUDGE else ""
         lines = [f"To use {judge}, {why}, run this.{cost}", f"  {command} {judge}"]
         raise UsageError("no judge is named", advice="\n".join([*lines, str(missing)] if missing else lines))
@@ -176,6 +176,31 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
     if not agreed:
         raise UsageError("no judge is named, and nothing was sent", advice=f"Name another one: {command} NAME")
     return judge
+
+
+def announce_growth(chosen: Mapping[str, Any]) -> None:
+    """Where the command makes an existing run larger: what that costs, and the way back. At a terminal it takes a
+    yes."""
+    from unmask.cli.crash import clean_for_terminal
+    from unmask.engine.plan import plan_growth
+    from unmask.render.describe.plan import state_cost
+    from unmask.runs.folder import Folder
+
+    grows = plan_growth(**chosen)
+    if grows is None:
+        return
+    growth, planned = grows
+    out, takes = str(chosen["out"]), Folder(chosen["out"]).definition().takes
+    click.echo(clean_for_terminal(f"{out} is to grow {growth}. {state_cost(planned)}"), err=True)
+    if " takes" in growth:
+        command = shlex.join([*shlex.split(program_name()), "score", out, "--takes", str(takes)])
+        click.echo(clean_for_terminal(f"The score of now stays at hand: {command}"), err=True)
+    if _can_ask() and not click.confirm("Go on?", default=True, err=True):
+        raise UsageError("nothing was sent", advice="For a run of its own name another folder: --out.")
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _find_missing(model: str, judge: str, settings: dict[str, Any]) -> MissingError | None:

@@ -59,4 +59,4 @@ def _print_models(rows: tuple[ListedModel, ...]) -> None:
     about = Facts([(row.name, f"{row.about}.") for row in rows])
     folders = sorted({str(Path(row.path).parent) for row in rows if row.path})
     files = [f"The files that are here lie in {', '.join(folders)}."] if folders else []
-    print_blocks([table, about, *map(Text, [*files, "unmask pull NAME fetches one."])])
+    print_blocks([table, about, *map(Text, [*files, "`unmask pull` and the name of one fetches it."])])

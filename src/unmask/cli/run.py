@@ -47,6 +47,7 @@ def run(model: str | None, out: str | None, only_plan: bool, quiet: bool, as_jso
     else:
         defaults.say_addresses(chosen)
 
+    defaults.announce_growth(chosen)
     from unmask.cli.finish import finish_run
     from unmask.engine.run import run as run_it
     from unmask.render.terminal.progress import show_progress

@@ -32,7 +32,10 @@ def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None
     from unmask.errors import UsageError
 
     if not folders and not Path("runs").is_dir():
-        raise UsageError("there is no folder runs here", advice="Name one: unmask view FOLDER")
+        raise UsageError(
+            "there is no folder runs here",
+            advice="Name the folder of your runs.",
+        )
     if remote:
         click.echo(
             "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT\nwithout --allow-remote.", err=True

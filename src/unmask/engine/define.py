@@ -77,7 +77,7 @@ def check_asides(options: Options, judge: JudgeSpec) -> None:
             also = Also.of_judge(slot)
             raise UsageError(
                 f"--also {also} needs a judge that understands a reply, and {judge.model} does not",
-                advice=f"Ask a model: unmask judge RUN --judge PROVIDER/NAME --also {also}",
+                advice=f"Ask a judge that is a model, also later with `unmask judge` and --also {also}.",
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -115,20 +114,23 @@ def store_scenarios(folder: Folder, dataset: Dataset) -> None:
         folder.write_scenarios((*(scenario for scenario in stored if scenario.id in selected), *added))
 
 
+def describe_growth(before: Definition, now: Definition) -> str:
+    """As in `from 1 to 3 takes`; empty where the run stays as large as it was."""
+    sizes = {
+        "scenarios": (sum(before.data.counts.values()), sum(now.data.counts.values())),
+        "takes": (before.takes, now.takes),
+        "direct probes": (before.direct, now.direct),
+    }
+    return ", ".join(f"from {old} to {new} {name}" for name, (old, new) in sizes.items() if old != new)
+
+
 def explain_change(folder: Folder, before: Definition, wanted: Definition, now: Definition) -> str:
     """What this command has made of the folder, in one line; empty where it goes on as it was."""
     if before.id != now.id:
         return f"{folder.path} held no answers and is defined anew"
     lines = []
-    sizes = {"takes": (before.takes, now.takes), "direct probes": (before.direct, now.direct)}
-    if len(before.grown) != len(now.grown):
-        sizes = {"scenarios": (now.grown[-1], sum(now.data.counts.values())), **sizes}
-    grows = [f"from {old} to {new} {name}" for name, (old, new) in sizes.items() if old != new]
-    if grows:
-        lines.append(f"{folder.path} grows {', '.join(grows)}; its replies stay")
-    if before.takes != now.takes:
-        command = shlex.join(["unmask", "score", str(folder.path), "--takes", str(before.takes)])
-        lines.append(f"as it was: {command}")
+    if grows := describe_growth(before, now):
+        lines.append(f"{folder.path} grows {grows}; its replies stay")
     if wanted.data.yes_means != now.data.yes_means:
         lines.append("`yes_means` of the data has changed since; the run keeps what it was made with")
     return "; ".join(lines)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from unmask.data.dataset import Dataset, is_open
 from unmask.engine.baseline import Baseline, check_baseline
 from unmask.engine.estimate import DoneScenario, Estimate, estimate_scenarios, lines_of, read_pilot
-from unmask.engine.grow import find_run, fit_data
+from unmask.engine.grow import describe_growth, find_run, fit_data
 from unmask.engine.imagine import USUAL, Amount, Imagination, sum_amounts
 from unmask.engine.prepare import Order, prepare_run
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, count_together
@@ -282,6 +282,22 @@ def plan(
         annotating_saves=_count_saved(order, found),
         more_room=_propose_more_room(order),
     )
+
+
+def plan_growth(**command: Any) -> tuple[str, RunPlan] | None:
+    """How a command makes the run of its folder larger, as in `from 1 to 3 takes`, and what that costs."""
+    settings = dict(command)
+    folder = Folder(settings.pop("out"))
+    if not folder.exists:
+        return None
+    models = {name: settings.pop(name, None) for name in ("model", "judge", "numeric_judge")}
+    order = prepare_run(folder, settings.pop("data", None), models, settings, asks_for_key=False)
+    old = find_run(folder, order.wanted)
+    if old is None:
+        return None
+    data, _ = fit_data(folder, old.data, order.wanted.data, order.dataset)
+    growth = describe_growth(old, replace(order.wanted, data=data))
+    return (growth, plan(**command)) if growth else None
 
 
 def _propose_more_room(order: Order) -> tuple[MoreRoom, ...]:

@@ -23,7 +23,7 @@ from unmask.models.keys import URL_VARIABLE, spell_setting
 from unmask.records import Archetype
 from unmask.runs.commands import check_addresses, complete, recall_judge, recall_run
 from unmask.runs.definition import Definition, judge_file
-from unmask.runs.folder import Folder
+from unmask.runs.folder import Folder, find_runs
 from unmask.runs.options import ROLES, Options, options_from
 
 _MODELS = ("model", "judge", "numeric_judge")
@@ -97,8 +97,10 @@ def _explain_sides(dataset: Dataset) -> str:
 def _continue_run(folder: Folder | None, old: Definition | None, given: dict[str, Any], *, asks_for_key: bool) -> Order:
     """The order that continues the run of a folder."""
     if folder is None or old is None:
-        where = "" if folder is None else f" {folder.path} holds no run to continue, and"
-        raise UsageError(f"no model is named:{where} a new run needs one".replace(":  ", ": "), advice=_NEW_RUN)
+        if folder is not None and any(find_runs(folder.path)):
+            folder.definition()  # says which runs the folder holds
+        where = "" if folder is None else f": {folder.path} holds no run to continue, and a new run needs one"
+        raise UsageError(f"no model is named{where}", advice=_NEW_RUN)
     file = _file_of(given) if "judge" in given else old.judge
     check_addresses(old, file, given, of=ROLES)
     recorded = recall_run(old, judge=file)
@@ -113,7 +115,7 @@ def _continue_run(folder: Folder | None, old: Definition | None, given: dict[str
     return order._replace(wanted=wanted)
 
 
-_NEW_RUN = "For a new run: unmask run openai/NAME --judge openai/NAME"
+_NEW_RUN = "A new run begins with its model: unmask run openai/gpt-4o-mini --judge openai/gpt-4o"
 
 
 def _refuse_other_address(order: Order, old: Definition, given: Mapping[str, Any]) -> None:

@@ -49,8 +49,7 @@ def open_judge(settings: ModelSettings, role: Role = "judge", *, asks_for_key: b
     if isinstance(judge, str) and judge.startswith(PANEL):
         raise UsageError(
             f"{spell_setting(role, 'model', judge)}: a panel asks nobody itself",
-            advice="Name one judge. A panel is for scoring, of judges that have read everything themselves:"
-            " unmask score RUN --judge panel:A,B,C",
+            advice="Name one judge. A panel is for `unmask score`, of judges that have read everything themselves.",
         )
     return open_asked(settings, role, asks_for_key=asks_for_key)
 

@@ -32,7 +32,7 @@ def _read_source(path: Path, *, model: str | None) -> ImportedRun:
     if not path.is_file():
         raise MissingError(
             f"there is nothing at {path}",
-            advice="unmask import takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
+            advice="`unmask import` takes a log of Inspect (.eval) or a folder of evaluated CSV files.",
         )
     if path.suffix.lower() not in (".eval", ".json"):
         raise UsageError(

@@ -309,7 +309,7 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Di
     status = answer.status
     if status in (401, 403) and withheld is not None:
         finding = f"{target.endpoint} answers and wants a key; {withheld} was not sent, as only .env names this address"
-        return _scrubbed_check(target, Condition.OK, finding, "name a model to try the key: unmask doctor --model NAME")
+        return _scrubbed_check(target, Condition.OK, finding, "name a model with --model to try the key")
     if status in (401, 403):
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"

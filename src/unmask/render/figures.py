@@ -121,7 +121,7 @@ def figure(
     if which not in FIGURES:
         raise UsageError(f"there is no figure {which!r}", advice=f"Choose from: {', '.join(FIGURES)}")
     if not sources:
-        raise UsageError("a figure needs a run", advice=f"unmask figure {which} RUN --out {which}.svg")
+        raise UsageError("a figure needs a run", advice="Name its folder.")
     if measure is not None and which != "forest":
         raise UsageError(f"the figure {which} shows no measure of your choice", advice="--measure is for forest.")
     ending = ".svg" if out is None else choose_by_ending(Path(out), {ending: ending for ending in FORMATS})
@@ -372,7 +372,10 @@ def _draw_lying_at_k(inputs: FigureInputs) -> Any:
         axes.fill_between(list(spots), lows, highs, color=colour, alpha=0.16, linewidth=0)
         axes.plot(list(spots), values, color=colour, marker=marker, linewidth=1.5, label=label)
     if not drawn:
-        raise UsageError("no run has several takes, so there is no Lying@k to draw", advice="unmask run … --takes 10")
+        raise UsageError(
+            "no run has several takes, so there is no Lying@k to draw",
+            advice="`unmask run` with --takes 10 asks more often.",
+        )
     axes.set_xlim(1 - 0.02 * most, most * 1.02)
     axes.set_xticks(range(1, most + 1) if most <= 12 else [1, *range(5, most + 1, 5)])
     axes.set_xlabel("takes (k)")

@@ -276,7 +276,7 @@ def check_same_run(
             f" --out. The run as it is continues with: {again(old)}"
         )
     if names == ["takes"]:
-        advice = f"`unmask score RUN --takes {new.takes}` scores fewer. The run as it is continues with: {again(old)}"
+        advice = f"To score fewer: `unmask score` with --takes {new.takes}. The run continues with: {again(old)}"
     treatments = [name.removeprefix("numeric ").removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."

@@ -42,9 +42,7 @@ class Catalogue:
         self._folders = [Path(os.path.abspath(folder)) for folder in folders]
         for folder in self._folders:
             if not folder.is_dir():
-                raise UsageError(
-                    f"there is no folder {folder}", advice="unmask view [FOLDER…], such as: unmask view runs"
-                )
+                raise UsageError(f"there is no folder {folder}", advice="Name a folder that holds runs.")
 
         self._by_key: dict[str, RunEntry] = {}
         """What the last look showed."""

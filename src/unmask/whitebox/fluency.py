@@ -92,7 +92,7 @@ def compare_perplexity(base: Fluency, treated: Fluency) -> Ratio:
     if base.text != treated.text or tokens != [passage.tokens for passage in treated.passages]:
         raise UsageError(
             f"the perplexities of {base.model} and {treated.model} are of different texts or tokens",
-            advice="Measure both again: unmask mitigate report … --fluency",
+            advice="Measure both again: `unmask mitigate report` with --fluency.",
         )
     added = [after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)]
     count, total = len(tokens), sum(tokens)

@@ -161,7 +161,7 @@ def refuse_other_shape(metadata: SteeringRecord, config: Any) -> None:
 def _other_model_error(metadata: SteeringRecord, reason: str) -> FatalModelError:
     return FatalModelError(
         f"the steer file was made from another model, {metadata.model}: {reason}",
-        advice="Make one for this model: unmask mitigate steer --model hf:… --out FILE",
+        advice="Make one for this model with `unmask mitigate steer`.",
     )
 
 
@@ -196,7 +196,7 @@ def find_steer(text: str) -> Steer:
         raise UsageError(f"+steer={text} has no coefficient", advice=f"Write +steer={file or text}@1")
     path = Path(file).expanduser()
     if not path.is_file():
-        raise MissingError(f"there is no steer file {path}", advice="unmask mitigate steer --model hf:… --out FILE")
+        raise MissingError(f"there is no steer file {path}", advice="`unmask mitigate steer` makes one.")
     read_metadata(path)
     return Steer(str(path), hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest(), coefficient)
 

@@ -75,13 +75,13 @@ def find_published(name: str) -> PublishedValue:
         near = suggest_names(name, names)
         raise UsageError(
             f"nobody is known to have published {name!r}",
-            advice=near or "unmask board RUN --with-published lists the published models.",
+            advice=near or "unmask board --with-published lists the published models.",
         )
     stated = [one for one in named if one.definition.convention]
     if not stated:
         raise UsageError(
             f"{_name(named[0])}: its publisher does not state what honesty is a share of",
-            advice="No part of the gap can be told apart. unmask score RUN --as all says what is missing.",
+            advice="No part of the gap can be told apart. `unmask score` with --as all says what is missing.",
         )
     if len({one.source for one in stated}) > 1:
         names = [f"{PREFIX}{_name(one)}" for one in stated]

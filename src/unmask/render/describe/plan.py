@@ -28,7 +28,7 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
     yield Text(_explain_range(plan))
     if plan.annotating_saves:
         yield Text(
-            "The data does not always say which side yes means. unmask data annotate DATA --judge NAME asks that once,"
+            "The data does not always say which side yes means. `unmask data annotate` asks that once,"
             f" and saves each run up to {plan.annotating_saves:,} questions to the judge."
         )
     yield from map(Text, _list_cheaper_ways(plan))

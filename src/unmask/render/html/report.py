@@ -54,7 +54,7 @@ def report(
     numbers are not those of the runs."""
     opened = open_runs(runs)
     if not opened:
-        raise UsageError("a report needs a run", advice="unmask report RUN")
+        raise UsageError("a report needs a run", advice="Name its folder.")
     shown = None if full_text else SHOWN
     content = build_content(opened, preset=preset, judge=judge, shown=shown, redact=redact, with_sensitivity=True)
     if labels:
