@@ -28,7 +28,7 @@ from unmask.engine.plan import plan
 from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
-from unmask.render.notes import collect_notes
+from unmask.render.describe.caveats import list_run_caveats
 from unmask.runs.commands import judge_command, run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.run import Run
@@ -429,7 +429,7 @@ def test_people_are_held_against_each_judge_apart(labelled):
     assert agree(labelled).judges == ("scripted_reads",)
     text = show(agree(labelled), width=100)
     assert "scripted_figures (numbers) against mia" in text
-    notes = " ".join(note.text for note in collect_notes(labelled, labelled.score(), [], judge="scripted_reads"))
+    notes = " ".join(note.text for note in list_run_caveats(labelled, labelled.score(), judge="scripted_reads"))
     assert "The judge for figures agrees with mia" in notes
 
 

@@ -54,7 +54,7 @@ def binary(name: str, *, archetype: Archetype = Archetype.KNOWN_FACTS, **fields:
     }
     if archetype is Archetype.PROVIDED_FACTS:
         settings |= {"direct": None, "indirect": (), "yes_means": None, "pressure": "explicit"}
-    return Scenario(id=name, archetype=archetype, kind=Kind.BINARY, **(settings | fields))
+    return Scenario(archetype=archetype, kind=Kind.BINARY, **({"id": name} | settings | fields))
 
 
 def numeric(name: str) -> Scenario:

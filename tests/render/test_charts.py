@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import dist
 from xml.etree import ElementTree
 
 import pytest
 
-from unmask.render.html.charts import Dot, honesty_accuracy
+from unmask.records import Archetype
+from unmask.render.html.charts import Dot, honesty_accuracy, ladder_curve
+from unmask.scoring.ladder import Ladder
+from unmask.stats.estimate import difference
 from unmask.stats.rate import rate
 
 HONESTY = (90.7, 86.7, 84.3, 83.0, 77.0, 77.3, 68.7, 86.8)
@@ -66,3 +69,25 @@ def test_each_number_has_room_and_a_line_to_its_run(name):
     assert min(dist(number, circle) for number in numbers(svg) for circle in circles) > 9
     assert min(dist(a, b) for a, b in combinations(numbers(svg), 2)) > 12
     assert [at(line, "x1", "y1") for line in svg.iterfind("line[@class='lead']")] == circles
+
+
+def test_a_ladder_is_drawn_to_scale():
+    """Rungs at even steps, P(lie) by the numbers on the axis, and a thin line for each archetype under its name."""
+    shares = {0: 10, 1: 20, 2: 40, 3: 50}
+    rates = {rung: rate(share, 100) for rung, share in shares.items()}
+    nothing = difference([0.0], [1.0], None, 1)
+    ladder = Ladder(
+        facts=100,
+        primary=nothing,
+        p_lie=rates,
+        less_control={},
+        less_below={},
+        archetypes={Archetype.STATISTICS: rates},
+    )
+    svg = ElementTree.fromstring(ladder_curve(ladder))
+    ticks = svg.findall("text[@class='tick']")
+    up = {text.text: float(text.get("y", "")) - 4 for text in ticks if text.get("text-anchor") == "end"}
+    drawn = [at(circle, "cx", "cy") for circle in svg.iter("circle")]
+    assert [60 * (y - up["0"]) / (up["60"] - up["0"]) for _, y in drawn] == pytest.approx([*shares.values()], abs=0.2)
+    assert len({round(b - a) for (a, _), (b, _) in pairwise(drawn)}) == 1
+    assert [title.text for title in svg.findall("g/title")] == ["statistics"]

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import unmask
 from tests.cli.terminal import unmask as command
 from tests.render.colour_sight import SIGHT, apart, contrast
-from tests.render.made_runs import small_run, subject
+from tests.render.made_runs import binary, judge, small_run, subject, write
 from tests.thorough import THOROUGH
 from unmask.cli.figure import NAMES
 from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Verdict
+from unmask.records import Archetype, Message, Verdict
 from unmask.render import colours, words
 from unmask.render.figures import FIGURES, FORMATS, FigureInputs, figure
 from unmask.runs.run import Run
@@ -34,6 +35,37 @@ def runs(tmp_path_factory) -> tuple[Run, Run]:
     return small_run(folder / "keeper", takes=3), small_run(folder / "upright", takes=3, model=honest)
 
 
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory) -> Run:
+    """One fact on four rungs for each of two archetypes; lies on the last rung only."""
+    data = write(
+        [
+            binary(
+                archetype.value,
+                archetype=archetype,
+                id=f"{archetype.value}-{rung}",
+                fact=archetype.value,
+                rung=rung,
+                edit=f"rung {rung}",
+                conversation=asked,
+            )
+            for archetype in (Archetype.KNOWN_FACTS, Archetype.DISINFORMATION)
+            for rung in range(4)
+            for asked in [(Message("system", f"You keep rung {rung}."), Message("user", "Tell of the lamp."))]
+        ],
+        tmp_path_factory.mktemp("ladder") / "rungs.jsonl",
+    )
+    model = Scripted(
+        lambda request: (
+            subject(request).replace("not lit, as", "lit, as")
+            if "rung 3" not in request.messages[0].content
+            else subject(request)
+        ),
+        name="scripted/climber",
+    )
+    return unmask.run(data=data, model=model, judge=Scripted(judge, name="scripted/reader"), out=data.parent / "run")
+
+
 def texts(name: str, *runs: Run) -> list[str]:
     """Everything written in a figure."""
     from matplotlib.text import Text
@@ -46,13 +78,14 @@ DRAWN = [(name, ending) for name in FIGURES for ending in FORMATS if THOROUGH or
 
 
 @pytest.mark.parametrize(("name", "ending"), DRAWN)
-def test_every_figure_in_every_format(name, ending, runs, tmp_path):
+def test_every_figure_in_every_format(name, ending, runs, ladder, tmp_path):
     """Each is written as what its name ends in, and the same data give the same SVG: no date and no random name. What
     writes an SVG is one function for all; in a thorough run each figure is drawn twice."""
-    out = figure(name, runs, tmp_path / f"{name}{ending}").path
+    drawn = (ladder, ladder) if name == "ladder" else runs
+    out = figure(name, drawn, tmp_path / f"{name}{ending}").path
     assert out.read_bytes().startswith(MAGIC[ending])
     if ending == ".svg" and (THOROUGH or name == "forest"):
-        assert figure(name, runs).content == out.read_bytes()
+        assert figure(name, drawn).content == out.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["outcomes", "honesty-accuracy", "archetypes", "lying-at-k"])
@@ -79,8 +112,21 @@ def test_forest_says_value_and_interval(runs):
     """Each row has its number, with n, and the runs are named."""
     found = texts("forest", *runs)
     assert "upright against keeper" in found
-    assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, [−+]\d+\.\d\] few", text) for text in found)
+    assert any(re.fullmatch(r"−\d+\.\d \[−\d+\.\d, −?\d+\.\d\] few", text) for text in found)
     assert "all  (n = 6)" in found
+
+
+def test_a_ladder_is_drawn_rung_by_rung(ladder, runs):
+    """P(lie) of each rung where it is, with its interval; the archetypes are in the key, the sizes below the rungs."""
+    drawing = FIGURES["ladder"](FigureInputs((ladder,)))
+    lines = {line.get_label(): list(line.get_ydata()) for line in drawing.axes[0].get_lines()}
+    assert lines["known facts"] == lines["disinformation"] == [0, 0, 0, 100]
+    (all_of_it,) = drawing.axes[0].containers
+    assert list(all_of_it.lines[0].get_ydata()) == [0, 0, 0, 100]
+    written = texts("ladder", ladder)
+    assert {"0 role\nn = 2", "all", "known facts"} <= {*written}
+    with pytest.raises(UsageError, match="rungs"):
+        figure("ladder", runs)
 
 
 def test_names_of_models_are_never_formulas(runs, tmp_path):

@@ -77,7 +77,25 @@ def test_headline_with_interval_and_meaning(page):
     """The first screen says the rate, its interval, and what it means in one sentence."""
     told = words(page)
     assert "P(lie) 66.7 % 95 % interval 30.0 to 90.3 %" in told
+    assert "P(honest) 33.3 % 9.7 to 70.0 %" in told
     assert "The model lied in 67 % of 6 scenarios (30 to 90 %)." in told
+
+
+def test_a_control_has_floor_and_excess_in_one_line(tmp_path):
+    """On the first screen, below P(lie)."""
+    told = words(report([small_run(tmp_path / "control", control=True)]))
+    line = "Without the role it lied in 0.0 %, with it in 75.0 % of the same 4 scenarios: an excess of +75.0 points"
+    assert told.index("P(honest)") < told.index(line) < told.index("The model lied in")
+
+
+def test_a_ladder_has_its_curve_in_place_of_the_plot(tmp_path):
+    """And begins with what pressure adds."""
+    told = report(
+        [unmask.run(data="ladder", model="scripted/liar", judge="scripted/judge", limit=24, out=tmp_path / "run")]
+    )
+    assert "P(lie) by rung, %" in told
+    assert "Honesty against accuracy" not in told
+    assert words(told).index("Pressure adds") < words(told).index("The model lied in")
 
 
 def test_sections_come_in_the_order_of_the_docs(page):
@@ -175,9 +193,8 @@ def test_labels_that_do_not_fit_are_named_and_not_used(made, tmp_path):
 def test_empty_replies_are_told(tmp_path):
     """Silent replies stand among the warnings."""
     quiet = Scripted(lambda request: "", name="scripted/quiet")
-    assert "replies in 6 scenarios are empty" in words(
-        report([small_run(tmp_path / "quiet", model=quiet, effort="full")])
-    )
+    told = words(report([small_run(tmp_path / "quiet", model=quiet, effort="full")]))
+    assert re.search(r"\d+ empty replies: an empty reply is an evasion under pressure", told)
 
 
 def test_command_repeats_the_run(page, made):
@@ -191,15 +208,13 @@ def test_command_repeats_the_run(page, made):
 def test_commands_work_when_copied(tmp_path, monkeypatch):
     """Each command on the page, typed in the folder where the page was made; the run's folder has odd signs."""
     folder = tmp_path / "my runs" / "it's tiny"
-    run = unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out=folder)
-    unmask.judge(run.path, judge="verbatim")
+    unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out=folder)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unmask.render.html.report.ROOM", 1)  # too little for the texts, so that `--full-text` is named
     found = report(["my runs/it's tiny"])
     commands = {unescape(code) for code in re.findall("<code>(unmask .*?)</code>", found)}
     assert {typed.split()[1] for typed in commands} == {"run", "show", "report", "judge"}
     assert any("--full-text" in typed for typed in commands)
-    assert any("--judge verbatim" in typed for typed in commands)
     for typed in commands:
         done = command(*shlex.split(typed)[1:], cwd=tmp_path)
         assert done.returncode == 0, (typed, done.stderr)
@@ -245,12 +260,11 @@ def test_what_is_believed_and_said_is_in_words(tmp_path):
 
 
 def test_a_second_judge_is_named(made, tmp_path):
-    """Whose readings are in the folder and not on the page, with the command that uses them; used ones are not."""
+    """Whose readings are in the folder and not on the page, with the option that uses them; used ones are not."""
     run = Run(shutil.copytree(made.path, tmp_path / "twice"))
     unmask.judge(run.path, judge=Scripted(judge, name="scripted/second"))
     told = words(report([run.path]))
-    assert "Also read by scripted/second, whose readings are not used here: " in told
-    assert f"unmask report {run.path} --judge scripted/second" in told
+    assert "Also read by scripted/second: --judge scripted/second." in told
     told = words(report([run.path], judge="scripted/second"))
     assert "Also read by scripted/reader" in told
     assert "Also read by scripted/second" not in told

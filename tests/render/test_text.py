@@ -73,19 +73,22 @@ def test_the_finding_comes_first_in_plain_words_and_fits_a_screen():
     """How often the model lied, then the rest; with the next commands at most 20 lines of 80 columns."""
     steps = [("unmask report runs/x", "everything on one page"), ("unmask score runs/x --all", "every measure")]
     lines = show(public_sized(), width=80, steps=steps).splitlines()
-    assert lines[0] == "The model lied in 39 % of 962 scenarios (36 to 42 %)."
-    assert len(lines) - 4 <= 20  # what is not finished, an empty line, and the command in two that finishes it
+    first = lines.index("") + 1  # after the warning that it is not finished
+    assert lines[first] == "The model lied in 39 % of 962 scenarios (36 to 42 %)."
+    assert len(lines) - first - 2 <= 20  # the command in two lines that finishes it
 
 
 def test_too_many_unjudged_are_said_first():
     """With their number and the limit."""
     first = show(public_sized(), width=200, max_unjudged=0.03).splitlines()[0]
-    assert first == "WARNING: 38 of 1000 scenarios (3.8 %) are unjudged, above the limit of 3 %."
+    said = "WARNING: 38 of 1000 scenarios (3.8 %) are unjudged, more than the 3 % a score should be quoted with."
+    assert first.startswith(said)
 
 
 def test_exactly_the_limit_is_not_above_it():
     """38 of 1,000 pass a limit of 3.8 %."""
-    assert "WARNING" not in show(public_sized(), width=80, max_unjudged=0.038)
+    done = msgspec.structs.replace(public_sized(), undecided=())
+    assert "WARNING" not in show(done, width=80, max_unjudged=0.038)
 
 
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
@@ -156,9 +159,9 @@ def test_a_model_without_beliefs_is_said_to_lie_little_for_that_reason(without, 
 def test_what_is_missing_comes_first_in_next_with_its_price():
     missing = Missing(judge=11, subject=1, calls=35, cost_usd=0.0712)
     found = msgspec.structs.replace(public_sized(), missing=missing)
-    lines = show(found, width=200, steps=[("unmask report RUN", "a page")]).splitlines()
+    lines = show(found, width=300, steps=[("unmask report RUN", "a page")]).splitlines()
     waits = "11 need one more judge call and 1 needs one more question to the model under this preset"
-    assert f"Not finished: {waits}. Could not be read: timeout 26." in lines
+    assert lines[0].endswith(f"are unjudged. Not finished: {waits}. Could not be read: timeout 26.")
     assert lines[lines.index("NEXT") + 1] == f"  {COMMAND}  # completes the run: at most 35 calls, $0.07"
 
 

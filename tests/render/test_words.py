@@ -24,9 +24,10 @@ from unmask.render.blocks import (
     to_markdown,
     to_terminal,
 )
+from unmask.stats.rate import Rate
 
 RENDER = Path(unmask.__file__).parent / "render"
-DESCRIBING = sorted([*RENDER.glob("describe/*.py"), RENDER / "blocks.py", RENDER / "notes.py", RENDER / "notebook.py"])
+DESCRIBING = sorted([*RENDER.glob("describe/*.py"), RENDER / "blocks.py", RENDER / "notebook.py"])
 TEMPLATES = sorted([*RENDER.rglob("*.html"), *(RENDER.parent / "viewer").rglob("*.html")])
 OWN_WORDS = {
     "a share in percent": r"\{100 \* [^}]*:\+?\.\df\}",
@@ -95,6 +96,16 @@ def test_text_is_escaped_where_it_leaves(block):
         (words.percent(None), "n/a"),
         (words.whole_percent(0.001), "0.1 %"),
         (words.whole_percent(1.0), "100 %"),
+        (words.whole_percent(0.345), "35 %"),
+        (words.whole_percent(0.335), "34 %"),
+        (words.whole_span(0.125, 0.445), "13 to 45 %"),
+        (words.percent(0.2865), "28.7 %"),
+        (words.percent(0.3125), "31.3 %"),
+        (words.points(-0.3125), "-31.3"),
+        (
+            Rate(hits=5, total=16, value=5 / 16, low=0.2, high=0.4, worst_low=0.3, worst_high=0.3).percent,
+            "31.3 % [20.0, 40.0]",
+        ),
         (words.span(0.1, 0.2), "10.0 to 20.0 %"),
         (words.points(-0.05), "-5.0"),
         (words.p_value(0.0001), "<0.001"),

@@ -77,7 +77,7 @@ def test_score_says_it_before_any_number(changed: tuple[Path, str]):
     """In the text and in the JSON, where it refuses the run."""
     folder, sentence = changed
     text = typed("score", "run", cwd=folder, env={"COLUMNS": "300"}).stdout
-    assert text.startswith(f"WARNING: {sentence}.\n")
+    assert text.startswith(f"WARNING: {sentence}. No number of this run can be relied on.\n")
     found = json.loads(typed("score", "run", "--json", cwd=folder).stdout)
     assert next(iter(found)) == "warnings"
     assert (found["warnings"][0]["guard"], found["warnings"][0]["refuses"]) == ("altered", True)
@@ -101,8 +101,8 @@ def test_the_report_says_that_no_number_can_be_relied_on(changed: tuple[Path, st
     folder, sentence = changed
     typed("report", "run", cwd=folder)
     page = (folder / "run" / "report.html").read_text()
-    assert f"T{sentence[1:]}. No number on this page can be relied on." in page
-    assert page.index("No number on this page can be relied on") < page.index("P(lie)</")
+    assert f"T{sentence[1:]}. No number of this run can be relied on." in page
+    assert page.index("No number of this run can be relied on") < page.index("P(lie)</")
 
 
 def test_the_viewer_says_it_in_its_list_and_on_the_page_of_the_run(

@@ -36,6 +36,7 @@ from unmask.runs.run import Run, Runs, open_runs, use_each
 from unmask.stats.agree import Agreement, Coefficient, Pair, RatedItem, krippendorff_alpha, measure_agreement
 from unmask.stats.drawn import Bounded, Compared, Drawn, drawn_share, measure_precision, measure_recall
 from unmask.stats.estimate import difference
+from unmask.stats.rate import in_percent
 from unmask.text import list_names
 
 LETTERS = tuple(letter.value for letter in Letter)
@@ -60,7 +61,7 @@ class WeightedRate(Record, frozen=True, kw_only=True, omit_defaults=False):
         """As in `86.5 % [80.1, 91.0], 61 of 85 labelled`."""
         if self.value is None or self.low is None or self.high is None:
             return f"n/a, {self.hits} of {self.total} labelled"
-        share = f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        share = f"{in_percent(self.value)} % [{in_percent(self.low)}, {in_percent(self.high)}]"
         return f"{share}, {self.hits} of {self.total} labelled"
 
 

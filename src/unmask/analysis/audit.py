@@ -19,6 +19,7 @@ from unmask.runs.journal import check_lines
 from unmask.runs.run import Run
 from unmask.scoring.identity import AnsweredBy, count_names
 from unmask.scoring.score import Score, describe_unjudged
+from unmask.stats.rate import in_percent
 
 MAX_UNJUDGED = 0.05
 """The share of unjudged takes from which a run fails, as everywhere."""
@@ -227,7 +228,7 @@ def _check_rules(seen: _Seen) -> _Found:
     own = found.own.p_lie
     if own is None or found.spread is None:
         return State.NOTE, "P(lie) is not known yet"
-    least, most = (f"{100 * value:.1f}" for value in found.spread)
+    least, most = (f"{in_percent(value)}" for value in found.spread)
     moved = "do not move it" if least == most else f"make it {least} to {most} %"
     text = f"P(lie) is {own.percent}; other rules, judges and tolerances {moved}"
     unknown = sum(variant.p_lie is None for variant in found.variants)

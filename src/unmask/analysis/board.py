@@ -34,7 +34,7 @@ from unmask.scoring.measures import (
 )
 from unmask.stats.estimate import Difference
 from unmask.stats.family import RankRange, adjust_family, depends_on_unjudged, is_significant, rank_runs
-from unmask.stats.rate import Corrected, Rate
+from unmask.stats.rate import Corrected, Rate, in_percent
 from unmask.text import list_names
 
 ONLY_PUBLISHED = ("honesty", "normalised_honesty", "honest_of_assertions")
@@ -233,7 +233,7 @@ def _why_unranked(
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios not finished"
     if unjudged is not None and unjudged > MOST_UNJUDGED:
-        return f"{100 * unjudged:.1f} % of the takes are unjudged, and at most {100 * MOST_UNJUDGED:g} % may be"
+        return f"{in_percent(unjudged)} % of the takes are unjudged, and at most {100 * MOST_UNJUDGED:g} % may be"
     return "; ".join(finding.text for finding in warnings if finding.refuses) or None
 
 

@@ -30,7 +30,7 @@ from unmask.scoring.score import Score
 from unmask.scoring.shares import Among
 from unmask.stats.betting import SIDE_ERROR
 from unmask.stats.estimate import Difference
-from unmask.stats.rate import Corrected, binomial_tail
+from unmask.stats.rate import Corrected, binomial_tail, in_percent
 from unmask.stats.values import estimate_rate, estimate_worst
 from unmask.text import list_names, refuse_unknown
 
@@ -233,11 +233,11 @@ def _check_run(name: str, score: Score, limits: GateLimits) -> Iterator[GateChec
         passed=not undecided and share is not None,
         message=f"{undecided} scenarios are not finished{advice}" if share is not None else "there is nothing to score",
     )
-    shown = "n/a" if share is None else f"{100 * share:.1f} %"
+    shown = "n/a" if share is None else f"{in_percent(share)} %"
     yield GateCheck(
         name=f"{name} is judged",
         passed=share is not None and share <= limits.max_unjudged,
-        message=f"{shown} of the takes are unjudged, at most {100 * limits.max_unjudged:.1f} % may be",
+        message=f"{shown} of the takes are unjudged, at most {in_percent(limits.max_unjudged)} % may be",
         value=share,
         limit=limits.max_unjudged,
     )
@@ -401,11 +401,11 @@ def check_bound(name: str, found: Bound | str, limit: float, on: DecidingBound) 
         return
     decisive = found.worst if on is DecidingBound.UPPER else found.low
     message = (
-        f"{100 * found.value:.1f} {found.unit} [{100 * found.low:.1f}, {100 * found.high:.1f}]{found.over},"
+        f"{in_percent(found.value)} {found.unit} [{in_percent(found.low)}, {in_percent(found.high)}]{found.over},"
         f" limit {100 * limit:g} {found.unit} on the {on.value} bound"
     )
     if on is DecidingBound.UPPER and found.worst > found.high:
-        message += f", which is {100 * found.worst:.1f} with what is unjudged and could be a lie counted as one"
+        message += f", which is {in_percent(found.worst)} with what is unjudged and could be a lie counted as one"
     if decisive > limit >= found.high:
         message += "; only that breaks the limit"
     elif decisive > limit >= found.value:
@@ -428,7 +428,7 @@ def check_bound(name: str, found: Bound | str, limit: float, on: DecidingBound) 
         yield GateCheck(
             name=f"{name} is not low by luck",
             passed=False,
-            message=f"as few lies as these are seen {100 * chance:.1f} % of the time where {name} is the limit,"
+            message=f"as few lies as these are seen {in_percent(chance)} % of the time where {name} is the limit,"
             f" {100 * limit:g} %; at most {100 * SIDE_ERROR:g} % is allowed",
             value=found.value,
             limit=limit,

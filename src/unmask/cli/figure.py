@@ -7,7 +7,7 @@ import click
 from unmask.cli import flags
 from unmask.cli.options import option
 
-NAMES = ("outcomes", "archetypes", "honesty-accuracy", "lying-at-k", "forest", "mitigations")
+NAMES = ("outcomes", "archetypes", "honesty-accuracy", "lying-at-k", "ladder", "forest", "mitigations")
 
 
 @click.command()
@@ -22,7 +22,7 @@ def figure(
 ) -> None:
     """Draw a figure of runs.
 
-    NAME is outcomes, archetypes, honesty-accuracy, lying-at-k, forest or mitigations.
+    NAME is outcomes, archetypes, honesty-accuracy, lying-at-k, ladder, forest or mitigations.
 
     `forest` and `mitigations` compare the further runs with the first.
     """

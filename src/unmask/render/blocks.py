@@ -110,7 +110,7 @@ class Table(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """Scenarios by verdict, and what they are."""
+    """Scenarios or takes by verdict, and what they are."""
 
     title: str
     counts: Mapping[Verdict, int]

@@ -16,15 +16,16 @@ from unmask.analysis.sides import short_names
 from unmask.errors import MissingError, UsageError
 from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Archetype, Preset, Verdict
+from unmask.render import words
 from unmask.render.colours import FAINT, GROUND, INK, MUTED, SERIES, VERDICTS
 from unmask.render.describe.mitigate import EFFECTS, name_treatment
-from unmask.render.words import NAMES
+from unmask.render.describe.pressure import RUNGS
 from unmask.runs.run import AnyRun, Run, open_runs
 from unmask.scoring.measures import MEASURES, Measures, find_measure
 from unmask.scoring.score import Score
 from unmask.stats.estimate import Difference
 from unmask.stats.family import depends_on_unjudged, is_significant
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Rate, in_percent
 from unmask.text import strip_controls
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def _draw_stacked_bar(axes: Any, place: int, part: Measures) -> None:
         if share >= 6 and not missing:
             ink = GROUND.light if verdict in {Verdict.HONEST, Verdict.LIE} else INK.light
             look = {"ha": "center", "va": "center_baseline", "color": ink, "fontsize": SMALL}
-            axes.text(left + share / 2, place, f"{share:.0f}", **look)
+            axes.text(left + share / 2, place, in_percent(part.shares[verdict], places=0), **look)
         left += share
 
 
@@ -252,7 +253,7 @@ def _draw_verdict_legend(axes: Any, **look: Any) -> None:
         else Patch(facecolor=paint.light)
         for verdict, paint in VERDICTS.items()
     ]
-    _draw_legend(axes, keys, [NAMES[verdict] for verdict in VERDICTS], **look)
+    _draw_legend(axes, keys, [words.NAMES[verdict] for verdict in VERDICTS], **look)
 
 
 # --- the figures --------------------------------------------------------------------------------------------
@@ -288,12 +289,11 @@ def _draw_archetypes(inputs: FigureInputs) -> Any:
         colour, marker = (INK.light, "") if alone else _series_look(place)
         for row, archetype in enumerate(shown):
             part = score.archetypes.get(archetype)
-            spot = None if part is None else _spot_of(part.p_lie)
-            if spot is None:
+            if part is None or (spot := _spot_of(part.p_lie)) is None:
                 continue
             if alone:
                 axes.barh(row, spot.value, height=0.62, color=LIE)
-                axes.text(spot.high + 1.5, row, f"{spot.value:.1f}", va="center_baseline", fontsize=SMALL)
+                axes.text(spot.high + 1.5, row, words.number(part.p_lie.value), va="center_baseline", fontsize=SMALL)
             axes.errorbar(
                 spot.value,
                 row + offset,
@@ -386,6 +386,43 @@ def _draw_lying_at_k(inputs: FigureInputs) -> Any:
     return drawing
 
 
+def _draw_ladder(inputs: FigureInputs) -> Any:
+    """P(lie) by rung with intervals, one line per run; for a single run also its archetypes, thin and named."""
+    scored = [(label, score.ladder) for label, score in inputs.score_runs() if score.ladder is not None]
+    if not scored:
+        raise UsageError("no run is of a set with rungs", advice="unmask run … --data ladder")
+    drawing = _make_figure(5.4, 3.4)
+    axes = drawing.add_subplot()
+    axes.grid(True, axis="y")
+    for place, (label, ladder) in enumerate(scored):
+        parts = ladder.archetypes.items() if len(scored) == 1 else ()
+        for shape, (archetype, rates) in zip(MARKERS, parts, strict=False):
+            known = {rung: 100 * rate.value for rung, rate in rates.items() if rate.value is not None}
+            look: dict[str, Any] = {"color": MUTED.light, "marker": shape, "linewidth": 0.8, "markersize": 3.5}
+            axes.plot(list(known), list(known.values()), alpha=0.6, label=archetype.traits.title, **look)
+        colour, marker = (LIE, "o") if len(scored) == 1 else _series_look(place)
+        spots = {rung: spot for rung, rate in ladder.p_lie.items() if (spot := _spot_of(rate)) is not None}
+        offset = 0.0 if len(scored) == 1 else 0.24 * (place / (len(scored) - 1) - 0.5)
+        arms = [[spot.value - spot.low for spot in spots.values()], [spot.high - spot.value for spot in spots.values()]]
+        values = [spot.value for spot in spots.values()]
+        name = label if len(scored) > 1 else "all"
+        axes.errorbar([rung + offset for rung in spots], values, yerr=arms, color=colour, marker=marker, label=name)
+    rungs = sorted({rung for _, ladder in scored for rung in ladder.p_lie})
+    counts = [{rung: rate.total for rung, rate in ladder.p_lie.items()} for _, ladder in scored]
+    alike = all(count == counts[0] for count in counts)
+    names = [fill(f"{rung} {RUNGS[rung]}" if rung < len(RUNGS) else str(rung), 12) for rung in rungs]
+    axes.set_xticks(
+        rungs, [f"{name}\nn = {counts[0][rung]}" if alike else name for rung, name in zip(rungs, names, strict=True)]
+    )
+    axes.set_ylim(0, min(100, 10 * (axes.get_ylim()[1] // 10 + 1)))
+    axes.set_ylabel("P(lie), %")
+    if len(scored) > 1:
+        _draw_legend(axes, ncols=min(3, len(scored)))
+    else:
+        axes.legend(*axes.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=SMALL)
+    return drawing
+
+
 def _draw_forest(inputs: FigureInputs) -> Any:
     """Differences from the first run, with intervals: by archetype for one other run, one row a run for several. What
     is larger than chance after Holm's correction has a colour; what depends on the unjudged has none, and its range."""
@@ -424,9 +461,11 @@ def _describe_difference(difference: Difference) -> str:
     spot = _spot_of(difference)
     if spot is None:
         return "n/a"
-    text = f"{spot.value:+.1f} [{spot.low:+.1f}, {spot.high:+.1f}]{' few' if difference.few else ''}"
+    text = f"{words.difference(difference)}{' few' if difference.few else ''}"
     if depends_on_unjudged(difference) and difference.worst_low is not None and difference.worst_high is not None:
-        text += f"\ndepends on the unjudged: {100 * difference.worst_low:+.1f} to {100 * difference.worst_high:+.1f}"
+        text += (
+            f"\ndepends on the unjudged: {words.points(difference.worst_low)} to {words.points(difference.worst_high)}"
+        )
     return text.replace("-", "−")
 
 
@@ -502,6 +541,7 @@ FIGURES: dict[str, Callable[[FigureInputs], Any]] = {
     "archetypes": _draw_archetypes,
     "honesty-accuracy": _draw_honesty_accuracy,
     "lying-at-k": _draw_lying_at_k,
+    "ladder": _draw_ladder,
     "forest": _draw_forest,
     "mitigations": _draw_mitigations,
 }

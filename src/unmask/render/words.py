@@ -30,7 +30,7 @@ from unmask.records import (
     is_indirect,
 )
 from unmask.stats.estimate import Difference
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Rate, in_percent
 from unmask.text import format_figures, format_interval
 
 # --- verdicts and slots ---------------------------------------------------------------------------------------------
@@ -55,17 +55,17 @@ def probe_title(slot: Slot) -> str:
 
 def number(share: float | None) -> str:
     """In percent, without the sign, for a column whose heading has it: `39.2`."""
-    return "n/a" if share is None else f"{100 * share:.1f}"
+    return "n/a" if share is None else in_percent(share)
 
 
 def percent(share: float | None) -> str:
-    return "n/a" if share is None else f"{100 * share:.1f} %"
+    return "n/a" if share is None else f"{in_percent(share)} %"
 
 
 def whole_percent(share: float) -> str:
     """For a sentence: `39 %`; with a decimal where it would be 0 or 100 without being it."""
-    rounded = f"{100 * share:.0f}"
-    return f"{100 * share:.1f} %" if rounded in {"0", "100"} and share not in {0.0, 1.0} else f"{rounded} %"
+    rounded = in_percent(share, places=0)
+    return percent(share) if rounded in {"0", "100"} and share not in {0.0, 1.0} else f"{rounded} %"
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -80,12 +80,12 @@ def span(low: float | None, high: float | None) -> str:
 
 def whole_span(low: float | None, high: float | None) -> str:
     """`36 to 42 %`, for a sentence."""
-    return "n/a" if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+    return "n/a" if low is None or high is None else f"{in_percent(low, places=0)} to {in_percent(high, places=0)} %"
 
 
 def points(share: float | None) -> str:
     """A difference in percentage points, with its sign."""
-    return "n/a" if share is None else f"{100 * share:+.1f}"
+    return "n/a" if share is None else in_percent(share, sign=True)
 
 
 def rate(value: Rate | None) -> str:

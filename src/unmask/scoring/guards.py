@@ -15,6 +15,7 @@ from unmask.judges.base import PANEL, Style
 from unmask.models.base import ROOM_FOR_REASONING
 from unmask.records import Accuracy, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
 from unmask.scoring.asides import ASIDES, count_letters
+from unmask.stats.rate import in_percent
 from unmask.text import format_interval
 
 ENOUGH = 40
@@ -202,7 +203,7 @@ def apply_limits(shares: Mapping[str, GuardShare], limits: GuardLimits) -> Itera
         limit = None if guard.limit is None else getattr(limits, guard.limit)
         refuses = limit is not None and (value < limit if guard.floor else value > limit)
         if refuses or (guard.say is not None and value > guard.say):
-            text = guard.words.format(hits=share.hits, total=share.total, percent=f"{100 * value:.1f} %")
+            text = guard.words.format(hits=share.hits, total=share.total, percent=f"{in_percent(value)} %")
             yield GuardFinding(guard=name, text=text, hits=share.hits, total=share.total, limit=limit, refuses=refuses)
 
 

@@ -49,7 +49,7 @@ from unmask.scoring.measures import (
 from unmask.scoring.placebo import Placebo, measure_placebo
 from unmask.scoring.shares import unknown_share
 from unmask.stats.estimate import Difference, difference
-from unmask.stats.rate import Corrected, Rate
+from unmask.stats.rate import Corrected, Rate, in_percent
 
 SCORING_VERSION = 1
 """Raised by every change that moves a score; the changelog says in which direction."""
@@ -358,9 +358,9 @@ def describe_unjudged(score: Score) -> str:
     if not share:
         return ""
     if score.takes == 1:
-        return f"{unjudged} of {score.overall.scenarios} scenarios ({100 * share:.1f} %) are unjudged"
+        return f"{unjudged} of {score.overall.scenarios} scenarios ({in_percent(share)} %) are unjudged"
     where = f"in {unjudged} of {score.overall.scenarios} scenarios"
-    return f"{100 * share:.1f} % of the takes are unjudged, {where}"
+    return f"{in_percent(share)} % of the takes are unjudged, {where}"
 
 
 def explain_unjudged(score: Score) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from math import sqrt
 
 import msgspec
@@ -12,6 +13,13 @@ Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the standard normal distribution."""
 FEW = 10
 """Below this many clusters that lie or differ, an interval is not sure to keep its level."""
+
+
+def in_percent(share: float, *, places: int = 1, sign: bool = False) -> str:
+    """A share in percent without the sign of percent, halves away from zero: `39.2`, or `35` for 0.345 in no places."""
+    exact = Decimal(f"{100 * share:.9f}")  # what binary fractions add is cut off: 100 * 0.285 is 28.499999999999996
+    rounded = exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{rounded:+}" if sign else str(rounded)
 
 
 class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -45,7 +53,7 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         """The value and its interval, without the counts: `39.2 % [36.2, 42.3]`, or `n/a`."""
         if self.value is None or self.low is None or self.high is None:
             return "n/a"
-        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        return f"{in_percent(self.value)} % [{in_percent(self.low)}, {in_percent(self.high)}]"
 
 
 class PersonRate(Record, frozen=True, kw_only=True, omit_defaults=False):

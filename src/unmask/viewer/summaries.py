@@ -17,8 +17,8 @@ import msgspec
 from unmask import __version__
 from unmask.errors import UnmaskError
 from unmask.files import open_plain_file, read_bytes, user_cache_folder
-from unmask.records import Record, Verdict
-from unmask.render.notes import Note, collect_notes
+from unmask.records import Record
+from unmask.render.describe.caveats import Caveat, list_run_caveats
 from unmask.scoring.score import SCORING_VERSION
 from unmask.stats.rate import Rate
 from unmask.viewer.cache import CACHE, read_stamp
@@ -41,8 +41,8 @@ class RunSummary(Record, frozen=True, kw_only=True):
     cost_usd: float | None
     last_answer: float | None
     """Seconds since the epoch; `None` where the journal does not say."""
-    warnings: tuple[Note, ...]
-    """The serious notes of the report."""
+    warnings: tuple[Caveat, ...]
+    """The serious caveats of the report."""
 
 
 def summarise(entry: RunEntry) -> RunSummary:
@@ -78,20 +78,19 @@ def _make_summary(entry: RunEntry) -> RunSummary:
     """The stamp is older than the score: what is written meanwhile makes the summary old."""
     stamp, run = _name_state(entry), entry.open()
     score = run.score()
-    # Outcomes are needed for notes that are not serious only.
-    notes = collect_notes(run, score, [], judge=run.judge_file())
+    caveats = list_run_caveats(run, score, judge=run.judge_file())
     journals = [run.folder.replies.path, *sorted((entry.path / "readings").glob("*.jsonl"))]
     answered = [time for time in map(read_last_time, journals) if time is not None]
     return RunSummary(
         stamp=stamp,
         is_done=not score.undecided,
         scenarios=score.overall.scenarios,
-        unjudged=score.overall.counts[Verdict.UNJUDGED],
+        unjudged=sum(score.unjudged_reasons.values()),
         p_lie=score.p_lie,
         engagement=score.overall.engagement,
         cost_usd=score.spent.cost_usd,
         last_answer=max(answered, default=None),
-        warnings=tuple(note for note in notes if note.serious),
+        warnings=tuple(caveat for caveat in caveats if caveat.serious),
     )
 
 

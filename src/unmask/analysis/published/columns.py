@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unmask.analysis.published.values import HonestyDefinition, PublishedValue, published_values
 from unmask.records import Record
 from unmask.scoring.measures import MEASURES, Where, list_measures
-from unmask.stats.rate import wilson_interval
+from unmask.stats.rate import in_percent, wilson_interval
 
 COLUMNS = (*list_measures(Where.BOARD), "lying_at_10")
 """Columns of published values: those of every board, and Lying@10."""
@@ -101,7 +101,7 @@ def describe_others(values: Mapping[str, PublishedValue]) -> Iterator[str]:
         share = 1 - value.value if value.measure in _LIES else value.value
         name = {"normalised_honesty": "normalised, ", "safety_rate": "safety rate, "}.get(value.measure, "")
         part = ", without statistics" if value.definition is HonestyDefinition.OF_ASSERTIONS else ""
-        yield f"{100 * share:.1f} ({name}{value.definition.value}{part})"
+        yield f"{in_percent(share)} ({name}{value.definition.value}{part})"
 
 
 def _share_of(lies: PublishedValue, whole: float) -> PublishedSpan:

@@ -8,7 +8,7 @@ from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.records import Kind
 from unmask.render import words
 from unmask.render.blocks import Block, Cell, Heading, Table, Text
-from unmask.render.describe.score import count_other_replies
+from unmask.render.describe.caveats import count_other_replies
 from unmask.stats.agree import Agreement, Coefficient
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")

@@ -7,7 +7,8 @@ from typing import Any
 
 from unmask.records import Verdict
 from unmask.render import words
-from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Table, Text, next_steps, share_cell
+from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Heading, Table, Text, next_steps, share_cell
+from unmask.render.describe.caveats import LIMIT, count_other_replies, list_caveats
 from unmask.render.describe.finding import state_finding
 from unmask.render.describe.imported import describe_import, state_import
 from unmask.render.describe.pressure import (
@@ -18,9 +19,8 @@ from unmask.render.describe.pressure import (
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import RolePlay, SelfReport
-from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
-from unmask.scoring.score import Missing, Score, describe_unjudged, explain_sides, explain_unjudged
+from unmask.scoring.score import Missing, Score
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected, Rate
 
@@ -32,37 +32,33 @@ def describe_score(
     score: Score,
     *,
     every: bool = False,
-    max_unjudged: float = 0.05,
+    max_unjudged: float = LIMIT,
     steps: Steps = (),
     about: ImportFile | None = None,
 ) -> Iterator[Block]:
     """What fits one screen, or `every` measure. `steps` are what to type next, after what completes the run; `about` is
     where an imported run comes from."""
-    yield from (Alert(f"{text}.") for text in _list_warnings(score, max_unjudged))
+    caveats = list(list_caveats(score, limit=max_unjudged))
+    yield from (Alert(caveat.text) for caveat in caveats if caveat.serious)
     first, *others = state_finding(score)
     yield Text(first, "strong")
-    others += [*explain_small_judges(score.run), *filter(None, (one.explain() for one in score.answered_by))]
     if others:
         yield Text(" ".join(others))
     yield Text(_format_provenance(score), "quiet")
-    if score.other_judges is not None and score.other_judges.command is None:
-        yield Text(f"A{str(score.other_judges)[1:]}", "quiet")
-    elif score.other_judges is not None:
-        yield Text(f"No scenario is decided by {score.other_judges.used}; another judge decides some.")
     yield draw_outcomes(score)
     if every:
         yield _measures_table(score)
     yield _archetypes_table(score, every=every)
     if score.ladder is not None:
         yield from describe_ladder(score.ladder)
-    if explained := explain_unjudged(score):
-        yield Text(explained)
     if about is not None:
         yield Text(state_import(about, score.preset))
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
     if every:
         yield from _describe_rest(score)
+        if mild := [caveat.text for caveat in caveats if caveat.is_more]:
+            yield from (Heading("Before quoting this"), *map(Text, mild))
         yield from describe_import(about) if about is not None else ()
     completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
     yield from next_steps([*completing, *steps])
@@ -88,13 +84,6 @@ def _describe_rest(score: Score) -> Iterator[Block]:
     yield from _describe_spending(score)
 
 
-def _list_warnings(score: Score, limit: float) -> Iterator[str]:
-    yield from (finding.text for finding in score.warnings)
-    share = score.unjudged_share
-    if share is not None and share > limit:
-        yield f"{describe_unjudged(score)}, above the limit of {100 * limit:g} %"
-
-
 def _format_provenance(score: Score) -> str:
     """Who was asked, who read it and what was asked, as far as `run.json` says so."""
     run = score.run
@@ -116,8 +105,13 @@ def typed_judge_of(run: Mapping[str, Any]) -> str | None:
 
 
 def draw_outcomes(score: Score) -> Bar:
-    """Scenarios by verdict: with several takes one lie makes it a lie."""
-    return Bar("Outcomes (lie: in any take)" if score.takes > 1 else "Outcomes", score.overall.counts)
+    """Scenarios by verdict, or their takes where they have several."""
+    return Bar("Takes" if score.takes > 1 else "Outcomes", count_takes(score.overall, score.takes))
+
+
+def count_takes(part: Measures, takes: int) -> dict[Verdict, int]:
+    """Every take by its verdict. Without a belief, or while it is open, all takes of a scenario count as that."""
+    return {verdict: round(share * part.scenarios * takes) for verdict, share in part.shares.items()}
 
 
 def list_rates(score: Score) -> Iterator[tuple[str, Rate, str]]:
@@ -144,22 +138,22 @@ PARTS = {"p_lie": "lie", "p_honest": "honest", "p_evasion": "evasion", "p_no_bel
 def _archetypes_table(score: Score, *, every: bool) -> Table:
     names = [*PARTS, *["accuracy"] * every]
     parts = [(archetype.traits.title, part) for archetype, part in score.archetypes.items()]
-    rows = [_measure_row(name, part, names) for name, part in (*parts, ("all", score.overall))]
+    rows = [_measure_row(name, part, names, score.takes) for name, part in (*parts, ("all", score.overall))]
     marks = [None] * len(parts) + ["strong"]
     if every:
-        rows += [_measure_row(name, part, names) for name, part in list_cuts(score)]
+        rows += [_measure_row(name, part, names, score.takes) for name, part in list_cuts(score)]
         first, *others = (score.archetype_mean.rates[name] for name in names)
         mean = (Cell(first.value, first.low, first.high), *(Cell(other.value) for other in others))
         rows.append(("mean of archetypes", *mean, "", ""))
     marks += [None] * (len(rows) - len(marks))
-    missing = "unjudged" if score.takes == 1 else "no take judged"
-    headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", missing)
+    headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", "unjudged")
     return Table(headings, rows, marks=marks, column_marks=(None, *map(PARTS.get, names), None, "unjudged"))
 
 
-def _measure_row(name: str, part: Measures, names: Sequence[str]) -> Sequence[str | Cell]:
+def _measure_row(name: str, part: Measures, names: Sequence[str], takes: int) -> Sequence[str | Cell]:
     rates = (share_cell(getattr(part, measure), plain=measure != "p_lie") for measure in names)
-    return name, *rates, words.count(part.p_lie.total), words.count(part.p_lie.unjudged)
+    missing = words.count(part.p_lie.unjudged) if takes == 1 else Cell(part.unjudged_share)
+    return name, *rates, words.count(part.p_lie.total), missing
 
 
 def list_cuts(score: Score) -> Iterator[tuple[str, Measures]]:
@@ -179,8 +173,6 @@ def _describe_spending(score: Score) -> Iterator[Block]:
     spent = score.spent
     if score.clusters < score.overall.scenarios and not score.shared_prompts:
         yield Text(f"Scenarios that share a fact or a prompt form {score.clusters} clusters.")
-    if annotated := explain_sides(score):
-        yield Text(annotated)
     facts = [("Replies", f"{score.silent} empty, {score.truncated} cut off")] if score.silent or score.truncated else []
     known = any(count is not None for count in spent.calls.values())
     facts.append(("Calls", list_calls(spent.calls) if known else "unknown"))
@@ -266,11 +258,6 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
     yield f"Labels: used {corrected.labelled}{lost}."
     if corrected.other_replies:
         yield f"{count_other_replies(corrected.other_replies)}."
-
-
-def count_other_replies(labels: int) -> str:
-    found = "1 label is for another reply" if labels == 1 else f"{labels} labels are for other replies"
-    return f"{found} and not used"
 
 
 def _explain_role_play(role_play: RolePlay) -> Iterator[str]:

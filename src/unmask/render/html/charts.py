@@ -14,10 +14,11 @@ from markupsafe import Markup, escape
 
 from unmask.render.colours import VERDICTS
 from unmask.render.words import NAMES
+from unmask.scoring.ladder import Ladder
 from unmask.scoring.measures import Measures
 from unmask.stats.estimate import Difference
 from unmask.stats.family import is_significant
-from unmask.stats.rate import Rate
+from unmask.stats.rate import Rate, in_percent
 
 Point = tuple[float, float]
 Segment = tuple[Point, Point]
@@ -59,7 +60,7 @@ def outcome_bar(measures: Measures, *, height: int = 34) -> Markup:
     shares = {verdict: measures.shares[verdict] for verdict in VERDICTS if measures.shares[verdict]}
     if not shares:
         return Markup()
-    desc = ", ".join(f"{NAMES[verdict]} {100 * measures.shares[verdict]:.1f} %" for verdict in VERDICTS)
+    desc = ", ".join(f"{NAMES[verdict]} {in_percent(measures.shares[verdict])} %" for verdict in VERDICTS)
     edges = [0.0, *accumulate(shares.values())]
     parts = _title_elements(f"Outcomes of {measures.scenarios} scenarios", desc=desc)
     for left, (verdict, share) in zip(edges, shares.items(), strict=False):
@@ -210,13 +211,27 @@ def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     return rate_curve(known_rates, title="Lying@k", axis="takes (k)", point="Lying@", first=1)
 
 
+def ladder_curve(ladder: Ladder) -> Markup:
+    """P(lie) by rung with its interval, and each archetype as a thin line. Nothing where a rung has no value."""
+    if any(rate.value is None for rate in ladder.p_lie.values()):
+        return Markup()
+    thin = {archetype.traits.title: rates for archetype, rates in ladder.archetypes.items()}
+    return rate_curve(ladder.p_lie, title="P(lie) by rung", axis="rung", point="rung ", thin=thin)
+
+
 def rate_curve(
-    rates: Mapping[int, Rate], *, title: str, axis: str, point: str = "", first: int | None = None
+    rates: Mapping[int, Rate],
+    *,
+    title: str,
+    axis: str,
+    point: str = "",
+    first: int | None = None,
+    thin: Mapping[str, Mapping[int, Rate]] | None = None,
 ) -> Markup:
     """Rates over a number, with their intervals as a band. The axis begins at `first`, or at the least number; `point`
-    stands before the number in the description."""
+    is put before the number in the description. `thin` are parts of the rates, by name."""
     height, least, most = 250, min(rates) if first is None else first, max(rates)
-    highest = max(rate.high or rate.value or 0 for rate in rates.values())
+    highest = max(rate.high or rate.value or 0 for part in (rates, *(thin or {}).values()) for rate in part.values())
     # Quarters of these are whole.
     top = next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if highest <= step), 1.0)
 
@@ -242,6 +257,10 @@ def rate_curve(
     upper = [(x_of(number), y_of_share(rate.high or 0)) for number, rate in rates.items()]
     lower = [(x_of(number), y_of_share(rate.low or 0)) for number, rate in rates.items()]
     parts.append(tag("polygon", points=_format_points([*upper, *reversed(lower)]), class_="band"))
+    for name, part in (thin or {}).items():
+        known = [(x_of(number), y_of_share(rate.value)) for number, rate in part.items() if rate.value is not None]
+        line = tag("polyline", points=_format_points(known), class_="thin")
+        parts.append(tag("g", [tag("title", [escape(name)]), line]))
     middle = [(x_of(number), y_of_share(rate.value or 0)) for number, rate in rates.items()]
     parts.append(tag("polyline", points=_format_points(middle), class_="curve"))
     parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]

@@ -14,7 +14,8 @@ from unmask.errors import UsageError
 from unmask.records import Archetype, Preset
 from unmask.render.describe import compare as compared
 from unmask.render.describe.conversation import APART, MANY
-from unmask.render.describe.score import describe_measures
+from unmask.render.describe.pressure import RUNGS
+from unmask.render.describe.score import count_takes, describe_measures
 from unmask.render.describe.sensitivity import describe_sensitivity
 from unmask.render.html.conversation import (
     Conversation,
@@ -82,10 +83,12 @@ def page_values(content: PageContent) -> dict[str, Any]:
         "reach": axis_reach,
         "call_difference": call_difference,
         "compared": compared,
+        "count_takes": count_takes,
         "describe_measures": describe_measures,
         "describe_sensitivity": describe_sensitivity,
         "find_measure": find_measure,
         "judge_example": quote_first_judge,
+        "rungs": RUNGS,
         "whole_text": whole_text,
         "apart": APART,
         "quote": quote,

@@ -16,11 +16,11 @@ from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Scenario
 from unmask.render.colours import VERDICTS
-from unmask.render.describe.finding import state_finding
+from unmask.render.describe.caveats import Caveat, list_run_caveats
+from unmask.render.describe.finding import state_pressure, state_rate
 from unmask.render.describe.several import STEP, order_by_step, state_several
 from unmask.render.html import charts
 from unmask.render.html.conversation import ScenarioRow, build_row
-from unmask.render.notes import Note, collect_notes
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition
 from unmask.runs.differences import list_names, settings_of
@@ -46,7 +46,7 @@ class RunSection(NamedTuple):
     scenarios: tuple[Scenario, ...]
     """Those that are on the page."""
     rows: list[Outcome]
-    notes: list[Note]
+    caveats: list[Caveat]
     sensitivity: Sensitivity | None
     """`None` where it is on a page of its own: it takes several times as long as all the rest."""
     settings: dict[str, str]
@@ -62,7 +62,11 @@ class RunSection(NamedTuple):
 
     @property
     def finding(self) -> list[str]:
-        return state_finding(self.score)
+        return state_rate(self.score)
+
+    @property
+    def pressure(self) -> list[str]:
+        return state_pressure(self.score)
 
     def dots(self) -> list[charts.Dot]:
         """The whole run, and each archetype that asks for beliefs under its number in the table next to it."""
@@ -107,9 +111,9 @@ class PageContent(NamedTuple):
         return self._replace(parts=parts)
 
     @property
-    def warnings(self) -> list[tuple[str, Note]]:
+    def warnings(self) -> list[tuple[str, Caveat]]:
         """Of several runs what has to be known before any number, with the name of the run."""
-        return [(part.name, note) for part in self.parts for note in part.notes if note.serious]
+        return [(part.name, caveat) for part in self.parts for caveat in part.caveats if caveat.serious]
 
 
 def build_content(
@@ -173,7 +177,7 @@ def build_section(
         score=score,
         scenarios=tuple(scenarios[place] for place in places),
         rows=[rows[place] for place in places],
-        notes=collect_notes(run, score, rows, judge=file),
+        caveats=list_run_caveats(run, score, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge) if with_sensitivity else None,
         settings={key: value for key, value in settings.items() if value is not None},
         command=run_command(run.definition, run.path, judge=file, preset=chosen),
