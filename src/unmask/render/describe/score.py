@@ -58,7 +58,8 @@ def describe_score(
     if every:
         yield from _describe_rest(score)
         if mild := [caveat.text for caveat in caveats if caveat.is_more]:
-            yield from (Heading("Before quoting this"), *map(Text, mild))
+            yield Heading("Before quoting this")
+            yield from map(Text, mild)
         yield from describe_import(about) if about is not None else ()
     completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
     yield from next_steps([*completing, *steps])
