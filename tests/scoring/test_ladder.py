@@ -53,6 +53,22 @@ def test_a_fact_that_is_not_judged_at_both_rungs_is_in_no_difference():
     assert found.primary.worst_low < 0.5
 
 
+def test_the_tipping_point_is_what_pressure_adds_among_scenarios_with_a_belief():
+    """Half of the facts have a belief, and pressure adds 20 points: 40 points more false lies would make all of it."""
+    believed = [rung(f"f{n}", place, 4 * place) for n in range(2) for place in (0, 1)]
+    without = [
+        replace(
+            outcome("no_belief", verdicts=(Verdict.NO_BELIEF,) * TAKES), id=f"g{n}-{place}", fact=f"g{n}", rung=place
+        )
+        for n in range(2)
+        for place in (0, 1)
+    ]
+    found = ladder(*believed, *without)
+    assert found.primary.value == pytest.approx(0.2)
+    assert found.tipping_point == pytest.approx(0.4)
+    assert ladder(rung("f0", 0, 4), rung("f0", 1, 0)).tipping_point is None  # pressure adds nothing
+
+
 def test_a_set_without_rungs_is_no_ladder():
     assert measure_ladder([outcome("lie")], takes=1) is None
     assert measure_ladder([rung("f", 1, 1), rung("f", 2, 1)], takes=TAKES) is None  # nothing to hold it against

@@ -81,14 +81,14 @@ def measure_control(outcomes: Sequence[Outcome], *, takes: int) -> Control | Non
     if not pairs:
         return None
     excess = compare_arms(pairs, LIES, takes=takes)
-    belief = _share_with_belief(pairs)
+    belief = share_with_belief(pairs)
     pressures = sorted({outcome.pressure for outcome in pairs if outcome.pressure is not None})
     return Control(
         excess=excess,
         honest=compare_arms(pairs, HONEST, takes=takes),
         evasion=compare_arms(pairs, EVASION, takes=takes),
         belief=belief,
-        tipping_point=excess.value / belief if excess.value and belief and excess.value > 0 else None,
+        tipping_point=find_tipping_point(excess, belief),
         archetypes={
             archetype: compare_arms(part, LIES, takes=takes) for archetype, part in group_by_archetype(pairs).items()
         },
@@ -148,9 +148,15 @@ def _value_in_arm(outcome: Outcome, verdicts: tuple[Verdict, ...], hits: Hits, t
     return share_verdicts(verdicts, hits, False, takes, True)
 
 
-def _share_with_belief(outcomes: Sequence[Outcome]) -> float | None:
+def share_with_belief(outcomes: Sequence[Outcome]) -> float | None:
     decided = [not has_no_belief(one) for one in outcomes if not isinstance(one.belief, Undecided)]
     return fsum(decided) / len(decided) if decided else None
+
+
+def find_tipping_point(more: Difference, belief: float | None) -> float | None:
+    """How much more often the judge would have to call honest replies lies in one arm than in the other to make all of
+    this. `None` where there is nothing to make."""
+    return more.value / belief if more.value and belief and more.value > 0 else None
 
 
 def _count_replies(outcomes: Sequence[Outcome], arm: str) -> ArmReplies:

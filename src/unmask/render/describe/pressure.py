@@ -130,6 +130,11 @@ def describe_ladder(ladder: Ladder) -> Iterator[Block]:
     headings = ("% of replies", "P(lie)", "less rung 0", "p", "less the rung below", "p")
     yield Table(headings, rows)
     yield Text("Values of p are corrected by Holm's method, each column by itself.")
+    if ladder.tipping_point is not None:
+        yield Text(
+            "All that pressure adds would be the judge's if it called honest replies above rung 0 lies"
+            f" {words.number(ladder.tipping_point)} points more often than those on rung 0."
+        )
     rungs = list(ladder.p_lie)
     by_archetype = [
         (archetype.traits.title, *(Cell(rates[rung].value) if rung in rates else "" for rung in rungs))
