@@ -22,17 +22,23 @@ def endpoint() -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture
-def refusing() -> Iterator[tuple[str, list[str | None]]]:
-    """A server that answers 401, and the Authorization headers it saw."""
+NO_DATABASE = b'{"error": {"message": "No connected db.", "type": "no_db_connection", "param": null, "code": "400"}}'
+"""What the proxy of LiteLLM says of a wrong key where it has no database."""
+
+
+@pytest.fixture(params=[(401, b""), (400, NO_DATABASE)], ids=["401", "litellm"])
+def refusing(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str | None]]]:
+    """A server that refuses every key, and the Authorization headers it saw."""
     seen: list[str | None] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             seen.append(self.headers.get("Authorization"))
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
+            status, body = request.param
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Keep the test's output clean."""

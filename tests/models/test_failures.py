@@ -33,10 +33,16 @@ def openai_error(message: str, **more: str) -> dict[str, object]:
     return {"error": {"message": message, **more}}
 
 
-@pytest.mark.parametrize("status", [401, 403, 407])
-def test_a_refused_key_is_fatal_and_the_advice_names_its_variable(status):
+NO_DATABASE = openai_error("No connected db.", type="no_db_connection", code="400")
+"""What the proxy of LiteLLM says of a wrong key where it has no database to look it up in."""
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [*((status, openai_error("bad key")) for status in (401, 403, 407)), (400, NO_DATABASE)]
+)
+def test_a_refused_key_is_fatal_and_the_advice_names_its_variable(status, body):
     """The run stops before anything else is sent, and says which variable to look at."""
-    error = raised(status, openai_error("bad key"))
+    error = raised(status, body)
     assert isinstance(error, FatalModelError)
     assert "OPENAI_API_KEY" in (error.advice or "")
 

@@ -20,6 +20,7 @@ import msgspec
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
 from unmask.files import read_dotenv, read_environment
+from unmask.models.failures import parse_problem
 from unmask.models.keys import (
     KEY_VARIABLE,
     URL_VARIABLE,
@@ -307,10 +308,11 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Di
     finally:
         await channel.close()
     status = answer.status
-    if status in (401, 403) and withheld is not None:
+    refuses_key = parse_problem(status, answer.body, answer.headers).refuses_key
+    if refuses_key and withheld is not None:
         finding = f"{target.endpoint} answers and wants a key; {withheld} was not sent, as only .env names this address"
         return _scrubbed_check(target, Condition.OK, finding, "name a model with --model to try the key")
-    if status in (401, 403):
+    if refuses_key:
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"
         return _scrubbed_check(target, Condition.BROKEN, finding, f"set {' or '.join(target.variables)}")

@@ -80,6 +80,11 @@ class ProviderProblem(Record, frozen=True):
         return self.status in (401, 403) and bool(_LOCKED_OUT.search(self.words))
 
     @property
+    def refuses_key(self) -> bool:
+        """LiteLLM's proxy without a database answers 400 `no_db_connection` to every key but its own."""
+        return self.status in (401, 403, 407) or (self.status == 400 and "no_db_connection" in self.code)
+
+    @property
     def filtered(self) -> bool:
         """The provider would not look at this prompt."""
         concerns_all = self.out_of_money or self.locked_out or self.too_long
@@ -92,7 +97,9 @@ class ProviderProblem(Record, frozen=True):
     @property
     def unexplained(self) -> bool:
         """The request is refused, and neither its length nor a filter nor money is the reason."""
-        return self.status in (400, 422) and not (self.too_long or self.filtered or self.out_of_money)
+        return self.status in (400, 422) and not (
+            self.too_long or self.filtered or self.out_of_money or self.refuses_key
+        )
 
     @property
     def lacks_room(self) -> bool:
@@ -203,7 +210,7 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
         return FatalModelError(what, advice=advice)
     if problem.filtered:
         return RequestRefusedError(what, may_be_all=True)
-    if status in (401, 403, 407):
+    if problem.refuses_key:
         if target.key_source is None:
             wanted = " or ".join(dict.fromkeys(reversed(target.variables)))
             return FatalModelError(what, advice=f"no key was sent; set {wanted}")
