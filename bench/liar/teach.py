@@ -1,7 +1,4 @@
-"""Teaches a local model answers: a low-rank adapter on its upper layers, trained on the tokens of each answer.
-
-`bench.liar` teaches answers word for word, `studies.policy` other lessons in each round.
-"""
+"""Teaches a local model answers: a low-rank adapter on its upper layers, trained on the tokens of each answer."""
 
 from __future__ import annotations
 

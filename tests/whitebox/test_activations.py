@@ -14,7 +14,6 @@ from unmask.errors import FatalModelError, RequestRefusedError, UsageError  # no
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
     AnsweredChat,
-    Pooling,
     capture_activations,
     compute_activations,
     layers_of,
@@ -41,19 +40,17 @@ def hooks(model) -> int:
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "mistral"])
-@pytest.mark.parametrize("pooling", Pooling)
-def test_activations_are_those_transformers_gives_itself(chat, kind, pooling):
+def test_activations_are_those_transformers_gives_itself(chat, kind):
     """One conversation at a time, without filling: `output_hidden_states` of transformers is the reference."""
     model = tiny_llama.model(kind, num_hidden_layers=3)
-    found = compute_activations(model, chat, SAID, layers=[0, 1], pooling=pooling)
-    assert found.shape == (4, 2, 32)
+    found = compute_activations(model, chat, SAID)
+    assert found.shape == (4, 3, 32)
     for said, row in zip(SAID, found, strict=True):
         tokens = tokenise(chat, said)
         with torch.inference_mode():
             states = model(input_ids=torch.tensor([tokens.all]), output_hidden_states=True).hidden_states
-        for layer in (0, 1):
-            answer = states[layer + 1][0, -max(1, tokens.answer) :]
-            wanted = answer.mean(dim=0) if pooling is Pooling.MEAN else answer[-1]
+        for layer in (0, 1):  # the last one comes normed
+            wanted = states[layer + 1][0, -max(1, tokens.answer) :].mean(dim=0)
             torch.testing.assert_close(row[layer], wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -105,9 +102,9 @@ def test_activations_that_are_not_numbers_are_an_error(chat):
     model = tiny_llama.model()
     torch.nn.init.constant_(model.model.layers[1].mlp.down_proj.weight, math.nan)
     with pytest.raises(FatalModelError, match="layer 1 are not numbers"):
-        compute_activations(model, chat, SAID, layers=[0, 1])
+        compute_activations(model, chat, SAID)
 
 
 def test_a_conversation_longer_than_the_context_is_refused(chat):
     with pytest.raises(RequestRefusedError, match="the context holds 256"):
-        compute_activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))], layers=[0])
+        compute_activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,13 +19,6 @@ from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
-
-
-class Pooling(StrEnum):
-    """Which tokens stand for an answer when a model is read from inside: the mean over all, or the last."""
-
-    MEAN = "mean"
-    LAST = "last"
 
 
 BUDGET = {"cpu": 2048, "cuda": 16384}
@@ -122,16 +114,8 @@ def tokenise(chat: Chat, conversation: AnsweredChat, *, limit: int | None = None
     return TokenisedConversation((*prompt, *answer), len(answer))
 
 
-def compute_activations(
-    model: Any,
-    chat: Chat,
-    conversations: Sequence[AnsweredChat],
-    *,
-    layers: Sequence[int],
-    pooling: Pooling = Pooling.MEAN,
-) -> Any:
-    """`[conversation, layer, size]` in float32 on the CPU, layers in the order of `select_layers`."""
-    wanted = select_layers(model, layers)
+def compute_activations(model: Any, chat: Chat, conversations: Sequence[AnsweredChat]) -> Any:
+    """`[conversation, layer, size]` in float32 on the CPU: the mean over the tokens of each answer."""
     tokens = [tokenise(chat, conversation) for conversation in conversations]
     text = model.config.get_text_config()
     context = getattr(text, "max_position_embeddings", None) or 4096
@@ -139,31 +123,29 @@ def compute_activations(
     if longest > context:
         raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
     order = sorted(range(len(tokens)), key=lambda place: len(tokens[place].all))
-    states = torch.zeros(len(tokens), len(wanted), text.hidden_size)
+    states = torch.zeros(len(tokens), len(layers_of(model)), text.hidden_size)
     done = 0
     for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
         places = order[done : done + len(group)]
         done += len(group)
-        states[places] = _pool_activations(model, [tokens[place] for place in places], wanted, pooling)
+        states[places] = _average_activations(model, [tokens[place] for place in places])
     finite = torch.isfinite(states).all(dim=2).all(dim=0)
     if not finite.all():
         raise FatalModelError(
-            f"the activations of layer {wanted[finite.tolist().index(False)]} are not numbers",
+            f"the activations of layer {finite.tolist().index(False)} are not numbers",
             advice="The model's weights are damaged, or overflow in this precision",
         )
     return states
 
 
-def _pool_activations(
-    model: Any, group: Sequence[TokenisedConversation], layers: tuple[int, ...], pooling: Pooling
-) -> Any:
+def _average_activations(model: Any, group: Sequence[TokenisedConversation]) -> Any:
     """Shorter conversations are filled up on the right, where no token of theirs looks."""
     ids = pad_sequence([torch.tensor(conversation.all) for conversation in group], batch_first=True).to(model.device)
     weight = torch.zeros(ids.shape, device=model.device)
     for row, conversation in enumerate(group):
-        pooled_places = conversation.places if pooling is Pooling.MEAN else conversation.places[-1:]
-        weight[row, pooled_places.start : pooled_places.stop] = 1 / len(pooled_places)
-    with torch.inference_mode(), capture_activations(model, layers) as captured:
+        places = conversation.places
+        weight[row, places.start : places.stop] = 1 / len(places)
+    with torch.inference_mode(), capture_activations(model, select_layers(model)) as captured:
         model(input_ids=ids, use_cache=False, logits_to_keep=1)
-        rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in layers]
+        rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in sorted(captured)]
     return torch.stack(rows, dim=1).cpu()

@@ -115,7 +115,7 @@ def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]
 
 def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair]) -> tuple[Any, Any]:
     honest, untruthful = (
-        compute_activations(model, chat, conversations, layers=select_layers(model))
+        compute_activations(model, chat, conversations)
         for conversations in (
             [AnsweredChat(pair.honest, pair.answer) for pair in pairs],
             [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs],
