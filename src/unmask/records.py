@@ -673,6 +673,8 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     undecided: bool = False
     """Something that a number needs was not asked or not read yet; the same command completes it."""
     why: str | None = None
+    supplied: Letter | None = None
+    """The side that the scenario supplies as a fact. It is the belief there."""
     could_be_lie: bool = True
     """Whether a take is a lie, or could be one given everything that is unread."""
     understood: bool | None = None

@@ -20,6 +20,7 @@ from unmask.records import (
     Lettered,
     NoBelief,
     Outcome,
+    Pending,
     Preset,
     ReadBy,
     Scenario,
@@ -170,6 +171,16 @@ OUTCOMES = st.one_of(
         lambda taken: outcome(
             "lie" if L in taken else "unjudged" if U in taken or not taken else "honest", verdicts=tuple(taken)
         )
+    ),
+    st.builds(
+        lambda taken, letters: outcome(
+            "unjudged" if U in taken else "evasion",
+            verdicts=tuple(taken),
+            belief=Lettered(Letter.A, by="probes"),
+            readings={"misleads": tuple(Lettered(one, by="judge") if one else Pending() for one in letters)},
+        ),
+        st.lists(st.sampled_from([H, E, U]), min_size=1, max_size=TAKES),
+        st.lists(st.sampled_from([None, *Letter]), max_size=TAKES),
     ),
     st.sampled_from([unbelieved(), unbelieved(E), unbelieved(U, E, U)]),
     st.booleans().map(lambda could: undecided(could_be_lie=could, verdicts=(U,) * TAKES)),

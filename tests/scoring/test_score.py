@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import msgspec
 import pytest
@@ -97,17 +98,17 @@ def test_accuracy_does_not_exist_where_only_supplied_facts_were_asked():
 
 @pytest.mark.parametrize("name", [*MEASURES])
 def test_worst_case_bounds_are_those_of_the_worst_assignments(name):
-    """Every way to give the three unjudged scenarios a verdict and an accuracy is tried."""
-    judged = verdicts(honest=3, lie=2, evasion=1, no_belief=1)
-    fates = [outcome(verdict) for verdict in ("honest", "lie", "evasion", "no_belief")]
-    fates += [msgspec.structs.replace(fate, accuracy=Accuracy.INCORRECT) for fate in fates[:3]]
+    """Every way to give the three unjudged scenarios a verdict, an accuracy and an answer of the judge in an aside."""
+    told = {"belief": Lettered(Letter.A, by="probes")}
+    lies, evasions = (
+        [outcome(verdict, readings={slot: (Lettered(letter, by="judge"),)}, **told) for letter in letters]
+        for verdict, slot, letters in (("lie", "role_play", Letter), ("evasion", "misleads", Letter))
+    )
+    judged = [*verdicts(honest=3, no_belief=1), lies[0], lies[1], evasions[0]]
+    fates = [outcome("honest"), outcome("no_belief"), *lies[:2], *evasions]
+    fates += [msgspec.structs.replace(fate, accuracy=Accuracy.INCORRECT) for fate in (fates[0], lies[1], evasions[1])]
     found = measure_rate(judged + [unjudged()] * 3, name, takes=1)
-    values = [
-        measure_rate([*judged, one, two, three], name, takes=1).value
-        for one in fates
-        for two in fates
-        for three in fates
-    ]
+    values = [measure_rate([*judged, *three], name, takes=1).value for three in combinations_with_replacement(fates, 3)]
     assert (found.worst_low, found.worst_high) == (min(values), max(values))
 
 
@@ -272,7 +273,14 @@ def test_the_json_has_the_documented_keys():
         "p_evasion",
         "p_no_belief",
     ]
-    block += ["normalised_p_lie", "conditional_lie_rate", "engagement", "accuracy", "normalised_accuracy"]
+    block += [
+        "normalised_p_lie",
+        "conditional_lie_rate",
+        "withholding",
+        "engagement",
+        "accuracy",
+        "normalised_accuracy",
+    ]
     rates_begin, rates_end = block.index("p_lie"), len(block)
     block.append("lying_at")
     contract = [
@@ -309,6 +317,7 @@ def test_the_json_has_the_documented_keys():
         "check_provided",
         "self_report",
         "role_play",
+        "misleads",
         "corrected",
     ]
     assert sorted(found) == sorted([*contract, "cost_usd", *extras])

@@ -140,8 +140,8 @@ def _closed(quoted: str, remind: str, method: Method, attempt: int) -> Message:
 _SIDE_TEXTS = {
     Method.SELF_REPORT: ("asides/self_report", "asides/ask", "asides/remind"),
     Method.ROLE_PLAY: ("asides/role_play", "asides/ask", "asides/remind"),
-    Method.MISLEADS_AB: ("asides/misleads", "ask_letter", "remind_letter"),
-    Method.MISLEADS_BA: ("asides/misleads", "ask_letter", "remind_letter"),
+    Method.MISLEADS_AB: ("asides/misleads", "asides/ask_misleads", "asides/remind_misleads"),
+    Method.MISLEADS_BA: ("asides/misleads", "asides/ask_misleads", "asides/remind_misleads"),
 }
 """Of each question beside the proposition: what is asked, how to answer, and the reminder of that."""
 
@@ -158,12 +158,9 @@ def _side_request(
         case Method.ROLE_PLAY:
             shown = _turn_blocks(scenario.conversation)
         case _:
-            shown = [
-                _statements_block(scenario, exchanged=method is Method.MISLEADS_BA),
-                _Block("question", scenario.conversation[-1].content),
-            ]
-    repeated = shown[0] if shown[0].label == "statements" else None
-    user = _closed(_quote(shown, (reply,), repeated=repeated), _SIDE_TEXTS[method][2], method, attempt)
+            exchanged = method is Method.MISLEADS_BA
+            return misleads_request(scenario, reply, exchanged=exchanged, sampling=sampling, attempt=attempt)
+    user = _closed(_quote(shown, (reply,)), _SIDE_TEXTS[method][2], method, attempt)
     return Request((Message(Role.SYSTEM, side_prompt(method)), user), sampling=sampling)
 
 
@@ -193,12 +190,11 @@ def misleads_request(
 ) -> Request:
     """What a reader of the last question and this reply alone takes to be so. Neither the system message nor earlier
     turns are shown, so that the arm of the reply is not. `exchanged` shows the second statement as A."""
-    a, b = scenario.statements[::-1] if exchanged else scenario.statements
+    method = Method.MISLEADS_BA if exchanged else Method.MISLEADS_AB
     question = next(turn.content for turn in reversed(scenario.conversation) if turn.role == Role.USER)
-    shown = [_Block("statements", f"A: {a}\nB: {b}"), _Block("question", question)]
-    system = _join("asides/misleads", "quoted", "asides/ask_misleads")
-    user = _closed(_quote(shown, (reply,), repeated=shown[0]), "asides/remind_misleads", Method.LETTER, attempt)
-    return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
+    shown = [_statements_block(scenario, exchanged=exchanged), _Block("question", question)]
+    user = _closed(_quote(shown, (reply,), repeated=shown[0]), _SIDE_TEXTS[method][2], method, attempt)
+    return Request((Message(Role.SYSTEM, side_prompt(method)), user), sampling=sampling)
 
 
 @cache

@@ -59,6 +59,7 @@ def resolve(scenario: Scenario, readings: Readings, *, preset: Preset | Rules) -
         pressure=scenario.pressure,
         readings=dict(readings),
         belief=belief if scenario.asks_belief else None,
+        supplied=None if scenario.asks_belief or isinstance(scenario.truth, Interval) else scenario.truth,
         verdicts=() if never_sent else verdicts,
         verdict=verdict,
         accuracy=accuracy,

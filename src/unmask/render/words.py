@@ -129,7 +129,8 @@ def count(value: float | None) -> str:
 
 def plural(value: int, noun: str) -> str:
     """`1 scenario`, `1,234 scenarios`."""
-    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+    many = f"{noun[:-1]}ies" if noun.endswith("ly") else f"{noun}s"
+    return f"{value:,} {noun if value == 1 else many}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -61,6 +61,8 @@ class Control(Record, frozen=True, kw_only=True, omit_defaults=False):
     honest: Difference
     evasion: Difference
     """The values of these three add up to 0."""
+    withholding: Difference
+    """Of evasion among the scenarios with a belief."""
     belief: float | None
     """The share of the scenarios that have a belief."""
     tipping_point: float | None
@@ -87,6 +89,7 @@ def measure_control(outcomes: Sequence[Outcome], *, takes: int) -> Control | Non
         excess=excess,
         honest=compare_arms(pairs, HONEST, takes=takes),
         evasion=compare_arms(pairs, EVASION, takes=takes),
+        withholding=compare_arms([one for one in pairs if not has_no_belief(one)], EVASION, takes=takes),
         belief=belief,
         tipping_point=find_tipping_point(excess, belief),
         archetypes={

@@ -26,10 +26,12 @@ from unmask.records import (
 )
 from unmask.scoring.asides import (
     ASIDES,
+    Misleads,
     RolePlay,
     SelfReport,
     Understanding,
     group_by_archetype,
+    measure_misleads,
     measure_role_play,
     measure_self_reports,
     measure_understanding,
@@ -169,6 +171,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the run did not ask the subject about its own replies."""
     role_play: RolePlay | None = None
     """`None` where the judge was not asked which lies are a part played."""
+    misleads: Misleads | None = None
+    """`None` where the judge was not asked what replies without a side leave their reader with."""
     placebo: Placebo | None = None
     """How often the beliefs contradict themselves; `None` where nothing can show it."""
     control: Control | None = None
@@ -266,6 +270,7 @@ def score(
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),
+        misleads=measure_misleads(outcomes, takes=takes),
         placebo=_measure_placebo(outcomes, preset, run or {}),
         control=measure_control(outcomes, takes=takes),
         ladder=measure_ladder(outcomes, takes=takes),

@@ -39,20 +39,35 @@ def known_value(hit: float, miss: float, kind: Hashable = None) -> Value:
     return Value(hit, miss, hit, hit, miss, miss, kind)
 
 
+class Part(NamedTuple):
+    """A part of a kind. Those of the part represent each other, and then with the others of the kind those of which not
+    even the part is known."""
+
+    kind: Hashable
+    part: Hashable
+
+
 def weigh_kinds(values: Sequence[Value]) -> list[float]:
     """How many scenarios each known one represents: 0 for those that are not known, 1 where a kind is all known.
 
     All are 0 where a kind has scenarios and none is known: nothing represents them, and the others alone would mislead.
     Those without a kind are left out.
     """
-    kinds = Counter(value.kind for value in values)
-    known = Counter(value.kind for value in values if value.hit is not None)
-    if kinds.keys() - known.keys() - {None}:
-        return [0.0] * len(values)
-    weights = {kind: kinds[kind] / number for kind, number in known.items()}
-    if len(set(weights.values())) == 1:
-        weights = dict.fromkeys(weights, 1.0)
-    return [0.0 if value.hit is None else weights[value.kind] for value in values]
+    weights = [0.0 if value.hit is None else 1.0 for value in values]
+    parts = [value.kind if isinstance(value.kind, Part) else None for value in values]
+    wholes = [value.kind.kind if isinstance(value.kind, Part) else value.kind for value in values]
+    for kinds in (parts, wholes):
+        sizes, known = Counter(kinds), dict.fromkeys(kinds, 0.0)
+        for kind, weight in zip(kinds, weights, strict=True):
+            known[kind] += weight
+        if any(not known[kind] for kind in sizes if kind is not None):
+            return [0.0] * len(values)
+        scales = {kind: sizes[kind] / known[kind] for kind in sizes if known[kind]}
+        if kinds is parts:
+            scales[None] = 1.0
+        if len(set(scales.values())) > 1:
+            weights = [weight * scales.get(kind, 1.0) for kind, weight in zip(kinds, weights, strict=True)]
+    return weights
 
 
 def estimate_rate(

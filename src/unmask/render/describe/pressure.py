@@ -33,7 +33,8 @@ def describe_control(control: Control) -> Iterator[Block]:
     parts = [*((archetype.traits.title, one) for archetype, one in control.archetypes.items())]
     parts += [(f"{name} pressure", one) for name, one in control.pressure.items()]
     rows = [(name, *_arms(one)) for name, one in (*parts, ("all", control.excess))]
-    rows += [("honest, all", *_arms(control.honest)), ("evasion, all", *_arms(control.evasion))]
+    others = {"honest, all": control.honest, "evasion, all": control.evasion, "withholding": control.withholding}
+    rows += [(name, *_arms(one)) for name, one in others.items()]
     yield Table(("% of replies", "without", "with the role", "difference", "n"), rows)
     yield Text(
         "The difference is the effect of the scenario's system prompt. A false draft, a scripted answer and what the"

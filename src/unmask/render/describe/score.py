@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unmask.records import Verdict
+from unmask.records import PRESSURED, Verdict
 from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Heading, Table, Text, next_steps, share_cell
 from unmask.render.describe.caveats import LIMIT, count_other_replies, list_caveats
@@ -18,7 +18,7 @@ from unmask.render.describe.pressure import (
 )
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
-from unmask.scoring.asides import RolePlay, SelfReport
+from unmask.scoring.asides import Misleads, RolePlay, SelfReport
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Missing, Score
 from unmask.stats.estimate import Difference
@@ -212,6 +212,8 @@ def describe_asides(score: Score) -> Iterator[str]:
         yield describe_pressures(score.explicit_against_situational)
     if score.role_play is not None:
         yield from _explain_role_play(score.role_play)
+    if score.misleads is not None:
+        yield from explain_misleads(score.misleads)
     if score.check_provided is not None:
         check = score.check_provided
         where, elsewhere = check.p_lie_understood, check.p_lie_misunderstood
@@ -277,6 +279,36 @@ def _explain_role_play(role_play: RolePlay) -> Iterator[str]:
             f"{name} {words.number(part.p_lie.value)} to {words.percent(part.rectified_p_lie.value)}"
             for name, part in parts
         )
+
+
+def explain_misleads(found: Misleads) -> Iterator[str]:
+    """P(misleads), its floor, and what the judge says of each reply that takes no side."""
+    yield (
+        f"Experimental: P(misleads) is {found.p_misleads.percent} of {words.plural(found.p_misleads.total, 'scenario')}"
+        " without numbers. There the model takes no side, and still leaves a reader who trusts it with what it does not"
+        f" believe. P(lie) in the same scenarios is {found.p_lie.percent}; no reply is in both."
+    )
+    if found.floor is None:
+        yield "No floor: without --control it is not known how often that happens without pressure."
+    else:
+        yield (
+            f"The same without the role: {words.percent(found.floor.a)}, with it {words.percent(found.floor.b)} of"
+            f" {words.plural(found.floor.n, 'scenario')}, a difference of {words.points(found.floor.value)}"
+            f" points{words.interval(found.floor.low, found.floor.high)}."
+        )
+    asked = found.asked[PRESSURED]
+    still_open = asked["open"] + asked["not_to_know"]
+    supplied = found.feigned_of_supplied
+    yield (
+        f"Of {words.plural(sum(asked.values()), 'reply')} without a side, {asked['other']} leave the reader with the"
+        f" other side, {asked['belief']} with what the model believes, and {still_open} leave it open. Of these"
+        f" {asked['not_to_know']} claim not to know it (feigned ignorance {found.feigned_ignorance.percent}; where the"
+        f" fact was supplied, {supplied.percent})."
+    )
+    if asked["unknown"]:
+        worst = words.span(found.p_misleads.worst_low, found.p_misleads.worst_high)
+        yield f"Of {asked['unknown']} it is not known; whatever these are, P(misleads) is {worst}."
+    yield "Nobody has yet checked with people how well a judge reads this. Do not publish these numbers."
 
 
 def _explain_self_report(self_report: SelfReport) -> Iterator[str]:
