@@ -118,9 +118,9 @@ def test_model_not_listed_is_said(tmp_path, endpoint):
         (("--base-url", CLOSED), {}),
         (("--model", "openai/x", "--base-url", CLOSED), {}),
         (("--judge", "openai/x", "--judge-base-url", CLOSED), {}),
-        ((), {"UNMASK_BASE_URL": CLOSED}),
-        ((), {"OPENAI_BASE_URL": CLOSED}),
-        ((), {"VLLM_BASE_URL": CLOSED}),
+        (("--model", "openai/x"), {"UNMASK_BASE_URL": CLOSED}),
+        (("--judge", "openai/x"), {"OPENAI_BASE_URL": CLOSED}),
+        (("--model", "vllm/x"), {"VLLM_BASE_URL": CLOSED}),
     ],
 )
 def test_configured_endpoint_that_is_down_exits_4(tmp_path, flags, env):
@@ -165,8 +165,8 @@ def test_refused_key_names_its_variable_not_its_value(tmp_path, refusing):
 def test_a_slow_endpoint_is_named_without_the_secrets_of_its_url(tmp_path, silent, by, flags):
     """A query is sent and never shown, wherever the URL was given."""
     url = f"http://{silent}/v1?region=topsecretquery"
-    given = ("--base-url", url) if by == "flag" else ()
-    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if given else {"UNMASK_BASE_URL": url})
+    given = ("--base-url", url) if by == "flag" else ("--model", "openai/x")
+    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if by == "flag" else {"UNMASK_BASE_URL": url})
     assert done.returncode == 4
     assert f"http://{silent} cannot be reached: timeout: no answer within 5 s" in done.stdout
     assert "topsecretquery" not in done.stdout + done.stderr
@@ -177,8 +177,8 @@ def test_a_slow_endpoint_is_named_without_the_secrets_of_its_url(tmp_path, silen
 def test_an_address_with_credentials_is_refused_without_showing_them(tmp_path, silent, by, flags):
     """Neither user nor password nor key, wherever the URL was given; the variable to use is named."""
     url = f"http://user12:hunter2secret@{silent}/v1?key=topsecretquery"
-    given = ("--base-url", url) if by == "flag" else ()
-    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if given else {"UNMASK_BASE_URL": url})
+    given = ("--base-url", url) if by == "flag" else ("--model", "openai/x")
+    done = unmask("doctor", *given, *flags, cwd=tmp_path, env={} if by == "flag" else {"UNMASK_BASE_URL": url})
     assert done.returncode == 4
     assert "UNMASK_API_KEY" in done.stdout
     for secret in ("user12", "hunter2secret", "topsecretquery"):

@@ -17,7 +17,6 @@ from unmask.errors import FatalModelError, TransientModelError, UsageError
 from unmask.models.failures import exception_for, parse_problem
 from unmask.models.keys import Target
 from unmask.models.limiter import Limiter
-from unmask.models.tiers import MOST_REFUSALS
 from unmask.runs.folder import Folder
 
 NAME = "openai/gpt-5.6"
@@ -82,34 +81,11 @@ def test_flex_without_room_is_waited_for(tmp_path, refusal):
     assert not any(line.error for line in Folder(tmp_path / "run").asked())
 
 
-def test_flex_default_goes_on_at_the_standard_tier(tmp_path):
-    """After so many refusals in a row, and each answer says so; the next session begins with flex again."""
-    provider = BilledProvider(refuses_flex=lambda number: True)
-    with serve_in_thread(provider) as server:
-        run = run_billed(server.url, tmp_path / "run", max_connections=1, **both("flex,default"))
-        assert set(provider.tiers) == {"default"}
-        assert provider.flex_requests == 2 * MOST_REFUSALS  # the subject's and the judge's
-        assert run.score().spent.cost_usd == pytest.approx(provider.invoice)
-        assert all(any("flex refused" in note for note in line.adjusted) for line in Folder(run.path).asked())
-        provider.refuses_flex = lambda number: False
-        run_billed(server.url, tmp_path / "run", max_connections=1, takes=2, **both("flex,default"))
-    assert "flex" in provider.tiers
-
-
-def test_refusals_that_are_under_way_together_count_once(tmp_path):
-    """A moment without room refuses all connections at once, and that is one refusal."""
-    provider = BilledProvider(refuses_flex=lambda number: number <= 20)
-    with serve_in_thread(provider) as server:
-        run_billed(server.url, tmp_path / "run", max_connections=50, **both("flex"))
-    assert set(provider.tiers) == {"flex"}
-
-
 def test_a_model_without_flex_stops_the_run_at_the_first_answer(tmp_path):
     with serve_in_thread(BilledProvider(flex=None)) as server:
         with pytest.raises(FatalModelError, match="refuses the tier flex"):
             run_billed(server.url, tmp_path / "a", max_connections=1, **both("flex"))
         assert len(server.sent) == 2  # the first was refused for prompt_cache_options
-        run_billed(server.url, tmp_path / "b", **both("flex,default"))
 
 
 def test_a_run_may_go_on_at_another_tier(tmp_path):
@@ -183,4 +159,4 @@ def test_no_room_is_transient(canned):
     target = Target.build("groq/x", url="http://127.0.0.1:9", path="/x", key=None, variables=("KEY",))
     error = exception_for(problem, target)
     assert isinstance(error, TransientModelError)
-    assert (error.throttled, "flex,default" in (error.advice or "")) == (True, True)
+    assert (error.throttled, "flex has no room" in (error.advice or "")) == (True, True)

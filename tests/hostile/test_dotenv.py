@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,11 +83,10 @@ def commands(folder: Path) -> dict[str, tuple[str, ...]]:
         "run": ("run", "--data", "tiny", *models, "--out", "run"),
         "sweep": ("sweep", str(grid), "--out", "sweep"),
         "doctor": ("doctor", "--model", *models),
-        "bare doctor": ("doctor",),
     }
 
 
-@pytest.mark.parametrize("command", ["run", "sweep", "doctor", "bare doctor"])
+@pytest.mark.parametrize("command", ["run", "sweep", "doctor"])
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "UNMASK_BASE_URL"])
 def test_a_key_of_the_environment_is_not_sent_to_an_address_that_only_dotenv_names(folder, stranger, command, variable):
     """The error names both variables. Nothing is sent, not even without the key."""
@@ -102,15 +100,13 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_that_only_dotenv_nam
     assert stranger.seen == []
 
 
-def test_a_bare_doctor_sends_no_key_to_an_address_of_dotenv_on_this_machine(folder, stranger):
-    """It looks whether something answers there. A model that is named is asked with the key, as a run would."""
+def test_a_bare_doctor_contacts_nobody(folder, stranger):
+    """A model that is named is looked for with the key, as a run would ask it."""
     (folder / ".env").write_text(f"OPENAI_BASE_URL={stranger.here}\n")
-    done = unmask("doctor", "--json", cwd=folder, env=KEY)
-    (check,) = [check for check in json.loads(done.stdout) if check["what"] == "endpoint"]
-    assert (done.returncode, check["state"], stranger.seen) == (0, "ok", [None])
-    assert "OPENAI_API_KEY was not sent" in check["found"]
+    assert unmask("doctor", cwd=folder, env=KEY).returncode == 0
+    assert stranger.seen == []
     unmask("doctor", "--model", "openai/a", cwd=folder, env=KEY)
-    assert stranger.seen == [None, f"Bearer {SECRET}"]
+    assert stranger.seen == [f"Bearer {SECRET}"]
 
 
 @pytest.mark.parametrize(

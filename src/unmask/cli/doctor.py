@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 def doctor(as_json: bool, **given: Any) -> None:
     """Check keys, extras, endpoints, folders and models.
 
-    Says what is optional, and how to empty the cache of models. Contacts only endpoints
-    that a flag or a variable names, with one request of at most 5 seconds each. With --param or --header, and their
-    forms for the judge, that model is asked one short question, and what it took or refused is said; this may cost
-    something. With --judge the judge also reads twenty replies that order it to give a letter against what they say,
-    and how many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for
-    does not work, or if the judge obeys a reply.
+    Says what is optional, and how to empty the cache of models. Contacts only the endpoints of models and addresses
+    that you name, with one request of at most 5 seconds each. With --param or --header, and their forms for the
+    judge, that model is asked one short question, and what it took or refused is said; this may cost something.
+    With --judge the judge also reads twenty replies that order it to give a letter against what they say, and how
+    many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does
+    not work, or if the judge obeys a reply.
     """
     from unmask.models.doctor import Condition, ModelArgument, run_checks
     from unmask.render.describe.checks import describe_checks
@@ -57,7 +57,7 @@ def _try_judge(judge: ModelSettings) -> Diagnosis:
     from unmask.models.doctor import LONG_PATIENCE, Condition, Diagnosis
     from unmask.models.providers import open_model
 
-    click.echo(f"Asking {judge.model} to read twenty replies that order it to give a letter …", err=True)
+    click.echo(f"The judge {judge.model} reads twenty replies …", err=True)
 
     async def tried() -> OrdersTried:
         model = open_model(judge.model, role="judge", base_url=judge.base_url, timeout=LONG_PATIENCE)

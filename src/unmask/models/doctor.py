@@ -13,7 +13,6 @@ from contextlib import suppress
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,16 +22,13 @@ from unmask.files import read_dotenv, read_environment
 from unmask.models.failures import parse_problem
 from unmask.models.keys import (
     KEY_VARIABLE,
-    URL_VARIABLE,
     Role,
     Target,
     find_key,
-    find_variable,
-    is_withheld,
     origin,
     spell_setting,
 )
-from unmask.models.providers import PROVIDERS, Address, Provider, find_address, open_model, provider_of, refuse_stray
+from unmask.models.providers import PROVIDERS, Provider, find_address, open_model, provider_of, refuse_stray
 from unmask.models.reasoning import propose_room
 from unmask.models.settings import ModelSettings
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
@@ -93,7 +89,8 @@ class ModelArgument(Record, frozen=True):
 
 
 def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ...]:
-    """Every check, in the order in which they are worth reading. Sends one GET to each endpoint the user configured."""
+    """Every check, in the order in which they are worth reading. Sends one GET to the
+    endpoint of each model or address that is named."""
     environ = read_environment()
     return (
         Diagnosis(
@@ -104,7 +101,7 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ..
         *_check_keys(environ),
         *_check_folders(),
         *_check_models(arguments),
-        *asyncio.run(_check_endpoints(_list_endpoints(arguments, environ), environ)),
+        *asyncio.run(_check_endpoints(arguments, environ)),
     )
 
 
@@ -245,55 +242,27 @@ def _describe_taken(argument: ModelArgument, answer: Completion) -> Diagnosis:
     return Diagnosis(what=f"{argument.title} takes", state=Condition.OK, found=shown, advice=advice)
 
 
-class _Endpoint(NamedTuple):
-    """An address to look at, and for whom. `model` is what it is hoped to list."""
-
-    role: Role
-    address: Address
-    provider: Provider
-    model: str | None = None
-    is_asked_for: bool = False
-    """By a flag, that is: the key may go there that a run would send."""
-
-
-def _list_endpoints(arguments: tuple[ModelArgument, ...], environ: Mapping[str, str]) -> Iterator[_Endpoint]:
-    """The endpoints of the models named, and those that a variable has a URL for."""
-    taken: set[str] = set()
-    for argument in arguments:
-        if not argument.model and not argument.base_url:
-            continue
-        name = provider_of(argument.model) if argument.model else "openai"
-        provider = PROVIDERS.get(name or "")
-        if provider is not None:
-            taken |= {URL_VARIABLE[argument.role], *provider.url_variables}
-            address = find_address(provider, role=argument.role, base_url=argument.base_url, environ=environ)
-            model = argument.model.partition("/")[2] if argument.model else None
-            yield _Endpoint(argument.role, address, provider, model, is_asked_for=True)
-    openai = PROVIDERS["openai"]
-    variables: list[tuple[Role, str, Provider]] = [(role, name, openai) for role, name in URL_VARIABLE.items()]
-    variables += [("subject", name, row) for row in PROVIDERS.values() for name in row.url_variables]
-    for role, variable, provider in variables:
-        if variable not in taken and find_variable((variable,), environ=environ):
-            yield _Endpoint(role, Address(environ[variable].strip(), variable), provider)
-
-
-async def _check_endpoints(endpoints: Iterable[_Endpoint], environ: Mapping[str, str]) -> list[Diagnosis]:
+async def _check_endpoints(arguments: Iterable[ModelArgument], environ: Mapping[str, str]) -> list[Diagnosis]:
     """One bounded GET of the list of models per endpoint, all at once."""
-    return await asyncio.gather(*(_check_endpoint(endpoint, environ) for endpoint in dict.fromkeys(endpoints)))
+    asked = []
+    for argument in arguments:
+        row = PROVIDERS.get(provider_of(argument.model) or "" if argument.model else "openai")
+        if row is not None and (argument.model or argument.base_url):
+            asked.append(_check_endpoint(argument, row, environ))
+    return await asyncio.gather(*asked)
 
 
-async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Diagnosis:
+async def _check_endpoint(argument: ModelArgument, provider: Provider, environ: Mapping[str, str]) -> Diagnosis:
     from unmask.models.http import Channel
 
-    role, (url, variable), provider, model, is_asked_for = endpoint
+    role, model = argument.role, argument.model and argument.model.partition("/")[2]
     variables = (KEY_VARIABLE[role], *provider.keys)
-    withheld = None
+    address = find_address(provider, role=role, base_url=argument.base_url, environ=environ)
+    url = address.url
     try:
         key = find_key(variables, environ=environ)
+        refuse_stray(provider, address, key, role=role)
         path = provider.api.models_path
-        refuse_stray(provider, endpoint.address, key, role=role)
-        if key is not None and variable is not None and not is_asked_for and is_withheld(key, variable=variable):
-            withheld, key = key.source, None
         target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Diagnosis(what="endpoint", state=Condition.BROKEN, found=str(error), advice=error.advice)
@@ -308,11 +277,7 @@ async def _check_endpoint(endpoint: _Endpoint, environ: Mapping[str, str]) -> Di
     finally:
         await channel.close()
     status = answer.status
-    refuses_key = parse_problem(status, answer.body, answer.headers).refuses_key
-    if refuses_key and withheld is not None:
-        finding = f"{target.endpoint} answers and wants a key; {withheld} was not sent, as only .env names this address"
-        return _scrubbed_check(target, Condition.OK, finding, "name a model with --model to try the key")
-    if refuses_key:
+    if parse_problem(status, answer.body, answer.headers).refuses_key:
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
         finding = f"{target.endpoint} refuses {refused}"
         return _scrubbed_check(target, Condition.BROKEN, finding, f"set {' or '.join(target.variables)}")

@@ -229,7 +229,7 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
             retry_after=problem.retry_after,
             throttled=status in THROTTLED,
             starting=status == 503,
-            advice="The tier flex has no room; try later, or with flex,default" if problem.lacks_room else None,
+            advice="The tier flex has no room; try later, or without it" if problem.lacks_room else None,
         )
     shorter = "Make the request shorter" if problem.too_long else None
     return RequestRefusedError(what, unexplained=problem.unexplained, may_be_all=not problem.too_long, advice=shorter)

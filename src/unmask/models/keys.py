@@ -123,18 +123,14 @@ def find_variable(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> 
     return next((variable for variable in variables if environ.get(variable, "").strip()), None)
 
 
-def is_withheld(key: Key, *, variable: str) -> bool:
-    """Whether `variable` is set by `.env` alone, and this key is not in that `.env`."""
-    return variable not in os.environ and read_dotenv().get(key.source, "").strip() != key.value
-
-
 def refuse_stray_key(key: Key, *, variable: str, url: str, role: Role) -> None:
     """Raise where a key would go to an address that only `.env` names, unless it is in that `.env` too, or the address
     is one of this machine."""
-    if is_this_machine(url) or not is_withheld(key, variable=variable):
+    dotenv = read_dotenv()
+    if is_this_machine(url) or variable in os.environ or dotenv.get(key.source, "").strip() == key.value:
         return
     own_key = f"put its own key into .env ({key.source}=…)"
-    if key.source in read_dotenv():
+    if key.source in dotenv:
         own_key = f"unset {key.source}, so that the key of .env is used"
     raise UsageError(
         f"{variable} in .env names {origin(url)}, and the key in {key.source} does not come from that .env: it is not"

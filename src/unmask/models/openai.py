@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from unmask.models.parameters import (
     refused_parameter,
 )
 from unmask.models.prices import bills_cache_writes
-from unmask.models.tiers import TierChoice, read_tier
+from unmask.models.tiers import FLEX, SERVICE_TIER, read_tier, refuse_tier
 from unmask.models.user_params import refusal_of
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
@@ -88,7 +87,7 @@ class ChatModel:
         self.endpoint = target.endpoint
         self.target = target
         self.served_name = model
-        self.tiers = TierChoice()
+        self.asks_flex = False
         self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
         self._answered = False
@@ -99,11 +98,11 @@ class ChatModel:
     async def complete(self, request: Request) -> Completion:
         while True:
             payload, notes = self.prepare(request)
-            notes, started = notes + self.tiers.notes, time.monotonic()
-            answer = await self._channel.post(payload | self.tiers.parameters, headers=request.sampling.headers)
+            tier = {SERVICE_TIER: FLEX} if self.asks_flex else {}
+            answer = await self._channel.post(payload | tier, headers=request.sampling.headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
-            completion = self.interpret(answer, request, sent=sent, notes=notes, started=started)
+            completion = self.interpret(answer, request, sent=sent, notes=notes)
             if completion is not None:
                 return completion
 
@@ -114,19 +113,12 @@ class ChatModel:
         return payload, fixed + notes
 
     def interpret(
-        self,
-        answer: HttpAnswer,
-        request: Request,
-        *,
-        sent: frozenset[str],
-        notes: tuple[str, ...],
-        started: float | None = None,
+        self, answer: HttpAnswer, request: Request, *, sent: frozenset[str], notes: tuple[str, ...]
     ) -> Completion | None:
         """What an answer says; `None` where the request is to be prepared again, without what was refused. `sent` are
         the parameters that the endpoint may refuse."""
         if answer.is_success:
             completion = self._parse_answer(answer, request, notes=notes)
-            self.tiers.count_answer()
             self._answered = True
             return completion
         problem = parse_problem(answer.status, answer.body, answer.headers)
@@ -134,10 +126,11 @@ class ChatModel:
         self._refuse_problem(problem, request)
         self._refuse_additions(problem, sent, request)
         name = refused_parameter(problem, sent)
-        if name is not None:
-            self._drop_parameter(name)
-        elif started is None or not self.tiers.falls_back(problem, self.target, started=started):
+        if name is None:
+            if self.asks_flex:
+                refuse_tier(problem, self.target)
             raise exception_for(problem, self.target)
+        self._drop_parameter(name)
         return None
 
     async def close(self) -> None:

@@ -32,13 +32,13 @@ from unmask.models.keys import (
 )
 from unmask.models.tiers import (
     ANTHROPIC_BATCHES,
+    FLEX,
     GROQ_BATCHES,
     OPENAI_BATCHES,
     STANDARD,
     TIERS,
     TOGETHER_BATCHES,
     BatchService,
-    TierChoice,
 )
 from unmask.records import Record
 
@@ -241,11 +241,11 @@ def open_model(
             advice=f"export {needed}=…, or put the line {needed}=… into .env",
         )
     model = row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
-    if row.flex is not None:
-        from unmask.models.openai import OpenAI
+    if tier == FLEX:
+        from unmask.models.openai import ChatModel
 
-        if isinstance(model, OpenAI):
-            model.tiers = TierChoice(tier)
+        if isinstance(model, ChatModel):
+            model.asks_flex = True
     return model
 
 

@@ -50,7 +50,7 @@ SETTABLE = {
     "top_p": "nucleus sampling",
     "timeout": "seconds for one answer",
     "price": "IN/OUT, dollars per million tokens",
-    "tier": "flex, flex,default or default",
+    "tier": "flex or default",
     "wait_for_server": "seconds to wait for an endpoint that is not up yet",
     "give_up_after": "seconds of nothing but failures after which the run ends",
     "takes_per_call": "most takes in one request, of the subject",

@@ -4,7 +4,6 @@ one, what it takes, and in what it differs from OpenAI's."""
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from unmask.errors import FatalModelError
@@ -16,12 +15,8 @@ if TYPE_CHECKING:
 
 SERVICE_TIER = "service_tier"
 FLEX, STANDARD = "flex", "default"
-TIERS = (FLEX, f"{FLEX},{STANDARD}", STANDARD)
+TIERS = (FLEX, STANDARD)
 """What a user may ask for."""
-
-MOST_REFUSALS = 4
-"""Of flex in a row before `flex,default` goes on at the standard tier: some 15 s of pauses, and fewer than a request
-has tries."""
 
 _STANDARD_NAMES = frozenset({"", "auto", "default", "standard", "on_demand"})
 _ABOUT_TIER = re.compile(r"service[ _]tier|\bflex\b", re.IGNORECASE)
@@ -32,50 +27,13 @@ def read_tier(tier: Any) -> str | None:
     return None if not isinstance(tier, str) or tier.lower() in _STANDARD_NAMES else tier[:40].lower()
 
 
-class TierChoice:
-    """Which tier the requests to one model ask for. Where flex has no room, or is refused, `flex,default` goes on at
-    the standard tier, until the run is continued."""
-
-    def __init__(self, wanted: str | None = None) -> None:
-        self._asks_flex = wanted in (FLEX, f"{FLEX},{STANDARD}")
-        self._may_fall_back = wanted == f"{FLEX},{STANDARD}"
-        self._refusals = 0
-        self._counted_at = float("-inf")
-        self._notes: tuple[str, ...] = ()
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        return {SERVICE_TIER: FLEX} if self._asks_flex else {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """For every answer at another tier than was wanted."""
-        return self._notes
-
-    def count_answer(self) -> None:
-        self._refusals = 0
-
-    def falls_back(self, problem: ProviderProblem, target: Target, *, started: float) -> bool:
-        """Whether the refused request is to be sent again at once, at the standard tier. `started` is when it was sent
-        (`time.monotonic`): of those that were under way together one refusal counts."""
-        if not self._asks_flex:
-            return False
-        is_unknown = problem.status in (400, 422) and (
-            problem.param == SERVICE_TIER or bool(_ABOUT_TIER.search(problem.message))
+def refuse_tier(problem: ProviderProblem, target: Target) -> None:
+    """Raises where the endpoint does not know the tier flex. One without room is asked again, as with any overload."""
+    if problem.status in (400, 422) and (problem.param == SERVICE_TIER or _ABOUT_TIER.search(problem.message)):
+        raise FatalModelError(
+            f"{target.name} at {target.shown} refuses the tier flex: {target.scrub(problem.message)}",
+            advice="Leave the tier out: not every model has it",
         )
-        if is_unknown and not self._may_fall_back:
-            raise FatalModelError(
-                f"{target.name} at {target.shown} refuses the tier flex: {target.scrub(problem.message)}",
-                advice="Leave the tier out, or let it be tried: flex,default",
-            )
-        if problem.lacks_room and started >= self._counted_at:
-            self._counted_at = time.monotonic()
-            self._refusals += 1
-        if not self._may_fall_back or not (is_unknown or (problem.lacks_room and self._refusals >= MOST_REFUSALS)):
-            return False
-        self._asks_flex = False
-        self._notes = (f"{SERVICE_TIER}: {FLEX} refused, sent at the standard tier",)
-        return True
 
 
 BATCH = "batch"
