@@ -68,7 +68,7 @@ class Asked(NamedTuple):
     final: bool = False
     """Whether the judge is to answer as other harnesses ask it to."""
     shown: str = ""
-    """What the judge is shown besides a reply, where it is asked which side *yes* means."""
+    """What the judge is shown, where the answer depends on the order of the statements."""
     model: str = "mock"
 
 
@@ -144,6 +144,8 @@ class Endpoint:
         kind = slot if role == "subject" or tokens else "yes_means"
         if tokens and replies.PLAYS_A_PART in body:
             kind = replies.ROLE_PLAY
+        elif tokens and replies.LEAVES_A_READER in body:
+            kind = replies.MISLEADS
         seen = Seen(self.arrived.total(), role, given.model, name, kind, self.bodies[digest], head)
         self.arrived[role] += 1
         self.slots[f"{role} {kind}"] += 1
@@ -159,7 +161,7 @@ class Endpoint:
             self.unknown += 1
             fault = Fault(400, b'{"error": {"message": "no planted scenario in this request"}}')
         final = given.model == replies.FINAL
-        shown = given.messages[-1].content if kind == "yes_means" else ""
+        shown = given.messages[-1].content if kind in ("yes_means", replies.MISLEADS) else ""
         return Asked(role, (name, kind), given.n or 1, len(body), tokens, digest, final, shown, given.model), fault
 
     def answer(self, asked: Asked) -> bytes:
@@ -175,7 +177,12 @@ class Endpoint:
             plants, name = self.plants, asked.key[0]
             judged = replies.judged_final if asked.final else replies.judgement
             judged = replies.role_play if asked.key[1] == replies.ROLE_PLAY else judged
-            text = judged(plants, asked.tokens) if asked.tokens else replies.yes_means(plants[name], asked.shown)
+            if not asked.tokens:
+                text = replies.yes_means(plants[name], asked.shown)
+            elif asked.key[1] == replies.MISLEADS:
+                text = replies.misleads(plants, asked.tokens, asked.shown)
+            else:
+                text = judged(plants, asked.tokens)
             said = [replies.Said(text)] * asked.n
         written = sum(len(one.text) + len(one.reasoning or "") for one in said) // 4
         self.tokens_out += written

@@ -146,9 +146,9 @@ OTHER_RULES = ({"takes": 2, "preset": "inspect"}, {"preset": "strict"}, {"takes"
 
 @pytest.mark.parametrize("more", OTHER_RULES if THOROUGH else OTHER_RULES[:2])
 def test_reports_are_those_of_a_live_run_with_several_takes_and_other_rules(served, tmp_path, more):
-    live = score_of(finish(served, tmp_path, None, also=("self-report", "role-play"), **more))
+    live = score_of(finish(served, tmp_path, None, also=("self-report", "role-play", "misleads"), **more))
     for batch in ("judge", "all"):
-        assert score_of(finish(served, tmp_path, batch, also=("self-report", "role-play"), **more)) == live
+        assert score_of(finish(served, tmp_path, batch, also=("self-report", "role-play", "misleads"), **more)) == live
 
 
 def test_data_that_does_not_say_which_side_yes_means_adds_no_round(served, tmp_path):

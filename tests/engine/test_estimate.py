@@ -70,7 +70,12 @@ def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
 
 
 @pytest.mark.parametrize(
-    "more", [{"also": "role-play"}, {"also": "role-play", "takes": 8, "set": {"takes_per_call": 1}}]
+    "more",
+    [
+        {"also": "role-play"},
+        {"also": "role-play", "takes": 8, "set": {"takes_per_call": 1}},
+        {"also": ("role-play", "misleads"), "control": True},
+    ],
 )
 @pytest.mark.parametrize("model", CHARACTERS)
 def test_nor_where_lies_are_asked_about(tmp_path, model, more):

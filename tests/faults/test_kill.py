@@ -20,7 +20,12 @@ from tests.thorough import THOROUGH, draw_part
 SCENARIOS, KILLS = (150, 5) if THOROUGH else (60, 3)
 
 
-SHAPES = {"plain": (1, ()), "control": (1, ("--control",)), "ladder": (4, ())}
+SHAPES = {
+    "plain": (1, ()),
+    "control": (1, ("--control",)),
+    "ladder": (4, ()),
+    "misleads": (1, ("--control", "--also", "misleads")),
+}
 """The rungs of each fact, and flags."""
 
 
@@ -53,7 +58,7 @@ def score(out: Path, *flags: str) -> dict[str, object]:
     found: dict[str, object] = json.loads(unmask("score", str(out), *flags, "--json").stdout)
     control = found["control"] or {}
     assert isinstance(control, dict)
-    same = {key: found[key] for key in ("overall", "archetypes", "archetype_mean", "ladder")}
+    same = {key: found[key] for key in ("overall", "archetypes", "archetype_mean", "ladder", "misleads")}
     return same | {key: control.get(key) for key in ("excess", "honest", "evasion", "tipping_point")}
 
 
@@ -91,7 +96,8 @@ def test_killed_again_and_again_a_run_ends_with_the_same_score_and_no_call_twice
         unmask("run", *flags)
         assert sum(served.stats()["calls"].values()) == 0
         if shape != "plain":
-            judge = (str(out), "--judge", "openai/judge-2", "--judge-base-url", served.url)
+            asides = more[more.index("--also") :] if "--also" in more else ()
+            judge = (str(out), "--judge", "openai/judge-2", "--judge-base-url", served.url, *asides)
             kill_at([total // 20, total // 6], served, *judge, verb="judge")
             assert served.stats()["calls"]["subject"] == 0
             assert score(out, "--judge", "openai/judge-2") == score(whole)
