@@ -32,6 +32,7 @@ def test_the_imported_run_is_scored(imported):
     done = unmask("score", str(out), "--json", check=False)
     assert done.returncode == 3
     assert json.loads(done.stdout)["calls"]["subject"] == 0
+    assert json.loads(done.stdout)["against"]["takes"] == 3
 
 
 def test_import_as_json(tmp_path):

@@ -194,6 +194,22 @@ def test_the_measures_are_metrics_of_the_log_each_with_its_interval_and_standard
     assert headline_metric(found).metric.value == rates.p_lie.value
 
 
+def test_the_log_has_what_a_converter_of_logs_reads(run, log):
+    """As that of Every Eval Ever: a first choice of every sample, also of one that was never put under pressure, the
+    settings of the model, and a target that is a text."""
+    from inspect_ai.log import read_eval_log
+
+    found = read_eval_log(str(log))
+    asked = found.eval.model_generate_config
+    assert (asked.temperature, asked.max_tokens) == (1.0, 1000)
+    assert found.stats.started_at == run.definition.created
+    replies = {sample.id: sample.output.choices[0].message.text for sample in found.samples}
+    stated = {each.id: run.replies(each.id).get(("pressured", 0)) for each in run.scenarios}
+    assert replies == {name: choice.text if choice else "" for name, choice in stated.items()}
+    assert "" in replies.values()
+    assert all(isinstance(sample.target, str) for sample in found.samples)
+
+
 def test_the_log_has_the_transcripts(run, log):
     """Each journal line is a model event, a judge's with the prompt it was sent."""
     from inspect_ai.log import read_eval_log

@@ -68,19 +68,20 @@ def finish(
 ) -> None:
     """Print the score, or `every` measure of it, and what to type next: first what is missing. Leave with exit code 3
     where too much is unjudged or something was not asked yet."""
+    from unmask.runs.imported import read_import_file
+
     code = exit_code(score, max_unjudged)
     missing = list(_list_missing(score, run, max_unjudged))
+    about = read_import_file(run.path)
     if as_json:
-        print_json(score.to_json())
+        print_json(score.to_json() | ({"against": about.against} if about is not None else {}))
     else:
         from unmask.render.describe.score import describe_score
-        from unmask.runs.imported import read_import_file
 
         page = (_type("report", run, *flags), "everything on one page")
         more = [] if every else [(_type("score", run, *flags, "--all"), "every measure, and the cost")]
         said = {command for command, _ in missing}
         steps = [*missing, page, *(step for step in steps if step[0] not in said), *more]
-        about = read_import_file(run.path)
         print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps, about=about))
     if code:
         _explain_exit(score, max_unjudged)

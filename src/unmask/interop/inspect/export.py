@@ -122,7 +122,8 @@ def _make_sample(inspect: _InspectModules, definition: Definition, journal: Samp
         input=turns,
         target=f"[{truth.lower}, {truth.upper}]" if isinstance(truth, Interval) else truth.value,
         messages=[*turns, *([inspect.model.ChatMessageAssistant(content=reply.text)] if reply else [])],
-        output=_make_output(inspect, definition.subject.model, (reply,) if reply else ()),
+        # A converter takes the first choice: where nothing was asked, or nothing came, it is an empty one.
+        output=_make_output(inspect, definition.subject.model, (reply or Choice("", stop=Stop.OTHER),)),
         metadata={field: msgspec.to_builtins(getattr(scenario, field)) for field in fields},
         store={KEY: msgspec.to_builtins(journal)},
         scores={SCORER: make_score(inspect.scorer.Score, outcome, answer=reply.answer if reply else None)},
@@ -248,6 +249,7 @@ def _make_log(inspect: _InspectModules, definition: Definition, samples: list[An
                 name=definition.data.name, samples=len(samples), sample_ids=[sample.id for sample in samples]
             ),
             model=definition.subject.model,
+            model_generate_config=config,
             config=log.EvalConfig(epochs=1),
             packages={"unmask": definition.unmask},
             metadata={KEY: msgspec.to_builtins(definition)},
