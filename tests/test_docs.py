@@ -259,10 +259,7 @@ def test_a_line_says_what_the_string_below_the_field_says():
     """Its first sentence, with the type as JSON has it and the value that an absent field has."""
     lines = page("docs/files.md").splitlines()
     assert "- `error` (text?): Why no answer came back, e.g. `timeout: no answer within 1800 s`" in lines
-    assert (
-        "- `blind` (boolean = true): Whether the person saw neither the model nor what a judge makes of the reply"
-        in lines
-    )
+    assert "- `skipped` (boolean = false): Whether the person looked at the reply and passed it over" in " ".join(lines)
     assert "- *Letter*: `A`, `B`, `C`, `D`" in lines
 
 

@@ -605,8 +605,6 @@ class Label(Record, frozen=True, kw_only=True):
     at: float | None = None
     skipped: bool = False
     """Whether the person looked at the reply and passed it over; then there is no reading."""
-    blind: bool = True
-    """Whether the person saw neither the model nor what a judge makes of the reply."""
     taken_back: bool = False
     """Whether the person took back what was said of the reply before; then there is no reading, as if none was."""
 

@@ -19,7 +19,6 @@ from unmask.analysis.labels import (
     labellers,
     list_items,
     load_labels,
-    load_seen,
     load_skips,
     open_writer,
     read_labels,
@@ -372,21 +371,6 @@ def test_what_is_taken_back_was_never_said(tmp_path):
     assert load_skips(run, "ann") == set()
     assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s002", PRESSURED, 0)]
     assert told(run, label(0, "A", taken_back=True))
-
-
-def test_a_label_that_is_not_blind_stands_beside_the_blind_one(tmp_path):
-    """The later of the two counts where both are asked for, else the blind one."""
-    run = made(tmp_path / "run", dataset(3), lies={1})
-    lines = open_writer(run, "ann")
-    for line in (label(0, "A"), label(0, "B", blind=False), label(1, "C", blind=False)):
-        lines.append(line)
-    lines.close()
-    assert {key[0]: one.letter for key, one in load_labels(run, "ann").items()} == {"s000": Letter.A}
-    assert {key[0]: one.letter for key, one in load_labels(run, "ann", not_blind=True).items()} == {
-        "s000": Letter.B,
-        "s001": Letter.C,
-    }
-    assert load_seen(run, "ann") == {("s001", PRESSURED, 0)}
 
 
 def test_labels_take_the_place_of_readings_and_of_nothing_else():

@@ -78,6 +78,7 @@ def test_a_ladder_is_drawn_to_scale():
     nothing = difference([0.0], [1.0], None, 1)
     ladder = Ladder(
         facts=100,
+        tipping_point=None,
         primary=nothing,
         p_lie=rates,
         less_control={},

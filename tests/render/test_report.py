@@ -8,7 +8,6 @@ import shlex
 import shutil
 from base64 import b64encode
 from html import unescape
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -24,7 +23,6 @@ from unmask.records import Archetype, Label, Letter, Request
 from unmask.render.blocks import to_html
 from unmask.render.describe.sensitivity import describe_sensitivity
 from unmask.render.html.report import report
-from unmask.render.html.sections import spread_evenly
 from unmask.runs.run import Run
 
 
@@ -494,22 +492,3 @@ def test_no_run_is_an_error():
 def test_the_same_run_gives_the_same_page(made):
     """Nothing depends on the hour or on chance."""
     assert report([made]) == report([made])
-
-
-def test_a_long_run_is_shown_in_part_and_says_so(made, monkeypatch):
-    """The page shows so many scenarios, spread over the run, and names the command that shows all."""
-    monkeypatch.setattr("unmask.render.html.report.SHOWN", 2)
-    part, whole = report([made]), report([made], full_text=True)
-    assert f"2 of {len(made.scenarios)} scenarios are shown" in words(part)
-    assert part.count("<details id=") == 2
-    assert whole.count("<details id=") == len(made.scenarios)
-    assert "scenarios are shown" not in words(whole)
-
-
-@pytest.mark.parametrize(("everything", "shown"), [(10, 3), (223_000, 3_000), (7, 7), (5, 9), (1, 1)])
-def test_scenarios_shown_are_spread_evenly(everything, shown):
-    """As many as asked for, and never two gaps that differ by more than one."""
-    places = [number for number in range(everything) if spread_evenly(number, everything, shown)]
-    assert len(places) == min(everything, shown)
-    gaps = {after - before for before, after in pairwise(places)}
-    assert not gaps or max(gaps) - min(gaps) <= 1

@@ -29,7 +29,7 @@ ERRS = {1, 4}
 HOSTILE = "<script>window.pwned = 1</script>"
 
 
-def tell(run: Run, who: str, *, wrong: frozenset[int] = frozenset(), blind: bool = True, note: str = "") -> None:
+def tell(run: Run, who: str, *, wrong: frozenset[int] = frozenset(), note: str = "") -> None:
     """What somebody says of every reply; right, but for `wrong`."""
     lines = open_writer(run, who)
     for place in range(10):
@@ -42,7 +42,6 @@ def tell(run: Run, who: str, *, wrong: frozenset[int] = frozenset(), blind: bool
                 interval=Interval(90, 90) if place == 9 else None,
                 who=who,
                 note=note or None,
-                blind=blind,
             )
         )
     lines.close()
@@ -144,21 +143,6 @@ def test_several_runs_are_pooled(tmp_path):
 
 def plain_text(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
-
-
-def test_what_is_not_blind_is_left_out_until_asked_for(tmp_path):
-    run = made(tmp_path / "run", dataset(10, numeric={9}), lies=LIES)
-    tell(run, "ann")
-    tell(run, "eve", blind=False, wrong=frozenset({3}))
-    with serving_app(tmp_path) as viewer:
-        address = f"/agreement?run={run_key(run.path)}"
-        page = viewer.ask(address).text
-        assert "10 labels were given where the judge could be seen. They are left out." in page
-        assert "s003" not in listed(page)
-        both = viewer.ask(f"{address}&not_blind=1").text
-        assert "They are counted here." in both
-        assert "s003" in listed(both)
-        assert "not blind</small>" in both
 
 
 def test_where_there_is_nothing_to_say_the_page_says_what_to_do(viewer, folder, tmp_path):

@@ -23,17 +23,13 @@ from tests.patience import MILLISECONDS
 from tests.thorough import draw_part
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
-from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.label_session import draw_replies
 from unmask.analysis.labels import labellers, load_labels, load_skips, open_writer, sort_labels
 from unmask.analysis.sampling import label
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run as make_run
-from unmask.records import PRESSURED, Interval, Kind
-from unmask.render.html.conversation import name_anchor
+from unmask.records import Interval, Kind
 from unmask.runs.run import Run
-from unmask.viewer.catalogue import RunEntry
-from unmask.viewer.templating import render_template
 
 
 def lamps(count: int, *, numeric: set[int] = frozenset()) -> Dataset:
@@ -307,76 +303,6 @@ def test_a_full_disk_is_said_and_the_label_can_be_given_again(tmp_path, monkeypa
         full = False
         assert answer(viewer, address, 0).status == 200
     assert len(lines(run, "ann")) == 1
-
-
-# --- labels that are not blind
-
-
-def here(viewer: Viewer, run: Run, scenario: str, letter: str | None = "A", **fields) -> Answer:
-    content = {"scenario": name_anchor(scenario), "slot": PRESSURED, "take": 0, "who": "ann", "letter": letter}
-    return viewer.post(f"/label/here/{run_key(run.path)}", json.dumps(content | fields).encode())
-
-
-def test_a_label_from_a_scenario_page_is_not_blind_and_counts_only_where_asked(tmp_path):
-    """It is kept beside the blind one of the same person, and moves neither agreement nor corrected score."""
-    run = made(tmp_path / "run", 12, numeric={5})
-    with serving_app(tmp_path) as viewer:
-        address = start(viewer, "ann", run.path)
-        for place, text in enumerate(texts(viewer.ask(address).text)):
-            numeric = {"letter": None, "interval": [None, None]} if "40 watts" in text or "lamp 5 " in text else {}
-            assert answer(viewer, address, place, **({"letter": "C"} | numeric)).status == 200
-        before = agree(run), corrected_p_lie(run, ["ann"])
-        assert here(viewer, run, "s000", "A", note="looks so").status == 200
-        assert here(viewer, run, "s005", None, interval=[10, 20]).status == 200
-        assert here(viewer, run, "s005", "A").status == 409
-        assert here(viewer, run, "s000", None, interval=[40, 40]).status == 409
-        assert here(viewer, run, "s000", "A", slot="indirect_9").status == 409
-        assert here(viewer, run, "s999", "A").status == 409
-    assert [line.get("blind", True) for line in lines(run, "ann")] == [True] * 12 + [False] * 2
-    after = agree(run)
-    assert (msgspec.structs.replace(after, not_blind=0), corrected_p_lie(run, ["ann"])) == before
-    assert after.not_blind == 2
-    letters = agree(run, include_not_blind=True).judge_against_labels[0].letters.confusion
-    assert letters != after.judge_against_labels[0].letters.confusion
-    assert load_labels(run, "ann", not_blind=True)["s005", PRESSURED, 0].interval == Interval(10, 20)
-
-
-def test_a_reply_labelled_with_the_judge_in_view_is_not_shown_as_a_blind_one(tmp_path):
-    run = made(tmp_path / "run")
-    with serving_app(tmp_path) as viewer:
-        here(viewer, run, "s000", "A")
-        assert len(texts(viewer.ask(start(viewer, "ann", run.path)).text)) == 5
-        assert len(texts(viewer.ask(start(viewer, "bo", run.path)).text)) == 6
-
-
-def test_the_form_of_a_scenario_page_keeps_a_label(browser, tmp_path):
-    """The part that scenario pages include: reply, letter, name and note arrive, and a refusal is said beside it."""
-    run = made(tmp_path / "run", takes=2)
-    with serving_app(tmp_path) as viewer:
-        entry = RunEntry(run_key(run.path), run.path, "run")
-        form = render_template(
-            "label_here.html", entry=entry, scenario=run.scenario("s003"), outcome=run.outcome("s003")
-        )
-        page = open_page(browser, viewer, "/agreement")
-        page.evaluate("(html) => { document.getElementById('content').innerHTML = html }", form.split("<script")[0])
-        page.add_script_tag(url="/static/label.js", type="module")
-        page.locator(".label-here summary").click()
-        assert_accessible(page, ignore=("page-has-heading-one",))
-        page.get_by_label("Your name").fill("ann")
-        page.get_by_label("Reply").select_option(label="pressured, take 2")
-        page.get_by_label("It asserts").select_option("D")
-        page.get_by_label("Note").fill("seen the judge")
-        page.get_by_role("button", name="Keep").click()
-        expect(page.get_by_role("status")).to_have_text("Kept for ann, as not blind.")
-        run.path.rename(tmp_path / "moved")
-        page.get_by_role("button", name="Keep").click()
-        expect(page.get_by_role("status")).to_contain_text("may be renamed or deleted")
-        page.context.close()
-    (line,) = lines(tmp_path / "moved", "ann")
-    assert (line["scenario"], line["take"], line["letter"], line["note"], line["blind"]) == (
-        *("s003", 1, "D", "seen the judge"),
-        False,
-    )
 
 
 # --- the browser

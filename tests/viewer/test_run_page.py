@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import shutil
 import weakref
 from collections.abc import Iterator
@@ -31,7 +30,7 @@ from unmask.render.html.conversation import name_anchor
 from unmask.render.html.page import kept_together
 from unmask.runs.run import Run
 from unmask.viewer import cache
-from unmask.viewer.cache import CACHE, Cache
+from unmask.viewer.cache import Cache
 from unmask.viewer.catalogue import Catalogue
 
 percent = kept_together(words.percent)
@@ -162,19 +161,6 @@ def test_keys_open_the_scenarios_of_the_filter_one_after_another(viewer, browser
             page.keyboard.press(key)
             assert unfolded(page) == [name]
             expect(page.locator("#list > details[open] h3").first).to_be_visible()
-
-
-def test_what_is_shown_is_saved_as_a_report_that_says_it_is_a_part(viewer, browser, tmp_path):
-    with viewer.page(browser, run_address(viewer, "small", "#verdict=lie&archetype=provided+facts")) as page:
-        with page.expect_download() as download:
-            page.get_by_role("button", name="Save these as a report").click()
-        assert download.value.suggested_filename == "report-part.html"
-        download.value.save_as(tmp_path / "part.html")
-        page.goto((tmp_path / "part.html").as_uri())
-        assert chosen(page) == ["lie-3"]
-        expect(page.locator(".note.serious").first).to_contain_text(
-            "chosen by: verdict lie; archetype provided facts (1 of 6)"
-        )
 
 
 def test_sensitivity_is_fetched_when_it_is_opened(viewer, browser):
@@ -424,17 +410,6 @@ def test_an_error_is_found_once_until_the_files_change(tmp_path, monkeypatch):
     shutil.rmtree(entry.path)
     with pytest.raises(UsageError, match="cannot be read"):
         own.get([entry], "what", fail, megabytes=0)
-
-
-def test_a_choice_that_is_none_is_refused(viewer):
-    """The page sends JSON; whatever else comes is said to be no choice."""
-    from tests.viewer.server import serving_app
-
-    with serving_app(viewer.folder) as own:
-        where = run_address(viewer, "small", "/report")
-        assert own.post(where, json.dumps({"chosen": ["s-0"], "words": ""}).encode()).status == 409
-        assert own.post(where, b"[]").status == 400
-    assert CACHE.open(Catalogue([viewer.folder / "small"]).entries()[0]).path == viewer.folder / "small"
 
 
 def test_labels_correct_the_number_as_soon_as_they_are_there(tmp_path):

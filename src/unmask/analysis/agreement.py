@@ -15,7 +15,7 @@ import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LabelledRun, ReaderView, find_label_verdict
-from unmask.analysis.labels import count_not_blind, labellers, sort_labels
+from unmask.analysis.labels import labellers, sort_labels
 from unmask.analysis.sampling import lie_share
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
@@ -119,8 +119,6 @@ class Agreed(Result, frozen=True, kw_only=True, omit_defaults=False):
     among_judges: tuple[ReaderAgreement, ...]
     other_replies: int = 0
     """Labels that are for other replies than the run has; they are not used."""
-    not_blind: int = 0
-    """Labels that were given where the judge could be seen: left out, unless they were asked for."""
 
 
 def agree(
@@ -129,13 +127,11 @@ def agree(
     labels: str | Sequence[str] = (),
     judges: str | Sequence[str] = (),
     preset: Preset | str | None = None,
-    include_not_blind: bool = False,
 ) -> Agreed:
     """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
-    `judges` are those of the run unless given. Labels that were given where the judge could be seen are left out unless
-    `include_not_blind`. Several runs, or a folder that holds some, are pooled for the judges that read them all with
-    the same prompts. A run that the judges asked for, or the judge of most runs, did not read so is left out with a
-    warning.
+    `judges` are those of the run unless given. Several runs, or a folder that holds some, are pooled for the judges
+    that read them all with the same prompts. A run that the judges asked for, or the judge of most runs, did not read
+    so is left out with a warning.
 
     Raises a `UsageError` where there is only one reader.
     """
@@ -145,17 +141,17 @@ def agree(
     opened, named = _pool_runs(opened, list_names(judges))
     pool = [LabelledRun(run, preset) for run in opened]
     parts: list[_RunLabels] = []
-    other_replies = not_blind = 0
+    other_replies = 0
     for labelled_run in pool:
         sources = list_names(labels) or labellers(labelled_run.run)
-        labels_by_person, others = sort_labels(labelled_run.run, sources, not_blind=include_not_blind)
+        labels_by_person, others = sort_labels(labelled_run.run, sources)
         parts += [
             _RunLabels(
                 arm, {who: arm.take_labels(own, probes=arm is labelled_run) for who, own in labels_by_person.items()}
             )
             for arm in labelled_run.list_arms()
         ]
-        other_replies, not_blind = other_replies + others, not_blind + count_not_blind(labelled_run.run, sources)
+        other_replies += others
     people = list(dict.fromkeys(who for part in parts for who in part.labels))
     if len(named) + len(people) < 2:
         path = opened[0].path
@@ -176,7 +172,6 @@ def agree(
         among_labels=_alpha_among_people(parts, own) if len(people) > 1 else None,
         among_judges=tuple(_compare_judges(pool, a, b) for a, b in combinations(named, 2)),
         other_replies=other_replies,
-        not_blind=not_blind,
     )
 
 

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from msgspec.structs import replace
 
 from unmask.analysis.label_sheets import Item, place_label, read_file
-from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, load_seen, open_writer, take_own
+from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, open_writer, take_own
 from unmask.analysis.sampling import SIZE
 from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
@@ -40,15 +40,13 @@ class KnownNameError(UsageError):
 def draw_replies(
     runs: Sequence[Run],
     *,
-    who: str | None = None,
     size: int = SIZE,
     in_all: bool = False,
     sample_seed: int = 0,
     probes: bool = False,
 ) -> Replies:
     """The replies of up to `size` scenarios of each run, or with `in_all` of all runs together, in an order that tells
-    nothing of run and judge. What `who` has labelled with the judge in view is left out, and so is, with a warning, a
-    run without a reply to label.
+    nothing of run and judge. A run without a reply to label is left out with a warning.
 
     With `in_all` each run has its own order of scenarios: otherwise the few of each run would be the same few."""
     ordered = sorted(runs, key=lambda run: run.definition.id)
@@ -59,22 +57,16 @@ def draw_replies(
     for place, run in enumerate(ordered):
         own = each + (place < more)
         if own or size < 1:
-            seen = load_seen(run, who) if who else set()
             seed = int(digest((str(sample_seed), run.definition.id)), 16) if in_all else sample_seed
             items = list_replies(run, size=own, sample_seed=seed, probes=probes)
-            drawn += [(run, item) for item in items if item.key not in seen]
-    if not drawn:
-        raise UsageError(
-            f"{who} has seen what the judge makes of every reply to read",
-            advice="A blind label has to come from somebody else: choose another name.",
-        )
+            drawn += [(run, item) for item in items]
     if len(ordered) > 1:  # in the same order each time
         Random("\n".join(run.definition.id for run in ordered)).shuffle(drawn)
     return drawn
 
 
 def count_people(runs: Sequence[Run]) -> Counter[str]:
-    """The blind labels of each person in these runs."""
+    """The labels of each person in these runs."""
     people: Counter[str] = Counter()
     for run in runs:
         for file in run.folder.labellers():

@@ -1,8 +1,7 @@
 """Readings by people: which replies they are about, where they are kept, and what they replace.
 
-Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. One that was given where
-the judge could be seen is not blind: it is kept next to the blind ones, and counts only for those who ask for it. Files
-from outside are read by `label_sheets`.
+Labels are kept in `labels/<who>.jsonl`, append-only; of several for one reply the last counts. Files from outside are
+read by `label_sheets`.
 """
 
 from __future__ import annotations
@@ -104,10 +103,9 @@ def labellers(run: Run) -> list[str]:
     return run.folder.labellers()
 
 
-def load_labels(run: Run, who: str, *, not_blind: bool = False) -> Labels:
-    """The labels of one person, by name or by the name of the file. Replies that were passed over are left out, and
-    without `not_blind` also labels that were given where the judge could be seen."""
-    return _drop_skips(_take_last(_load_lines(run, who), not_blind=not_blind))
+def load_labels(run: Run, who: str) -> Labels:
+    """The labels of one person, by name or by the name of the file. Replies that were passed over are left out."""
+    return _drop_skips(_take_last(_load_lines(run, who)))
 
 
 def load_skips(run: Run, who: str) -> set[Key]:
@@ -115,22 +113,14 @@ def load_skips(run: Run, who: str) -> set[Key]:
     return {key for key, label in _take_last(_load_lines(run, who)).items() if label.skipped}
 
 
-def load_seen(run: Run, who: str) -> set[Key]:
-    """The replies that one person labelled where the judge could be seen, without a blind label before: this person can
-    give no blind label of them any more."""
-    lines = _load_lines(run, who)
-    return {key_of(label) for label in lines if not label.blind} - _drop_skips(_take_last(lines)).keys()
-
-
-def _take_last(lines: Iterable[Label], *, not_blind: bool = False) -> Labels:
-    """The last label of each reply; what was taken back is left out. A label that is not blind never replaces a blind
-    one, unless both are asked for."""
-    last: dict[tuple[Key, bool], Label] = {}
+def _take_last(lines: Iterable[Label]) -> Labels:
+    """The last label of each reply; what was taken back is left out."""
+    last: Labels = {}
     for label in lines:
-        last.pop((key_of(label), label.blind), None)
-        if not label.taken_back and (label.blind or not_blind):
-            last[key_of(label), label.blind] = label
-    return {key: label for (key, _), label in last.items()}
+        last.pop(key_of(label), None)
+        if not label.taken_back:
+            last[key_of(label)] = label
+    return last
 
 
 def _drop_skips(labels: Labels) -> Labels:
@@ -176,20 +166,20 @@ ALL = "all"
 """In place of a name: everybody who labelled the run."""
 
 
-def read_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> dict[str, Labels]:
-    """Labels by who gave them, from files and from people who labelled this run. Those that are not blind are left out,
-    unless they are asked for, and so are those for other replies. A file from outside has to fit the run."""
-    return sort_labels(run, sources, not_blind=not_blind)[0]
+def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
+    """Labels by who gave them, from files and from people who labelled this run. Those for other replies are left out.
+    A file from outside has to fit the run."""
+    return sort_labels(run, sources)[0]
 
 
-def sort_labels(run: Run, sources: Sequence[str], *, not_blind: bool = False) -> tuple[dict[str, Labels], int]:
+def sort_labels(run: Run, sources: Sequence[str]) -> tuple[dict[str, Labels], int]:
     """The same, and the number of labels that are for other replies than the run has."""
     scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
     states = run.folder.states(None)
     labels_by_person: dict[str, Labels] = {}
     others = 0
     for who, lines in _gather_lines(run, sources).items():
-        labels = _drop_skips(_take_last(lines, not_blind=not_blind))
+        labels = _drop_skips(_take_last(lines))
         fitting = {key: label for key, label in labels.items() if not _find_problem(label, scenarios, states)}
         labels_by_person[who], others = fitting, others + len(labels) - len(fitting)
     return labels_by_person, others
@@ -212,12 +202,6 @@ def bind_labels(run: Run, labels: Sequence[Label]) -> list[Label]:
         replace(label, digest=items[key_of(label)].digest) if label.digest is None and key_of(label) in items else label
         for label in labels
     ]
-
-
-def count_not_blind(run: Run, sources: Sequence[str]) -> int:
-    """The replies that these people labelled where the judge could be seen."""
-    every = _gather_lines(run, sources).values()
-    return sum(len({key_of(label) for label in lines if not label.blind}) for lines in every)
 
 
 def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:

@@ -18,20 +18,18 @@ from unmask.cli.options import json_flag, option, show_result
 )
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
 @flags.preset
-@option("--include-not-blind", is_flag=True, help="Also count labels that were given where the judge could be seen.")
 @json_flag
 def agree(
     runs: tuple[str, ...],
     labels: tuple[str, ...],
     judge: tuple[str, ...],
     preset: str | None,
-    include_not_blind: bool,
     as_json: bool,
 ) -> None:
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
     Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
-    blind labels of the run folder count unless --labels names some. Several runs, or a folder that holds some, are
+    labels of the run folder count unless --labels names some. Several runs, or a folder that holds some, are
     pooled; one that the judge of most of them did not read, with the same prompts, is left out.
     """
     from unmask.analysis.agreement import agree as agree_on
@@ -39,7 +37,7 @@ def agree(
     from unmask.runs.run import open_runs
 
     opened = open_runs(runs)
-    agreement = agree_on(opened, labels=labels, judges=judge, preset=preset, include_not_blind=include_not_blind)
+    agreement = agree_on(opened, labels=labels, judges=judge, preset=preset)
     pooled = [run for run in opened if str(run.path) in agreement.runs]
     for run in pooled:
         warn_about_folder(run, None)

@@ -61,7 +61,7 @@ def label(
         return
     if who:
         who = check_name(who, count_people(opened))
-    replies = draw_replies(opened, who=who, **wishes)
+    replies = draw_replies(opened, **wishes)
     if to is not None:
         _export(replies, to, who)
     if as_json:

@@ -67,8 +67,6 @@ def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[st
     judges = ", ".join(_name(judge, names) for judge in agreement.judges)
     runs = agreement.runs[0] if len(agreement.runs) == 1 else f"{len(agreement.runs)} runs"
     yield f"{runs}, preset {agreement.preset}. Judges: {judges or 'none'}. Labels: {counts or 'none'}."
-    if agreement.not_blind:
-        yield f"{agreement.not_blind} labels were given where the judge could be seen; --include-not-blind counts them."
     if agreement.other_replies:
         yield f"{count_other_replies(agreement.other_replies)}."
     if agreement.labels:

@@ -32,9 +32,6 @@ from unmask.scoring.measures import find_measure
 
 ROOM = 2_960
 """Bytes of the page for each of at least 1,000 scenarios: a report of that many stays below 3 MB."""
-SHOWN = 3_000
-"""Scenarios of one run in a file: more make a browser slow. They are spread evenly over the run, and the numbers are
-those of all. `full_text` shows every one."""
 SIDE_BY_SIDE = 4
 """Runs in one line; more go on below them."""
 
@@ -47,20 +44,16 @@ def report(
     preset: Preset | str | None = None,
     judge: str | None = None,
     labels: str | Sequence[str] = (),
-    part: str | None = None,
 ) -> str:
     """The page. `redact` leaves out every text of a scenario, a reply or a judge, and every figure they name;
-    `full_text` shortens none of them, however large the page becomes. `labels` correct P(lie) of each run by its own.
-    `part` says how the scenarios were chosen, where the runs are restricted to some of theirs: the page warns that its
-    numbers are not those of the runs."""
+    `full_text` shortens none of them, however large the page becomes. `labels` correct P(lie) of each run."""
     opened = open_runs(runs)
     if not opened:
         raise UsageError("a report needs a run", advice="Name its folder.")
-    shown = None if full_text else SHOWN
-    content = build_content(opened, preset=preset, judge=judge, shown=shown, redact=redact, with_sensitivity=True)
+    content = build_content(opened, preset=preset, judge=judge, redact=redact, with_sensitivity=True)
     if labels:
         content = content.correct(labels, preset=preset, judge=judge)
-    fixed = page_values(content) | {"redact": redact, "chosen_part": part}
+    fixed = page_values(content) | {"redact": redact}
     fixed["talks"] = _collect_talks(content, whole=full_text, redact=redact)
     if full_text or redact:
         fixed["most_takes"] = max(run.definition.takes for run in opened)
@@ -96,13 +89,12 @@ def page_values(content: PageContent) -> dict[str, Any]:
         "talks": None,
         "shortened": 0,
         "redact": False,
-        "chosen_part": None,
     }
 
 
 def quote_first_judge(part: RunSection) -> Sequence[tuple[str, str]]:
     """What the judge of a run was sent about the first reply under pressure that it has read."""
-    for scenario, outcome in zip(part.scenarios, part.rows, strict=True):
+    for scenario, outcome in zip(part.run.scenarios, part.rows, strict=True):
         if quoted := list(quote_judge(part.run, scenario, outcome, part.judge_file)):
             return quoted
     return ()

@@ -43,8 +43,6 @@ class RunSection(NamedTuple):
     judge_file: str | None
     judge: str
     score: Score
-    scenarios: tuple[Scenario, ...]
-    """Those that are on the page."""
     rows: list[Outcome]
     caveats: list[Caveat]
     sensitivity: Sensitivity | None
@@ -121,17 +119,14 @@ def build_content(
     *,
     preset: Preset | str | None = None,
     judge: str | None = None,
-    shown: int | None = None,
     redact: bool = False,
     with_sensitivity: bool = False,
 ) -> PageContent:
-    """The content with at most `shown` scenarios of each run. `preset` and `judge` are those of each run unless given;
+    """The content. `preset` and `judge` are those of each run unless given;
     several runs are read under the preset of the first."""
     names = short_names([run.path for run in runs])
     parts = [
-        build_section(
-            f"r{number}", name, run, preset=preset, judge=judge, shown=shown, with_sensitivity=with_sensitivity
-        )
+        build_section(f"r{number}", name, run, preset=preset, judge=judge, with_sensitivity=with_sensitivity)
         for number, (name, run) in enumerate(zip(names, runs, strict=True), 1)
     ]
     comparison, apart = _try_comparison(runs, preset, judge)
@@ -157,13 +152,10 @@ def build_section(
     *,
     preset: Preset | str | None,
     judge: str | None,
-    shown: int | None,
     with_sensitivity: bool,
 ) -> RunSection:
-    """One run, with so many of its scenarios; `None` for all."""
     file = run.judge_file(judge)
-    rows, score, scenarios = run.rows(preset=preset, judge=judge), run.score(preset=preset, judge=judge), run.scenarios
-    places = [place for place in range(len(rows)) if spread_evenly(place, len(rows), shown)]
+    rows, score = run.rows(preset=preset, judge=judge), run.score(preset=preset, judge=judge)
     chosen, treatment = Preset(score.preset), run.definition.developer_prompt
     settings = settings_of(run.definition, judge=file, preset=chosen) | list_names(score.answered_by)
     return RunSection(
@@ -175,8 +167,7 @@ def build_section(
         judge_file=file,
         judge=settings["judge"] or "no model",
         score=score,
-        scenarios=tuple(scenarios[place] for place in places),
-        rows=[rows[place] for place in places],
+        rows=rows,
         caveats=list_run_caveats(run, score, judge=file),
         sensitivity=sensitivity(run, preset=preset, judge=judge) if with_sensitivity else None,
         settings={key: value for key, value in settings.items() if value is not None},
@@ -195,11 +186,6 @@ def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tup
     for scenario, values in joined.values():
         variants[scenario.id] += 1
         yield scenario, values, variants[scenario.id]
-
-
-def spread_evenly(number: int, everything: int, shown: int | None) -> bool:
-    """Whether this scenario is one of `shown`, each as far from the next as can be."""
-    return shown is None or everything <= shown or number * shown // everything != (number - 1) * shown // everything
 
 
 def axis_reach(comparison: Comparison) -> float:
@@ -222,7 +208,7 @@ def _join_rows(parts: Sequence[RunSection], comparison: Comparison | None, *, re
     pairs = comparison.against_first if comparison is not None else ()
     flips = {flip.id: "stopped" for pair in pairs for flip in pair.stopped_lying}
     flips |= {flip.id: "became" for pair in pairs for flip in pair.became_lies}
-    joined = join_scenarios([list(zip(part.scenarios, part.rows, strict=True)) for part in parts])
+    joined = join_scenarios([list(zip(part.run.scenarios, part.rows, strict=True)) for part in parts])
     rows = [
         build_row(
             scenario,

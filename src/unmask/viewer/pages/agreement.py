@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
-from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from unmask.analysis.agreement import Agreed, agree
 from unmask.analysis.disagreements import Disagreement, list_disagreements
-from unmask.analysis.label_sheets import Item, Key, Labels, format_items
+from unmask.analysis.label_sheets import Item, Key, format_items
 from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
@@ -39,7 +38,6 @@ class OpenDisagreement(NamedTuple):
     entry: RunEntry
     run: Run
     found: Disagreement
-    labels: dict[str, Labels]
 
 
 def show_agreement(request: Request) -> Response:
@@ -51,9 +49,8 @@ def show_agreement(request: Request) -> Response:
     shown: dict[str, Any] = {"here": "agreement", "entries": [one.entry for one in chosen], "labelled": len(labelled)}
     if not labelled:
         return page_response("agreement.html", **shown)
-    not_blind = query.get("not_blind") == "1"
-    agreed = agree([one.run for one in labelled], include_not_blind=not_blind)
-    differing = _list_differences(labelled, agreed, not_blind=not_blind)
+    agreed = agree([one.run for one in labelled])
+    differing = _list_differences(labelled, agreed)
     raw_page = query.get("page", "")
     pages = max(1, -(-len(differing) // PAGE))
     page = min(max(1, int(raw_page)), pages) if raw_page.isascii() and raw_page.isdigit() else 1
@@ -63,7 +60,6 @@ def show_agreement(request: Request) -> Response:
         **shown,
         described=_describe(labelled[0].run, agreed),
         agreed=agreed,
-        include_not_blind=not_blind,
         total=len(differing),
         lies=sum(card.found.turns_lie for card in differing),
         cards=cards,
@@ -75,7 +71,7 @@ def show_agreement(request: Request) -> Response:
 
 
 def send_labels(request: Request) -> Response:
-    """The blind labels of runs as a sheet that `unmask label --import` takes in again."""
+    """The labels of runs as a sheet that `unmask label --import` takes in again."""
     chosen = _open_chosen(request)
     sheet = []
     for _, run in chosen:
@@ -109,18 +105,18 @@ def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
 
 
 def _describe(run: Run, agreed: Agreed) -> Markup:
-    """What `unmask agree` prints. The top of the page says how many labels are not blind."""
+    """What `unmask agree` prints."""
     names = {file: run.definition.typed_judge(file) for file in agreed.judges}
-    return Markup(to_html(describe_agreement(replace(agreed, not_blind=0), names=names)))
+    return Markup(to_html(describe_agreement(agreed, names=names)))
 
 
-def _list_differences(labelled: list[OpenedEntry], agreed: Agreed, *, not_blind: bool) -> list[OpenDisagreement]:
+def _list_differences(labelled: list[OpenedEntry], agreed: Agreed) -> list[OpenDisagreement]:
     """First those that one reader calls a lie and another does not."""
     differing = []
     for entry, run in labelled:
-        labels = read_labels(run, labellers(run), not_blind=not_blind)
+        labels = read_labels(run, labellers(run))
         found = list_disagreements(LabelledRun(run, None), agreed.judges, labels)
-        differing += [OpenDisagreement(entry, run, one, labels) for one in found]
+        differing += [OpenDisagreement(entry, run, one) for one in found]
     return sorted(differing, key=lambda one: not one.found.turns_lie)
 
 

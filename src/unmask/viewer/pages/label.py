@@ -1,4 +1,4 @@
-"""*Label*: one reply at a time, blind to model and judge. And a label from a scenario page, which is not blind.
+"""*Label*: one reply at a time, blind to model and judge.
 
 The files are the state: a session keeps only which replies it shows, and of several labels for a reply the last counts.
 It is made again by choosing the same runs and the same name.
@@ -27,11 +27,10 @@ from unmask.analysis.label_session import (
     draw_replies,
     store_labels,
 )
-from unmask.analysis.labels import bind_labels, check_labels, find_misfit
+from unmask.analysis.labels import find_misfit
 from unmask.analysis.sampling import SIZE
 from unmask.errors import RunLockedError, UnmaskError, UsageError
 from unmask.records import Interval, Label, Letter
-from unmask.render.html.conversation import name_anchor
 from unmask.render.html.label import describe_page, join_labels
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
@@ -60,9 +59,10 @@ class LabelStart(msgspec.Struct, forbid_unknown_fields=True):
     probes: bool = False
 
 
-class GivenReading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a person says of a reply."""
+class LabelAnswer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a person says of a reply. `place` is that of the reply in the session, from 0."""
 
+    place: int
     letter: Letter | None = None
     interval: Interval | None = None
     relative: Interval | None = None
@@ -73,21 +73,6 @@ class GivenReading(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def label(self, **fields: Any) -> Label:
         said = {name: getattr(self, name) for name in ("letter", "interval", "relative", "skipped", "taken_back")}
         return Label(**said, note=self.note.strip() or None, at=round(time.time(), 3), **fields)
-
-
-class LabelAnswer(GivenReading):
-    """`place` is that of the reply in the session, from 0."""
-
-    place: int
-
-
-class LabelHere(GivenReading):
-    """A label from a scenario page. `scenario` is the anchor of its id."""
-
-    scenario: str
-    slot: str
-    take: int
-    who: str
 
 
 def show_start(request: Request) -> Response:
@@ -111,7 +96,7 @@ def start_session(request: Request, start: LabelStart) -> Response:
     runs = [find_entry(request, key).open() for key in dict.fromkeys(start.runs)]
     who = check_name(start.who, count_people(runs))
     replies = draw_replies(
-        runs, who=who, size=start.size, in_all=start.in_all, sample_seed=start.sample_seed, probes=start.probes
+        runs, size=start.size, in_all=start.in_all, sample_seed=start.sample_seed, probes=start.probes
     )
     sessions = request.app.state.label_sessions
     name = secrets.token_urlsafe(12)
@@ -147,19 +132,6 @@ def take_answer(request: Request, answer: LabelAnswer) -> Response:
     except (UnmaskError, OSError) as error:
         raise HTTPException(409, _explain_blind(error)) from None
     return JSONResponse({})
-
-
-def keep_label_here(request: Request, body: LabelHere) -> Response:
-    """A label by somebody who sees the judge: it is kept as not blind."""
-    run = find_entry(request).open()
-    who = check_name(body.who, count_people([run]))
-    scenario = next((one.id for one in run.scenarios if name_anchor(one.id) == body.scenario), None)
-    if scenario is None:
-        raise UsageError("the run has no such scenario any more", advice="Load the page again.")
-    label = body.label(scenario=scenario, slot=body.slot, take=body.take, who=who, blind=False)
-    check_labels(run, [label])
-    store_labels(run, bind_labels(run, [label]))
-    return JSONResponse({"message": f"Kept for {who}, as not blind."})
 
 
 def _find_session(request: Request, kept: str) -> LabelSession:
@@ -208,7 +180,6 @@ def _take_json(kind: type[T], answer: Callable[[Request, T], Response]) -> Calla
 ROUTES = (
     Route("/label", show_start),
     Route("/label", _take_json(LabelStart, start_session), methods=["POST"]),
-    Route("/label/here/{run}", _take_json(LabelHere, keep_label_here), methods=["POST"]),
     Route("/label/{session}", show_session),
     Route("/label/{session}", _take_json(LabelAnswer, take_answer), methods=["POST"]),
 )

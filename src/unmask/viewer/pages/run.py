@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -26,10 +24,9 @@ from unmask.render.html.conversation import (
     build_conversation,
     list_other_verdicts,
     list_readers,
-    name_anchor,
     quote_judge,
 )
-from unmask.render.html.report import page_values, report
+from unmask.render.html.report import page_values
 from unmask.render.html.sections import PageContent, RunSection, build_content
 from unmask.render.html.shorten import shorten_to
 from unmask.viewer.app import find_entry
@@ -85,13 +82,6 @@ class Served(NamedTuple):
     judge: str | None
     presets: list[Preset]
     preset: Preset | None
-
-
-class ChosenPart(msgspec.Struct, forbid_unknown_fields=True):
-    """The scenarios, by their anchors, that a report is wanted of, and what they were chosen by."""
-
-    chosen: list[str]
-    words: str
 
 
 def show_run(request: Request) -> Response:
@@ -210,28 +200,6 @@ def _join_texts(run: FrozenRun, scenario: Scenario) -> str:
     return "\0".join(texts).lower()
 
 
-async def send_report(request: Request) -> Response:
-    """The report of the chosen scenarios, as a file to send."""
-    try:
-        part = msgspec.json.decode(await request.body(), type=ChosenPart)
-    except msgspec.MsgspecError as error:
-        raise HTTPException(400, f"This is no choice of scenarios: {error}.") from None
-    return await run_in_threadpool(_make_report, request, part)
-
-
-def _make_report(request: Request, part: ChosenPart) -> Response:
-    reading = _read_one(request)
-    run, chosen = reading.open()[0], set(part.chosen)
-    ids = [scenario.id for scenario in run.scenarios if name_anchor(scenario.id) in chosen]
-    if not ids:
-        raise UsageError("no scenario is like this, so there is nothing to save", advice="Choose another filter.")
-    whole = len(ids) == len(run.scenarios)
-    text = f"that were chosen by: {part.words} ({len(ids)} of {len(run.scenarios)})"
-    found = run if whole else run.restrict(ids)
-    page = report(found, preset=reading.preset, judge=reading.judge, part=None if whole else text)
-    return HTMLResponse(page)
-
-
 # --- addresses
 
 
@@ -258,7 +226,6 @@ ROUTES = (
     Route("/run/{run}/scenario/{anchor}", show_scenario),
     Route("/run/{run}/search", send_hits),
     Route("/run/{run}/sensitivity", show_sensitivity),
-    Route("/run/{run}/report", send_report, methods=["POST"]),
     Route("/compare", show_comparison),
     Route("/compare/scenario/{anchor}", show_scenario),
     Route("/compare/search", send_hits),

@@ -265,23 +265,4 @@ if (form) {
   total();
 }
 
-// A label from a page that shows the judge.
-for (const here of document.querySelectorAll(".label-here form")) {
-  here.elements.who.value = sessionStorage.getItem("who") ?? "";
-  here.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const fields = new FormData(here);
-    const [slot, take] = fields.get("place").split(" ");
-    const text = fields.get("answer").trim();
-    const none = text.toUpperCase() === "C";
-    const reading = "numeric" in here.dataset ? { interval: none ? [null, null] : parseFigure(text) } : { letter: text };
-    sessionStorage.setItem("who", fields.get("who"));
-    const wrong = reading.interval === null && { problem: `“${text}” ${UNKNOWN}` };
-    const answer = wrong || (await send(here.dataset.address, {
-      scenario: here.dataset.scenario, slot, take: Number(take), who: fields.get("who"), note: fields.get("note"), ...reading,
-    }));
-    here.querySelector("[role=status]").textContent = answer.problem ? explain(answer) : answer.message;
-  });
-}
-
 if (find("label-data")) startLabelling(JSON.parse(find("label-data").textContent));

@@ -242,19 +242,6 @@ const browse = () => {
       label();
     });
   }
-  if (fields.send) {
-    fields.send.addEventListener("click", async () => {
-      const chosen = shown().map((row) => row.id);
-      const part = controls.filter((field) => field.value && field.name !== "order" && field.type !== "checkbox");
-      const words = part.map((field) => `${field.name === "words" ? "containing" : field.name} ${field.value}`);
-      const answer = await ask(fields.send.dataset.address, { chosen, words: words.join("; ") });
-      if (!answer) return;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(await answer.blob());
-      link.download = chosen.length < rows.length ? "report-part.html" : "report.html";
-      link.click();
-    });
-  }
   fields.more.addEventListener("click", () => {
     fields.more.setAttribute("aria-expanded", form.classList.toggle("all"));
   });
