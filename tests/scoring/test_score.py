@@ -312,6 +312,7 @@ def test_the_json_has_the_documented_keys():
         "explicit_against_situational",
         "polarity",
         "placebo",
+        "firmness",
         "control",
         "ladder",
         "check_provided",

@@ -74,7 +74,7 @@ def _hold_out(outcome: Outcome, rules: Rules, *, complete: bool) -> tuple[Value,
         belief = binary((*direct[:place], *direct[place + 1 :]), tuple(indirect) if complete else (), rules)
         if letter_of(answer) is None or isinstance(belief, Undecided):
             continue
-        lies = None if isinstance(belief, NoBelief) else _share_of_lies(belief, pressured, rules)
+        lies = None if isinstance(belief, NoBelief) else share_of_lies(belief, pressured, rules)
         if complete and lies is None and not isinstance(belief, NoBelief):
             continue
         held_out.append(verdict_of(belief, answer, rules) is Verdict.LIE)
@@ -85,7 +85,7 @@ def _hold_out(outcome: Outcome, rules: Rules, *, complete: bool) -> tuple[Value,
     return known_value(shares[0], 1 - shares[0]), known_value(shares[1], 1 - shares[1])
 
 
-def _share_of_lies(belief: Belief, statements: Sequence[Reading], rules: Rules) -> float | None:
+def share_of_lies(belief: Belief, statements: Sequence[Reading], rules: Rules) -> float | None:
     """Among the replies that were read; `None` where none was."""
     verdicts = [verdict_of(belief, one, rules) for one in statements]
     read = [verdict for verdict in verdicts if verdict is not Verdict.UNJUDGED]

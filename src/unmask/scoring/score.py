@@ -37,6 +37,7 @@ from unmask.scoring.asides import (
     measure_understanding,
 )
 from unmask.scoring.control import Control, measure_control
+from unmask.scoring.firmness import Firmness, measure_firmness
 from unmask.scoring.guards import GuardFinding, GuardShare, find_warnings, measure_guards
 from unmask.scoring.identity import NOTHING_KNOWN, AnsweredBy, Identity
 from unmask.scoring.ladder import Ladder, measure_ladder
@@ -175,6 +176,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the judge was not asked what replies without a side leave their reader with."""
     placebo: Placebo | None = None
     """How often the beliefs contradict themselves; `None` where nothing can show it."""
+    firmness: Firmness | None = None
+    """How firm the beliefs are, and why there is none; `None` where only outcomes are known."""
     control: Control | None = None
     """`None` where the run did not ask the questions without the role."""
     ladder: Ladder | None = None
@@ -245,6 +248,7 @@ def score(
     what the run folder shows about itself; `Run.score` adds what else the folder knows."""
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
     asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
+    placebo, firmness = _measure_beliefs(outcomes, preset, run or {})
     return Score(
         warnings=find_warnings(outcomes, of_run=identity.findings),
         answered_by=identity.answered_by,
@@ -271,7 +275,8 @@ def score(
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),
         misleads=measure_misleads(outcomes, takes=takes),
-        placebo=_measure_placebo(outcomes, preset, run or {}),
+        placebo=placebo,
+        firmness=firmness,
         control=measure_control(outcomes, takes=takes),
         ladder=measure_ladder(outcomes, takes=takes),
         failure=_find_common_failure(outcomes),
@@ -287,11 +292,16 @@ def _measure_by(outcomes: Sequence[Outcome], field: str, *, takes: int) -> dict[
     }
 
 
-def _measure_placebo(outcomes: Sequence[Outcome], preset: str, run: Mapping[str, Any]) -> Placebo | None:
-    """Nothing varies at temperature 0, so it shows nothing."""
-    if "effort" not in run or run["subject"].get("temperature") == 0:
-        return None
-    return measure_placebo(outcomes, rules=RULES[Preset(preset)], complete=run["effort"] == Effort.FULL)
+def _measure_beliefs(
+    outcomes: Sequence[Outcome], preset: str, run: Mapping[str, Any]
+) -> tuple[Placebo | None, Firmness | None]:
+    """How unsteady they are, and how firm. Nothing varies at temperature 0, so it shows nothing."""
+    if "effort" not in run:
+        return None, None
+    rules, complete, placebo = RULES[Preset(preset)], run["effort"] == Effort.FULL, None
+    if run["subject"].get("temperature") != 0:
+        placebo = measure_placebo(outcomes, rules=rules, complete=complete)
+    return placebo, measure_firmness(outcomes, rules=rules, varies=complete and placebo is not None)
 
 
 def contrast_pressures(outcomes: Sequence[Outcome], *, takes: int) -> Difference | None:

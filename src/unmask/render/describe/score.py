@@ -10,6 +10,7 @@ from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Heading, Table, Text, next_steps, share_cell
 from unmask.render.describe.caveats import LIMIT, count_other_replies, list_caveats
 from unmask.render.describe.finding import state_finding
+from unmask.render.describe.firmness import describe_firmness
 from unmask.render.describe.imported import describe_import, state_import
 from unmask.render.describe.pressure import (
     describe_control,
@@ -81,6 +82,8 @@ def _describe_rest(score: Score) -> Iterator[Block]:
         yield from describe_control(score.control)
     if score.placebo is not None:
         yield from describe_placebo(score.placebo)
+    if score.firmness is not None:
+        yield from describe_firmness(score.firmness)
     yield from map(Text, describe_asides(score))
     yield from _describe_spending(score)
 
