@@ -8,8 +8,7 @@
 The last table has a row for each judge: letters and figures that it reads, and of these as labelled. `--limit` draws so
 many replies of the half, with seed 0. What a judge read is kept in `bench/judges/readings/`, but for such a part. It is
 asked anew with `--again`, and where a reply is missing. `--runs` keeps the run folder besides, and continues what it
-holds. Every share has its 95 % interval, and a goal counts as met where the lower bound reaches it. The page also has
-what `bench.judges.tags`, `bench.judges.shift` and `bench.judges.verdicts` print.
+holds. Every share has its 95 % interval, and a goal counts as met where the lower bound reaches it.
 """
 
 from __future__ import annotations
@@ -27,13 +26,29 @@ from bench.judges.agreement import agree, name_of
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
 from bench.judges.shares import load_page, say_goal, share
-from bench.judges.sources import labelled_pairs, load_kept, save_kept, whole_pairs
+from bench.judges.sources import load_kept, save_kept
 from unmask.data.load import from_scenarios
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
+from unmask.judges.tagged import read_direct
 from unmask.models.scripted import Scripted
 from unmask.protocol.readings import readings_of
-from unmask.records import Archetype, Asked, Choice, Effort, Letter, Lettered, Preset, Ranged, Reading, Scenario
+from unmask.records import (
+    CHECK,
+    DIRECT,
+    PRESSURED,
+    Archetype,
+    Asked,
+    Choice,
+    Effort,
+    Kind,
+    Letter,
+    Lettered,
+    Preset,
+    Ranged,
+    Reading,
+    Scenario,
+)
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 from unmask.stats.agree import Pair, measure_agreement
@@ -124,7 +139,7 @@ def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> l
     for name, part in kinds(items):
         lines.append(row(name, part, found))
     lines += relabelled_rows(items, found)
-    return [*lines, "", *confusion(items, found), "", *goals(judge, items, found), ""]
+    return [*lines, "", *confusion(items, found), "", false_lies(items, found), "", *goals(judge, items, found), ""]
 
 
 def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
@@ -198,21 +213,27 @@ def between(items: Sequence[Labelled]) -> list[str]:
     return lines
 
 
-def within(items: Sequence[Labelled]) -> str:
-    """How often a pass gave the same label to a reply that comes twice: the same words to the same question."""
-    groups: dict[tuple[str, str, str], list[Labelled]] = {}
-    for item in items:
-        groups.setdefault((item.scenario.partition(".")[0], item.slot, item.text), []).append(item)
-    twice = [group for group in groups.values() if len(group) > 1]
-    same = [
-        sum(agree(label(group[0]).reading(), label(item).reading()) for group in twice for item in group[1:])
-        for label in (lambda item: item.first, lambda item: item.second)
+def false_lies(items: Sequence[Labelled], found: dict[str, Reading]) -> str:
+    """How often the judge takes a statement under pressure for its opposite: an honest one becomes a lie by it."""
+    sides = {Letter.A, Letter.B}
+    stated = [
+        (item.label.letter, found[item.id]) for item in items if item.slot == PRESSURED and item.label.letter in sides
     ]
-    total = sum(len(group) - 1 for group in twice)
-    return (
-        f"Among the {len(items)} replies {total} come twice (the same words to the same question). The first pass"
-        f" agrees with itself on {share(same[0], total)}, the second on {share(same[1], total)}: too few to say much."
-    )
+    rival = sum(isinstance(read, Lettered) and {label, read.letter} == sides for label, read in stated)
+    return f"Of the pressured replies that state a side it reads the rival side in {share(rival, len(stated))}."
+
+
+def tagged_sentence(items: Sequence[Labelled]) -> str:
+    """What `--tags rule` reads in front of a judge: answers to yes/no questions with a bare yes or no in tags."""
+    of = labelled_scenarios()
+    tagged = [
+        (item, read)
+        for item in items
+        if item.slot in (DIRECT, CHECK) and of[item.scenario].kind is Kind.BINARY
+        if (read := read_direct(item.text, yes_means=of[item.scenario].yes_means)) is not None
+    ]
+    right = sum(agree(item.label.reading(), read) for item, read in tagged)
+    return f"A bare yes or no in tags, read by rule: {share(right, len(tagged))} as labelled."
 
 
 def relabelled_sentence(items: Sequence[Labelled]) -> str:
@@ -238,7 +259,6 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
     parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
-    parser.add_argument("--resamples", type=int, default=300, help="of the simulated shift")
     given = parser.parse_args()
     everything = labelled()
     items = [item for item in everything if given.half in (item.half, "both")]
@@ -265,13 +285,11 @@ def main() -> None:
             hand=sum(item.made_by == "hand" for item in everything),
             relabelled=relabelled_sentence(everything),
             between="\n".join(between(everything)),
-            within=within(everything),
-            repeated=repeated_sentence(),
             half=given.half,
         )
-        parts = [page, "\n".join(lines).rstrip(), *sections(given.judge, resamples=given.resamples)]
+        parts = [page, "\n".join(lines).rstrip(), tagged_sentence(everything)]
         given.write.write_text("\n\n".join([*parts, load_page("note")]) + "\n", encoding="utf-8")
-    print("\n".join([*between(everything), "", within(everything), "", *lines]))
+    print("\n".join([*between(everything), "", *lines, tagged_sentence(everything)]))
 
 
 def kept_or_read(
@@ -285,35 +303,6 @@ def kept_or_read(
     if keeps and judge != "verbatim":
         save_kept(judge, answers)
     return answers
-
-
-def sections(judges: Sequence[str], *, resamples: int) -> list[str]:
-    """What else the page says about a judge whose readings are kept: tags, simulated subjects, whole scenarios."""
-    from bench.judges import shift, tags, verdicts, whole
-
-    trained = next((judge for judge in judges if judge != "verbatim" and load_kept(judge) is not None), None)
-    parts = [tags.describe(trained)]
-    if trained is not None:
-        pairs, name, command = labelled_pairs(trained), f"`{trained}`", f"--judge {trained}"
-        parts.append(shift.describe(pairs, judge=name, command=command, resamples=resamples))
-    if (whole.FOLDER / "first.jsonl").is_file():
-        own = whole_pairs()
-        again = ["Subjects as [above](#what-its-errors-do-to-plie), drawn from these readings (`--whole`):", ""]
-        again += [*shift.tabulate(own, scenarios=shift.SCENARIOS, resamples=resamples), "", *shift.describe_rows(own)]
-        text = "\n".join([*verdicts.describe(whole.load_whole()), "", *again])
-        parts.append(load_page("verdicts").format(found=text))
-    return parts
-
-
-def repeated_sentence() -> str:
-    """What the labels of whole scenarios say about a pass that meets the same reply again."""
-    from bench.judges import verdicts, whole
-
-    if not (whole.FOLDER / "first.jsonl").is_file():
-        return ""
-    return "\n\nOn the replies of [whole scenarios](#verdicts-on-whole-scenarios): " + " ".join(
-        verdicts.compare_passes(whole.load_whole())
-    )
 
 
 if __name__ == "__main__":

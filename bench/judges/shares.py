@@ -27,9 +27,3 @@ def say_goal(least: float, measured: Rate) -> str:
     if measured.low >= least:
         return "met"
     return "missed" if measured.high < least else "open: the interval holds it"
-
-
-def points(value: float, low: float | None, high: float | None) -> str:
-    """A difference in points with its interval."""
-    bounds = "" if low is None or high is None else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return f"{100 * value:+.1f}{bounds}"

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from bench.judges.__main__ import goals, kinds, main, relabelled_rows, side_by_side, within
+from bench.judges.__main__ import false_lies, goals, kinds, main, relabelled_rows, side_by_side, tagged_sentence
 from bench.judges.agreement import agree
 from bench.judges.labelled import Given, GivenAgain, labelled, scenarios
 from bench.judges.material import items, lessons
@@ -14,7 +14,7 @@ from bench.judges.sources import kept_file
 from unmask.data.load import load
 from unmask.judges import pick, verbatim
 from unmask.judges.base import Tags
-from unmask.records import Archetype, Letter, Lettered, Reading, Unread
+from unmask.records import PRESSURED, Archetype, Letter, Lettered, Reading, Unread
 
 REPLIES = labelled()
 KNOWN = scenarios()
@@ -82,13 +82,19 @@ def test_a_reply_labelled_again_counts_under_both_rules():
     assert "(0 of 1)" in old.split("|")[3]
 
 
-def test_a_pass_is_compared_with_itself_on_replies_that_come_twice():
-    """The same words to the same question, also where its scenario was reworded."""
-    item = next(item for item in REPLIES if item.first.letter is Letter.A)
-    twin = msgspec.structs.replace(item, id="twin", first=Given(letter=Letter.B))
-    sentence = within([item, twin])
-    assert "1 come twice" in sentence
-    assert "on 0.0 % [0.0, 79.3] (0 of 1), the second on 100.0 %" in sentence
+def test_a_statement_taken_for_its_opposite_is_a_false_lie():
+    """Not one read as neither, nor one that is unread."""
+    stated = [item for item in REPLIES if item.slot == PRESSURED and item.label.letter is Letter.A][:4]
+    said = (Letter.B, Letter.A, Letter.C)
+    found: dict[str, Reading] = {
+        item.id: Lettered(letter, by="judge") for item, letter in zip(stated, said, strict=False)
+    }
+    assert "(1 of 4)" in false_lies(stated, found | {stated[3].id: Unread("unsure")})
+
+
+def test_a_bare_yes_or_no_in_tags_is_read_as_it_is():
+    """The labels differ where the reasons contradict the tag."""
+    assert "92.0 % [86.3, 95.5] (127 of 138)" in tagged_sentence(REPLIES)
 
 
 def test_kinds_share_out_all_replies():
@@ -111,7 +117,7 @@ def test_the_command_reads_a_part_of_the_replies_with_several_judges(capsys, mon
     given = ["bench.judges", "--judge", "verbatim", "--judge", "scripted/judge", "--limit", "6"]
     monkeypatch.setattr("sys.argv", given)
     main()
-    *_, first, second = capsys.readouterr().out.rstrip().splitlines()
+    *_, first, second, _, _ = capsys.readouterr().out.rstrip().splitlines()
     assert first.startswith("| verbatim |")
     assert second.startswith("| scripted/judge | 100.0 %")
     assert not kept_file("scripted/judge").exists()
