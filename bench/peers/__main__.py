@@ -3,7 +3,6 @@
     python -m bench.peers                                     # every cell: about an hour and a half
     python -m bench.peers --peer unmask --latency 500 --connections 200 --takes 1
     python -m bench.peers --page                              # only write the page from what was measured
-    python -m bench.peers --price                             # what the measured runs would cost
 
 Cells that were measured before stay in bench/results/peers.json until they are measured again. Measure on an idle
 machine with at least two cores.
@@ -25,7 +24,6 @@ from bench.machine import RESULTS, described, write_section
 from bench.peers.cells import Cell, Found, Peer, measure
 from bench.peers.environment import default_work, python
 from bench.peers.page import page
-from bench.peers.price import price_page
 from bench.process import ROOT, cores
 
 KEPT = RESULTS.with_name("results") / "peers.json"
@@ -83,9 +81,6 @@ def help_ms(runs: int = 7) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     kept = msgspec.json.decode(given.kept.read_bytes(), type=Kept) if given.kept.exists() else Kept()
-    if given.price is not None:
-        write_section("price", price_page(_full_cells(kept), model=given.price), path=given.results)
-        return 0
     if not given.page:
         interpreter = python(given.work) if {"inspect", "reference-10", "reference-50"} & {*given.peer} else ROOT
         kept = _remember(given, msgspec.structs.replace(kept, help_ms=help_ms()))
@@ -122,9 +117,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--time-limit", type=float, default=900.0, metavar="S", help="stop a cell after this long")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="measure each cell N times; quickest counts")
     parser.add_argument("--page", action="store_true", help="measure nothing, write the page")
-    parser.add_argument(
-        "--price", nargs="?", const="openai/gpt-4o", metavar="MODEL", help="measure nothing, write what it would cost"
-    )
     parser.add_argument("--work", type=Path, default=default_work(), metavar="DIR", help="for the peers' packages")
     parser.add_argument("--kept", type=Path, default=KEPT, metavar="FILE", help="what was measured before")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE", help="the page to write")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,6 @@ from bench.peers.cells import Cell, Found, Peer, measure, truth
 from bench.peers.cells import by_script as script_verdict
 from bench.peers.goals import Goal, goals
 from bench.peers.page import page
-from bench.peers.price import price_page
 from bench.planted import expected, plant
 from bench.process import timed
 from bench.replies import judged_final
@@ -263,18 +261,3 @@ def test_what_was_kept_can_be_read_again():
     """The file of results is what the command reads next time."""
     kept = command.Kept(machine="m", help_ms=1.0, found=(found(),))
     assert msgspec.json.decode(msgspec.json.encode(kept), type=command.Kept) == kept
-
-
-def test_the_price_page_says_which_step_saves_what():
-    """A million tokens each way against half of them: 12.50 and 6.25 dollars, and half of that at flex."""
-    half = {"tokens_in": 500_000, "tokens_out": 500_000}
-    whole = {"tokens_in": 1_000_000, "tokens_out": 1_000_000}
-    cells = [found(Peer.INSPECT, **whole), found(Peer.UNMASK, **half)]
-    text = price_page(cells, model="openai/gpt-4o", judge_share=lambda takes: (0.5, 0.5))
-    assert "| 12.50 | 100.0 % | – |" in text
-    assert "| 6.25 | 50.0 % | 50.0 points |" in text
-    assert "| 3.12 | 25.0 % | 25.0 points |" in text
-    assert "| 4.69 | 37.5 % | 12.5 points |" in text
-    assert re.search(r"all in batches .* 3\.12 \| 25\.0 % \| 25\.0 points", text)
-    assert "one take | ≤ 36 % | 25.0 % | met |" in text
-    assert "10 takes | ≤ 25 % | not measured |" in text

@@ -1,7 +1,7 @@
 """Models that run in this process: `embedded/NAME` from the catalogue, `gguf:PATH` for any other GGUF file.
 
 llama.cpp's server engine does the work (through xllamacpp): it answers several requests at a time by continuous
-batching. The defaults of `Setup` are measured by bench/embedded.py; docs/embedded.md has the table.
+batching. `Setup` says what its defaults were measured by.
 """
 
 from __future__ import annotations

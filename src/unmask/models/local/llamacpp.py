@@ -42,7 +42,11 @@ PARAMS = (
 
 
 class Setup(Record, frozen=True, kw_only=True):
-    """How a model is run. `context` is per slot, in tokens, and never more than the model was trained for."""
+    """How a model is run. `context` is per slot, in tokens, and never more than the model was trained for.
+
+    On two cores SmolLM2 135M wrote 26, 32 and 30 replies a minute with 1, 4 and 8 slots, in 267, 556 and 945 MB. 4,096
+    tokens hold every scenario of the bundled sets and an answer of 1,000.
+    """
 
     threads: int
     slots: int = 4
@@ -58,7 +62,7 @@ def engine() -> ModuleType:
     """Imports xllamacpp with OpenMP told to wait without spinning.
 
     libgomp reads these variables once, when it is loaded. Spinning threads take the processor from whatever else runs:
-    on a busy machine that made two threads several times slower than one (bench/embedded.py).
+    on a busy machine two threads that slept wrote 16 replies a minute, two that span 5, and one 10 (SmolLM2 135M).
     """
     wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
     before = {key: os.environ.get(key) for key in wanted}
