@@ -255,10 +255,7 @@ def answer(data: bytes) -> None:
 
 
 def _asked(model: Any, data: bytes, answer: Any, asked: Any) -> Any:
-    from unmask.models.anthropic import Anthropic
-
-    more = () if isinstance(model, Anthropic) else (seeds.REQUEST,)
-    found = model._parse_answer(answer(200, data, {}, 0.1), *more, notes=())
+    found = model._parse_answer(answer(200, data, {}, 0.1), seeds.REQUEST, notes=())
     return asked(scenario="s", slot="direct", takes=(0,), choices=found.choices, usage=found.usage, model=found.model)
 
 
