@@ -8,7 +8,7 @@ import pytest
 from tests.models.loopback import Canned, Loopback, Script, loopback, request
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.providers import open_model
-from unmask.records import Message, Request, Stop, Usage
+from unmask.records import Choice, Message, Request, Stop, Usage
 
 
 @pytest.fixture(autouse=True)
@@ -69,49 +69,47 @@ def test_what_cannot_be_sent_is_recorded():
     assert server.sent[0].body["max_tokens"] == 4096
 
 
-def test_blocks_are_joined_and_thinking_kept_apart():
-    """Text blocks make the answer, thinking blocks the reasoning, redacted ones nothing."""
-    blocks = ({"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"})
-    completion, _ = ask(Canned(message(*blocks, text("one "), text("answer"))))
-    assert (completion.choices[0].text, completion.choices[0].reasoning) == ("one answer", "hm")
+THINKING = ({"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"})
 
 
 @pytest.mark.parametrize(
-    ("reason", "stop"),
+    ("body", "choice"),
     [
-        ("end_turn", Stop.END),
-        ("stop_sequence", Stop.END),
-        ("max_tokens", Stop.LENGTH),
-        ("model_context_window_exceeded", Stop.LENGTH),
-        ("refusal", Stop.FILTER),
-        ("pause_turn", Stop.OTHER),
-        (None, Stop.OTHER),
+        (message(*THINKING, text("one "), text("answer")), Choice("one answer", "hm")),
+        (message(stop="refusal"), Choice("", stop=Stop.FILTER)),
+        *(
+            (message(text("x"), stop=reason), Choice("x", stop=stop))
+            for reason, stop in [
+                ("stop_sequence", Stop.END),
+                ("max_tokens", Stop.LENGTH),
+                ("model_context_window_exceeded", Stop.LENGTH),
+                ("refusal", Stop.FILTER),
+                ("pause_turn", Stop.OTHER),
+                (None, Stop.OTHER),
+            ]
+        ),
     ],
 )
-def test_stop_reasons(reason, stop):
-    """Each reason of the API."""
-    completion, _ = ask(Canned(message(text("x"), stop=reason)))
-    assert completion.choices[0].stop is stop
+def test_answers_of_every_form(body, choice):
+    """Text blocks make the answer, thinking blocks the reasoning, redacted ones nothing; a refusal may come without a
+    single block."""
+    assert ask(Canned(body))[0].choices == (choice,)
 
 
-def test_an_empty_answer_is_an_answer():
-    """A refusal may come without a single block."""
-    completion, _ = ask(Canned(message(stop="refusal")))
-    assert (completion.choices[0].text, completion.choices[0].stop) == ("", Stop.FILTER)
+CACHED = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 7}
 
 
-def test_input_counts_what_the_cache_held():
-    """As other providers count it: everything that went in."""
-    usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 7}
-    completion, _ = ask(Canned(message(text("x"), usage=usage)))
-    assert completion.usage == Usage(input=125, output=7, cached=100, written=20)
-
-
-@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None}])
-def test_unknown_usage_stays_unknown(usage):
-    """Never zero."""
-    completion, _ = ask(Canned(message(text("x"), usage=usage)))
-    assert completion.usage == Usage()
+@pytest.mark.parametrize(
+    ("counts", "usage"),
+    [
+        (CACHED, Usage(input=125, output=7, cached=100, written=20)),
+        (None, Usage()),
+        ({}, Usage()),
+        ({"input_tokens": None}, Usage()),
+    ],
+)
+def test_input_counts_what_the_cache_held_and_unknown_usage_stays_unknown(counts, usage):
+    assert ask(Canned(message(text("x"), usage=counts)))[0].usage == usage
 
 
 def test_a_refused_temperature_is_dropped_remembered_and_recorded():
@@ -128,52 +126,24 @@ def test_a_refused_temperature_is_dropped_remembered_and_recorded():
     assert first.adjusted == second.adjusted == ("temperature: refused, not sent",)
 
 
-def failing(status: int, kind: str, words: str = "no", headers: dict[str, str] | None = None) -> Exception:
-    body = {"type": "error", "error": {"type": kind, "message": words}}
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - the type is what the callers look at
-        ask(Canned(body, status, headers or {}))
-    assert "k-secret-1" not in f"{caught.value} {getattr(caught.value, 'advice', '')}"
-    return caught.value
-
-
-def test_overload_asks_for_fewer_requests():
-    """529 is Anthropic's own."""
-    error = failing(529, "overloaded_error")
-    assert isinstance(error, TransientModelError)
-    assert error.throttled
-
-
-def test_a_wrong_key_is_fatal_and_its_variable_named():
-    """Before the rest is sent."""
-    error = failing(401, "authentication_error", "invalid x-api-key")
-    assert isinstance(error, FatalModelError)
-    assert "ANTHROPIC_API_KEY" in (error.advice or "")
-
-
-def test_an_unknown_model_is_fatal():
-    """A 404 names the model."""
-    error = failing(404, "not_found_error", "model: claude-x")
-    assert isinstance(error, FatalModelError)
-    assert "claude-x" in str(error)
-
-
-def test_an_empty_account_is_fatal():
-    """Said with a 400 here."""
-    assert isinstance(failing(400, "invalid_request_error", "Your credit balance is too low"), FatalModelError)
-
-
-def test_a_suspended_account_is_fatal():
-    """Whatever it was suspended for."""
-    words = "Your account has been suspended for a violation of our usage policies"
-    error = failing(403, "permission_error", words)
-    assert isinstance(error, FatalModelError)
-    assert words in str(error)
-
-
-def test_a_prompt_that_is_too_long_concerns_only_itself():
-    """The next request may be shorter."""
-    error = failing(400, "invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum")
-    assert isinstance(error, RequestRefusedError)
+@pytest.mark.parametrize(
+    ("status", "name", "words", "kind", "said"),
+    [
+        (529, "overloaded_error", "no", TransientModelError, "529"),
+        (401, "authentication_error", "invalid x-api-key", FatalModelError, "ANTHROPIC_API_KEY"),
+        (404, "not_found_error", "model: claude-x", FatalModelError, "claude-x"),
+        (400, "invalid_request_error", "Your credit balance is too low", FatalModelError, "no credit"),
+        (403, "permission_error", "Your account has been suspended: usage policies", FatalModelError, "suspended"),
+        (400, "invalid_request_error", "prompt is too long: 300000 tokens", RequestRefusedError, "300000"),
+    ],
+)
+def test_failures_are_what_they_say_and_show_no_key(status, name, words, kind, said):
+    with pytest.raises(kind) as caught:
+        ask(Canned({"type": "error", "error": {"type": name, "message": words}}, status))
+    shown = f"{caught.value} {caught.value.advice}"
+    assert said in shown
+    assert "k-secret-1" not in shown
+    assert getattr(caught.value, "throttled", False) == (status == 529)
 
 
 @pytest.mark.parametrize("body", [{}, {"content": None}, {"content": "text"}, b"<html>", b"{"])

@@ -11,8 +11,8 @@ from tests.models.loopback import Canned, Loopback, Script, chat, loopback, requ
 from unmask.errors import FatalModelError, RequestRefusedError, TransientModelError
 from unmask.models.base import Model
 from unmask.models.openai import split_content, stop_of, token_count
-from unmask.models.providers import open_model
-from unmask.records import Completion, Request, Stop, Usage
+from unmask.models.providers import MANY, open_model
+from unmask.records import Choice, Request, Stop, Usage
 
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
@@ -80,99 +80,81 @@ def test_an_answer_that_breaks_off_shows_no_key_in_numbers(monkeypatch):
         ask(Canned(rb'{"choices": [{"message": {"content": "you sent abcd\u002Befgh\u002fijkl\u003D0123456789 and'))
 
 
-def test_a_key_is_sent_and_none_is_not(monkeypatch):
-    """Bearer with a key, no header without."""
-    _, server, _ = ask(Canned(chat("a")))
-    assert "Authorization" not in server.sent[0].headers
-    monkeypatch.setenv("OPENAI_API_KEY", "k-123456")
-    _, server, _ = ask(Canned(chat("a")))
-    assert server.sent[0].headers["Authorization"] == "Bearer k-123456"
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        ({}, None),
+        ({"OPENAI_API_KEY": "k-123456"}, "Bearer k-123456"),
+        ({"OPENAI_API_KEY": "k-123456", "UNMASK_API_KEY": "k-ours-1"}, "Bearer k-ours-1"),
+    ],
+)
+def test_our_key_beats_the_providers_and_none_is_sent_without(monkeypatch, keys, sent):
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+    assert ask(Canned(chat("a")))[1].sent[0].headers.get("Authorization") == sent
 
 
-def test_our_key_beats_the_providers(monkeypatch):
-    """UNMASK_API_KEY is for the subject whatever else is set."""
-    monkeypatch.setenv("OPENAI_API_KEY", "k-provider")
-    monkeypatch.setenv("UNMASK_API_KEY", "k-ours-1")
-    _, server, _ = ask(Canned(chat("a")))
-    assert server.sent[0].headers["Authorization"] == "Bearer k-ours-1"
+THINKING = [{"type": "thinking", "thinking": [{"type": "text", "text": "thought"}]}, {"type": "text", "text": "answer"}]
+"""As Mistral sends it."""
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
+    ("body", "choice"),
     [
-        ("  kept \n exactly ", "  kept \n exactly "),
-        (None, ""),
-        ("", ""),
-        ([{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}], "two parts"),
-        (["bare", {"type": "image"}, None, 7], "bare"),
-        ({"odd": 1}, ""),
+        (chat("  kept \n exactly "), Choice("  kept \n exactly ")),
+        (chat(""), Choice("")),
+        (chat(None), Choice("", stop=Stop.OTHER)),
+        (chat([{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}]), Choice("two parts")),
+        (chat(["bare", {"type": "image"}, None, 7]), Choice("bare")),
+        (chat({"odd": 1}), Choice("")),
+        (chat("answer", reasoning_content="thought"), Choice("answer", "thought")),
+        (chat("answer", reasoning="thought"), Choice("answer", "thought")),
+        (chat(THINKING), Choice("answer", "thought")),
+        (chat(None, refusal="I will not."), Choice("I will not.")),
+        *(
+            (chat("x", finish=reason), Choice("x", stop=stop))
+            for reason, stop in [
+                ("eos", Stop.END),
+                ("length", Stop.LENGTH),
+                ("content_filter", Stop.FILTER),
+                ("SAFETY", Stop.FILTER),
+                ("tool_calls", Stop.OTHER),
+                (None, Stop.OTHER),
+                (7, Stop.OTHER),
+            ]
+        ),
     ],
 )
-def test_content_in_every_form(content, text):
-    """String, nothing, or a list of parts; the text is not touched."""
-    completion, _, _ = ask(Canned(chat(content)))
-    assert completion.choices[0].text == text
+def test_answers_of_every_form(body, choice):
+    """The text is not touched, reasoning is kept apart, a reason that nobody knows is `other`, and so is null: a model
+    that says nothing says an empty string, null is an endpoint that lost what was said."""
+    completion, _, _ = ask(Canned(body))
+    assert completion.choices == (choice,)
+    assert (completion.model, (completion.latency or 0) > 0) == ("served-model", True)
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_is_kept_apart(field):
-    """Both names in use, and the answer stays clean."""
-    completion, _, _ = ask(Canned(chat("answer", **{field: "thought"})))
-    assert (completion.choices[0].text, completion.choices[0].reasoning) == ("answer", "thought")
-
-
-def test_reasoning_among_the_parts_is_kept_apart():
-    """Thinking parts as Mistral sends them."""
-    parts = [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "thought"}]},
-        {"type": "text", "text": "answer"},
-    ]
-    completion, _, _ = ask(Canned(chat(parts)))
-    assert (completion.choices[0].text, completion.choices[0].reasoning) == ("answer", "thought")
-
-
-def test_a_refusal_is_the_text_when_there_is_no_other():
-    """What the model said is what it said, whichever field it is in."""
-    completion, _, _ = ask(Canned(chat(None, refusal="I will not.")))
-    assert completion.choices[0].text == "I will not."
+DETAILED = {
+    "prompt_tokens": 10,
+    "completion_tokens": 20,
+    "completion_tokens_details": {"reasoning_tokens": 15},
+    "prompt_tokens_details": {"cached_tokens": 4},
+}
 
 
 @pytest.mark.parametrize(
-    ("reason", "stop"),
+    ("counts", "usage"),
     [
-        ("stop", Stop.END),
-        ("eos", Stop.END),
-        ("length", Stop.LENGTH),
-        ("content_filter", Stop.FILTER),
-        ("SAFETY", Stop.FILTER),
-        ("tool_calls", Stop.OTHER),
-        (None, Stop.OTHER),
-        (7, Stop.OTHER),
+        (DETAILED, Usage(input=10, output=20, reasoning=15, cached=4)),
+        (None, Usage()),
+        ({}, Usage()),
+        ("lots", Usage()),
+        ({"prompt_tokens": None, "completion_tokens_details": None}, Usage()),
+        ({"prompt_tokens": "10", "completion_tokens": -1, "prompt_tokens_details": []}, Usage()),
     ],
 )
-def test_finish_reasons(reason, stop):
-    """Known ones are mapped, the rest is `other`."""
-    completion, _, _ = ask(Canned(chat("x", finish=reason)))
-    assert completion.choices[0].stop is stop
-
-
-@pytest.mark.parametrize(("content", "stop"), [(None, Stop.OTHER), ("", Stop.END)])
-def test_null_is_not_silence(content, stop):
-    """A model that says nothing says an empty string; null is an endpoint that lost what was said."""
-    completion, _, _ = ask(Canned(chat(content)))
-    assert completion.choices[0].stop is stop
-
-
-def test_usage_with_its_details():
-    """All four counts."""
-    usage = {
-        "prompt_tokens": 10,
-        "completion_tokens": 20,
-        "completion_tokens_details": {"reasoning_tokens": 15},
-        "prompt_tokens_details": {"cached_tokens": 4},
-    }
-    completion, _, _ = ask(Canned(chat("x", usage=usage)))
-    assert completion.usage == Usage(input=10, output=20, reasoning=15, cached=4)
+def test_usage_that_says_nothing_is_unknown(counts, usage):
+    """Absent, null or of an odd type: unknown, never zero, never a failure."""
+    assert ask(Canned(chat("x", usage=counts)))[0].usage == usage
 
 
 @pytest.mark.parametrize(("texts", "output"), [(["one"], 4), (["one", "two"], None)])
@@ -181,22 +163,6 @@ def test_a_server_of_llama_cpp_counts_only_the_first_choice(texts, output):
     body = chat(*texts, usage={"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13})
     completion, _, _ = ask(Canned(body | {"timings": {"predicted_n": 4}}), request(n=len(texts)))
     assert (len(completion.choices), completion.usage) == (len(texts), Usage(input=9, output=output))
-
-
-@pytest.mark.parametrize(
-    "usage",
-    [
-        None,
-        {},
-        "lots",
-        {"prompt_tokens": None, "completion_tokens_details": None},
-        {"prompt_tokens": "10", "completion_tokens": -1, "prompt_tokens_details": []},
-    ],
-)
-def test_usage_that_says_nothing_is_unknown(usage):
-    """Absent, null or of an odd type: unknown, never zero, never a failure."""
-    completion, _, _ = ask(Canned(chat("x", usage=usage)))
-    assert completion.usage == Usage()
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
@@ -213,33 +179,21 @@ def test_content_of_any_shape_gives_text(content):
     assert isinstance(stop_of(content), Stop)
 
 
-def test_the_served_model_and_the_latency_are_kept():
-    """As the endpoint named it, and as we measured it."""
-    completion, _, _ = ask(Canned(chat("x")))
-    assert completion.model == "served-model"
-    assert completion.latency is not None
-    assert completion.latency > 0
-
-
-def test_several_choices_in_one_call():
-    """`n` choices come back in order."""
-    completion, _, model = ask(Canned(chat("a", "b", "c")), request(n=3))
-    assert [choice.text for choice in completion.choices] == ["a", "b", "c"]
-    assert model.capabilities.max_n > 1
-
-
-def test_an_endpoint_that_ignores_n_is_found_out():
-    """What came is returned, and nobody asks it for several again."""
-    completion, _, model = ask(Canned(chat("only")), request(n=3))
-    assert [choice.text for choice in completion.choices] == ["only"]
-    assert model.capabilities.max_n == 1
-
-
-def test_providers_known_to_ignore_n_are_not_asked():
-    """`max_n` of 1 keeps `n` out of the request."""
-    _, server, model = ask(Canned(chat("only")), request(n=3), name="openrouter/m")
-    assert "n" not in server.sent[0].body
-    assert model.capabilities.max_n == 1
+@pytest.mark.parametrize(
+    ("name", "texts", "n", "asked", "max_n"),
+    [
+        ("openai/m", ["a", "b", "c"], 3, 3, MANY),
+        ("openai/m", ["a", "b"], 1, None, MANY),
+        ("openai/m", ["only"], 3, 3, 1),
+        ("openrouter/m", ["only"], 3, None, 1),
+    ],
+    ids=["several", "more than asked", "ignores n", "known to ignore n"],
+)
+def test_choices_come_as_they_were_asked_for(name, texts, n, asked, max_n):
+    """A take is what was asked for, not what was thrown in; who ignores `n` is not asked for several again."""
+    completion, server, model = ask(Canned(chat(*texts)), request(n=n), name=name)
+    assert [choice.text for choice in completion.choices] == texts[:n]
+    assert (server.sent[0].body.get("n"), model.capabilities.max_n) == (asked, max_n)
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p", "seed", "response_format"])
@@ -314,54 +268,32 @@ def test_other_models_are_not_taken_for_them(name):
     assert server.sent[0].body["temperature"] == 1.0
 
 
-def failing(answer: Canned) -> Exception:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - the type is what the callers look at
-        ask(answer)
-    return caught.value
+LONG = "max_tokens is too large: this model's maximum context length is 100 tokens"
+BROKEN = {"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"message": "broke"}}]}
 
 
-@pytest.mark.parametrize("status", [400, 200])
-def test_a_prompt_that_a_filter_refuses_fails_with_the_words_of_the_provider(status):
-    """Also inside a 200. It is asked again by the next run, and many in a row are a sign."""
-    error = failing(Canned({"error": {"message": "Try another prompt", "code": 403, "type": "content_filter"}}, status))
-    assert isinstance(error, RequestRefusedError)
-    assert error.may_be_all
-    assert "Try another prompt" in str(error)
-
-
-def test_a_prompt_that_is_too_long_concerns_only_itself():
-    """No parameter is dropped for it."""
-    message = "max_tokens is too large: this model's maximum context length is 100 tokens"
-    error = failing(Canned({"error": {"message": message}}, 400))
-    assert isinstance(error, RequestRefusedError)
-    assert not error.may_be_all
-
-
-def test_an_upstream_error_inside_a_200_counts_as_its_code():
-    """OpenRouter answers 200 and puts the real status into the body."""
-    error = failing(Canned({"error": {"code": 429, "message": "slow down"}}))
-    assert isinstance(error, TransientModelError)
-    assert error.throttled
-    assert isinstance(failing(Canned({"error": {"code": 401, "message": "who?"}})), FatalModelError)
-
-
-def test_an_error_in_place_of_a_choice_is_worth_another_try():
-    """A choice that carries an error is no choice."""
-    body = {"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"message": "broke"}}]}
-    assert isinstance(failing(Canned(body)), TransientModelError)
+def filtered(status: int) -> Canned:
+    return Canned({"error": {"message": "Try another prompt", "code": 403, "type": "content_filter"}}, status)
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"), [({"Retry-After": "3"}, 3.0), ({"retry-after-ms": "250"}, 0.25), ({}, None)]
+    ("answer", "kind", "marks"),
+    [
+        (filtered(400), RequestRefusedError, {"may_be_all": True}),
+        (filtered(200), RequestRefusedError, {"may_be_all": True}),
+        (Canned({"error": {"message": LONG}}, 400), RequestRefusedError, {"may_be_all": False}),
+        (Canned({"error": {"code": 429, "message": "slow down"}}), TransientModelError, {"throttled": True}),
+        (Canned({"error": {"code": 401, "message": "who?"}}), FatalModelError, {}),
+        (Canned(BROKEN), TransientModelError, {}),
+        *(
+            (Canned({"error": {"message": "slow"}}, 429, headers), TransientModelError, {"retry_after": seconds})
+            for headers, seconds in [({"Retry-After": "3"}, 3.0), ({"retry-after-ms": "250"}, 0.25), ({}, None)]
+        ),
+    ],
 )
-def test_retry_after_travels_with_the_error(headers, seconds):
-    """Read from the real headers of a real answer."""
-    error = failing(Canned({"error": {"message": "slow down"}}, 429, headers))
-    assert isinstance(error, TransientModelError)
-    assert (error.throttled, error.retry_after) == (True, seconds)
-
-
-def test_more_choices_than_asked_are_left_out():
-    """A take is what was asked for, not what was thrown in."""
-    completion: Completion = ask(Canned(chat("a", "b")))[0]
-    assert len(completion.choices) == 1
+def test_failures_are_what_they_say(answer, kind, marks):
+    """Also inside a 200, as OpenRouter reports them, and in place of a choice. A prompt that is too long concerns only
+    itself, and no parameter is dropped for it."""
+    with pytest.raises(kind) as caught:
+        ask(answer)
+    assert {name: getattr(caught.value, name) for name in marks} == marks
