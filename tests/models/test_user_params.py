@@ -46,12 +46,6 @@ def ask(script: Script, *requests: Request, name: str = "openai/m") -> tuple[lis
     return asyncio.run(go())
 
 
-def refusal(script: Script, *requests: Request, name: str = "openai/m") -> FatalModelError:
-    with pytest.raises(FatalModelError) as caught:
-        ask(script, *requests, name=name)
-    return caught.value
-
-
 # --- what is sent -----------------------------------------------------------------------------------------
 
 
@@ -83,46 +77,40 @@ def test_anthropic_gets_what_it_knows():
 # --- what an endpoint refuses -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("like", ["openai", "groq", "mistral", "google"])
-def test_a_refused_parameter_ends_it_with_the_reason_of_the_endpoint(like):
-    error = refusal(provider_taking([], like=like), request(params={"top_k": 5}))
-    assert "top_k" in str(error)
-    assert "HTTP 4" in str(error)
-    assert "top_k=5" in (error.advice or "")
+LOW_ONLY = provider_taking([*LOW], values={"reasoning_effort": ["low", "high"]})
+NONE = {"reasoning_effort": "none"}
+BEHIND = {"code": 400, "message": "Provider returned error", "metadata": {"raw": "top_k: Extra inputs"}}
+"""As OpenRouter reports, with status 200, what the provider behind it refuses."""
+BETA_ONE = {"anthropic-beta": "one"}
+BETA = {"type": "invalid_request_error", "message": "Unexpected value(s) `one` for the `anthropic-beta` header"}
 
 
-def test_a_refused_parameter_of_anthropic_ends_it():
-    assert "top_k" in str(
-        refusal(provider_taking([], like="anthropic"), request(params={"top_k": 5}), name="anthropic/m")
-    )
-
-
-def test_a_refusal_that_comes_as_an_answer_ends_it():
-    """OpenRouter reports what the provider behind it refuses with status 200."""
-    error = {"code": 400, "message": "Provider returned error", "metadata": {"raw": "top_k: Extra inputs"}}
-    ended = refusal(lambda _: Canned({"error": error}), request(params={"top_k": 5}), name="openrouter/a/m")
-    assert "top_k=5" in (ended.advice or "")
-
-
-def test_a_refused_value_ends_it():
-    script = provider_taking([*LOW], values={"reasoning_effort": ["low", "high"]})
-    error = refusal(script, request(params={"reasoning_effort": "none"}))
-    assert "does not support" in str(error)
-    assert 'reasoning_effort="none"' in (error.advice or "")
-
-
-def test_a_value_that_is_refused_later_ends_it_too():
-    """The field of the error names it, so an answer before is no excuse."""
-    script = provider_taking([*LOW], values={"reasoning_effort": ["low"]})
-    error = refusal(script, request(params=LOW), request(params={"reasoning_effort": "none"}))
-    assert "does not support" in str(error)
-
-
-def test_a_refused_header_ends_it():
-    message = "Unexpected value(s) `one` for the `anthropic-beta` header"
-    canned = Canned({"error": {"type": "invalid_request_error", "message": message}}, 400)
-    error = refusal(lambda _: canned, request(headers={"anthropic-beta": "one"}), name="anthropic/m")
-    assert "--header" in (error.advice or "")
+@pytest.mark.parametrize(
+    ("name", "script", "requests", "words", "advice"),
+    [
+        *(
+            ("openai/m", provider_taking([], like=like), [{"params": {"top_k": 5}}], "top_k", "top_k=5")
+            for like in ["openai", "groq", "mistral", "google"]
+        ),
+        ("anthropic/m", provider_taking([], like="anthropic"), [{"params": {"top_k": 5}}], "top_k", "top_k=5"),
+        ("openrouter/a/m", lambda _: Canned({"error": BEHIND}), [{"params": {"top_k": 5}}], "top_k", "top_k=5"),
+        ("openai/m", LOW_ONLY, [{"params": NONE}], "does not support", 'reasoning_effort="none"'),
+        ("openai/m", LOW_ONLY, [{"params": LOW}, {"params": NONE}], "does not support", 'reasoning_effort="none"'),
+        (
+            "anthropic/m",
+            lambda _: Canned({"error": BETA}, 400),
+            [{"headers": {"anthropic-beta": "one"}}],
+            "",
+            "--header",
+        ),
+    ],
+)
+def test_what_an_endpoint_refuses_ends_it_with_its_reason(name, script, requests, words, advice):
+    """A parameter, a value of it, or a header; also after an answer, where a field of the error names it."""
+    with pytest.raises(FatalModelError) as caught:
+        ask(script, *(request(**one) for one in requests), name=name)
+    assert words in str(caught.value)
+    assert advice in (caught.value.advice or "")
 
 
 def test_settings_of_the_program_are_still_left_out_beside_them():
@@ -139,31 +127,17 @@ def test_settings_of_the_program_are_still_left_out_beside_them():
     assert server.sent[-1].body["reasoning_effort"] == "low"
 
 
-def test_a_word_in_a_later_refusal_is_no_refusal_of_the_parameter():
-    answers = [Canned(chat("White.")), Canned({"error": {"message": "the user turn cannot be empty"}}, 400)]
+@pytest.mark.parametrize(
+    ("answers", "name"),
+    [
+        ([Canned(chat("White.")), Canned({"error": {"message": "the user turn cannot be empty"}}, 400)], "user"),
+        ([Canned({"error": {"message": "maximum context length is 10 tokens; top_k"}}, 400)], "top_k"),
+    ],
+    ids=["a word after an answer", "a long prompt"],
+)
+def test_other_refusals_are_not_blamed_on_the_parameter(answers, name):
     with pytest.raises(RequestRefusedError):
-        ask(lambda _: answers.pop(0), *[request(params={"user": "me"})] * 2)
-
-
-def test_a_long_prompt_is_no_refusal_of_the_parameter():
-    words = "maximum context length is 10 tokens; top_k"
-    with pytest.raises(RequestRefusedError):
-        ask(lambda _: Canned({"error": {"message": words}}, 400), request(params={"top_k": 5}))
-
-
-def test_a_run_stops_at_the_first_refusal(tmp_path):
-    """One connection, as below: on a busy machine others would be under way when the answer comes."""
-    with loopback_in_thread(provider_taking([])) as server, pytest.raises(FatalModelError, match="top_k"):
-        unmask.run(
-            data="tiny",
-            model="openai/m",
-            judge="verbatim",
-            out=tmp_path / "run",
-            base_url=server.url,
-            params={"top_k": 5},
-            max_connections=1,
-        )
-    assert len(server.sent) == 1
+        ask(answers, *[request(params={name: "me"})] * len(answers))
 
 
 UNNAMED = Canned({"error": {"message": "Bad Request"}}, 400)
@@ -176,48 +150,38 @@ def run_against(script: Script | Canned, out: Path, **settings: Any) -> Loopback
     return server
 
 
-@pytest.mark.parametrize("status", [400, 422])
 @pytest.mark.parametrize(
-    ("settings", "named"),
+    ("answer", "settings", "named"),
     [
-        ({"params": {"top_k": 5, **LOW}}, ("top_k=5", "reasoning_effort", "--param 'reasoning_effort=\"low\"'")),
-        ({"headers": {"X-Title": "mine"}}, ("X-Title=mine", "--header X-Title=mine")),
+        (provider_taking([]), {"params": {"top_k": 5}}, ["top_k=5"]),
+        *(
+            (UNNAMED._replace(status=status), *added)
+            for status in (400, 422)
+            for added in [
+                (
+                    {"params": {"top_k": 5, **LOW}},
+                    ["top_k=5", "--param 'reasoning_effort=\"low\"'", "unmask doctor --model openai/m"],
+                ),
+                ({"headers": {"X-Title": "mine"}}, ["X-Title=mine", "--header X-Title=mine"]),
+            ]
+        ),
+        (UNNAMED, {"model": "scripted/liar", "judge": "openai/m", "judge_params": {"top_k": 5}}, ["top_k=5"]),
     ],
 )
-def test_a_refusal_that_names_nothing_stops_a_run_with_parameters_at_its_first_answer(
-    tmp_path, settings, named, status
-):
-    """One of them may be the reason: the error says which were sent, and how to try them. One connection: on a busy
-    machine others would be under way when the answer comes."""
-    with loopback_in_thread(UNNAMED._replace(status=status)) as server, pytest.raises(FatalModelError) as caught:
+def test_a_refusal_stops_a_run_with_parameters_at_its_first_answer(tmp_path, answer, settings, named):
+    """Also one that names nothing: any of them may be the reason, and the error says which were sent and how to try
+    them. One connection: on a busy machine others would be under way when the answer comes."""
+    usual = {"model": "openai/m", "judge": "verbatim", "out": tmp_path / "run", "max_connections": 1}
+    with loopback_in_thread(answer) as server, pytest.raises(FatalModelError) as caught:
         unmask.run(
             data="tiny",
-            model="openai/m",
-            judge="verbatim",
-            out=tmp_path / "run",
-            base_url=server.url,
-            max_connections=1,
-            **settings,
+            base_url=server.url if "judge" not in settings else None,
+            judge_base_url=server.url if "judge" in settings else None,
+            **usual | settings,
         )
     assert len(server.sent) == 1
-    assert "Bad Request" in str(caught.value)
-    for words in (*named, "unmask doctor --model openai/m"):
+    for words in named:
         assert words in (caught.value.advice or "")
-
-
-def test_the_judge_and_its_parameters_are_looked_at_in_the_same_way(tmp_path):
-    with loopback_in_thread(UNNAMED) as server, pytest.raises(FatalModelError) as caught:
-        unmask.run(
-            data="tiny",
-            model="scripted/liar",
-            judge="openai/m",
-            out=tmp_path / "run",
-            judge_base_url=server.url,
-            judge_params={"top_k": 5},
-            max_connections=1,
-        )
-    assert len(server.sent) == 1
-    assert "top_k=5" in (caught.value.advice or "")
 
 
 def test_without_parameters_twenty_requests_may_be_refused(tmp_path):
@@ -442,22 +406,10 @@ def run_polite(out: Path, **settings: Any) -> unmask.Run:
 
 def test_parameters_and_headers_are_written_down(tmp_path):
     run_polite(tmp_path / "run", params={"top_k": 5}, headers={"X-Title": "unmask"})
+    unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 6})
     written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["subject"]["params"] == {"top_k": 5}
-    assert written["subject"]["headers"] == {"X-Title": "unmask"}
-
-
-def test_a_run_without_them_writes_none(tmp_path):
-    run_polite(tmp_path / "run")
-    written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert (written["subject"]["params"], written["subject"]["headers"]) == ({}, {})
-
-
-def test_parameters_of_a_judge_are_written_down(tmp_path):
-    run_polite(tmp_path / "run")
-    unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
-    written = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert written["judges"]["team_polite"]["params"] == {"top_k": 5}
+    assert (written["subject"]["params"], written["subject"]["headers"]) == ({"top_k": 5}, {"X-Title": "unmask"})
+    assert written["judges"]["team_polite"]["params"] == {"top_k": 6}
 
 
 def test_the_same_parameters_continue_and_others_do_not(tmp_path):
