@@ -8,16 +8,13 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.models.local.test_gguf import ENTRIES, made, saved
 from unmask.errors import MissingError, UsageError
 from unmask.models.local import openmp
 from unmask.models.local.catalogue import SMOLLM2
 from unmask.models.local.embedded import count_cores, default_setup, open_embedded
-from unmask.models.local.llamacpp import Setup, body_of, option_probabilities
-from unmask.records import Message, Request, Sampling
+from unmask.models.local.llamacpp import Setup, option_probabilities
 
 
 def test_a_model_that_was_not_pulled_names_the_command(tmp_path, monkeypatch):
@@ -125,18 +122,6 @@ def test_no_more_threads_than_processors_by_default(monkeypatch):
     assert 1 <= default_setup().threads <= count_cores()
 
 
-def test_filters_that_would_change_temperature_one_are_off():
-    """The engine's defaults are top-k 40, top-p 0.95, min-p 0.05."""
-    body = body_of(Request((Message("user", "Hi"),), Sampling(temperature=1.0)))
-    assert (body["top_k"], body["top_p"], body["min_p"], body["temperature"]) == (0, 1.0, 0.0, 1.0)
-
-
-def test_what_is_left_open_is_not_sent():
-    """`None` leaves a setting to the engine."""
-    body = body_of(Request((Message("user", "Hi"),), Sampling(temperature=None, max_tokens=None)))
-    assert not {"temperature", "max_tokens", "seed"} & set(body)
-
-
 def token(text: str, logprob: float) -> dict[str, object]:
     return {"token": text, "logprob": logprob}
 
@@ -158,13 +143,3 @@ def test_a_token_that_begins_two_options_counts_for_neither():
 def test_no_option_among_the_tokens_is_no_probability():
     """Unknown is None, not one half."""
     assert option_probabilities([token("Maybe", -0.1)], ("yes", "no")) is None
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["yes", "Yes", " no", "No", "n", "y", "x", "", " "]), st.floats(-50, 0)), max_size=8
-    )
-)
-def test_probabilities_of_options_are_a_distribution(tokens):
-    found = option_probabilities([token(text, logprob) for text, logprob in tokens], ("yes", "no"))
-    assert found is None or sum(found.values()) == pytest.approx(1)
