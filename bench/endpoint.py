@@ -36,8 +36,8 @@ from bench.planted import Plant, climb, plant
 from unmask.protocol.probes import PROBE_SYSTEM
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-FLEET_CHECK = b"unmask-fleet-check"
-"""How the supervisor of a fleet signs what it asks. Its questions are answered at once and not counted."""
+SERVER_CHECK = b"unmask-server-check"
+"""How the supervisor of a server signs what it asks. Its questions are answered at once and not counted."""
 READY = b'{"choices": [{"message": {"role": "assistant", "content": "ready"}, "finish_reason": "stop"}]}'
 CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
     def _serve(self, head: bytes, body: bytes) -> None:
         method, path, *_ = head.split(b" ", 2)
         match method, path:
-            case b"POST", b"/v1/chat/completions" if FLEET_CHECK in head:
+            case b"POST", b"/v1/chat/completions" if SERVER_CHECK in head:
                 self._send(200, READY)
             case b"POST", b"/v1/chat/completions":
                 self._chat(head, body)

@@ -2,8 +2,7 @@
 
     python -m bench.sweep                                   # 30 subjects x 1,000 scenarios x 10 takes behind 8 servers
     python -m bench.sweep --scenarios 50 --latency 0.2      # a quick look
-    python -m bench.sweep --die-every 20                    # servers that the driver places; one of them is killed
-    python -m bench.sweep --simulate                        # the scheduler by a simulated clock: 300 models, 64 GPUs
+    python -m bench.sweep --die-every 20                    # servers that the driver starts; one of them is killed
 
 The ideal time is that of the endpoint with the most work: its calls times the latency, over its connections. Wall, CPU
 a call and peak memory are those of `unmask sweep` as a process of its own. Leaves with exit code 1 where a goal of the
@@ -27,13 +26,12 @@ from typing import Any
 
 from bench.planted import expected, plant, write_jsonl
 from bench.process import Served, serving, timed
-from bench.sweep_simulated import Cluster, draw_loads, simulate
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 PID = re.compile(rb'"pid": ?(\d+)')
 
-WALL_GOAL, DYING_GOAL, MEMORY_GOAL, MAKESPAN_GOAL = 1.10, 1.5, 1500.0, 1.25
+WALL_GOAL, DYING_GOAL, MEMORY_GOAL = 1.10, 1.5, 600.0
 
 
 def main() -> int:
@@ -43,31 +41,14 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=50, help="to each server")
     parser.add_argument("--judge-connections", type=int, default=400)
     parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--die-every", type=float, help="seconds between two kills of a server that the driver placed")
-    parser.add_argument("--simulate", action="store_true")
-    parser.add_argument("--seeds", type=int, default=40, help="draws of a simulated cluster's work")
+    parser.add_argument("--die-every", type=float, help="seconds between two kills of a server that the driver started")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
-    figures = (
-        simulate_cluster(given.seeds) if given.simulate else measure_dying(given) if given.die_every else measure(given)
-    )
+    figures = measure_dying(given) if given.die_every else measure(given)
     print(json.dumps(figures, indent=2))
     if given.json:
         given.json.write_text(json.dumps(figures, indent=2) + "\n")
     return int(not figures["met"])
-
-
-def simulate_cluster(seeds: int) -> dict[str, Any]:
-    ratios = [simulate(draw_loads(300, seed=seed), Cluster(), seed=seed).ratio for seed in range(seeds)]
-    worst = max(ratios)
-    return {
-        "models": 300,
-        "gpus": Cluster().gpus,
-        "draws": seeds,
-        "worst": round(worst, 3),
-        "mean": round(sum(ratios) / seeds, 3),
-        "met": worst <= MAKESPAN_GOAL,
-    }
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:
@@ -118,7 +99,7 @@ def measure_dying(given: argparse.Namespace) -> dict[str, Any]:
         grid = write_grid(folder, [], judge, given)
         command = [sys.executable, "-m", "unmask.cli.main", "sweep", str(grid), "--out", str(folder / "out"), "--quiet"]
         ended, kills = threading.Event(), list[int]()
-        killer = threading.Thread(target=kill_servers, args=(folder / "out" / "fleet", given.die_every, ended, kills))
+        killer = threading.Thread(target=kill_servers, args=(folder / "out" / "servers", given.die_every, ended, kills))
         killer.start()
         try:
             done = timed([*command, "--max-unjudged", "1"], out=folder / "said")
@@ -180,9 +161,9 @@ def write_grid(folder: Path, subjects: list[Served], judge: Served, given: argpa
         for number in range(given.subjects)
     ]
     path = folder / "grid.toml"
-    fleet = "" if subjects else f'[sweep]\nfleet = "local"\n[fleet]\ngpus = {list(range(given.servers))}\n'
+    local = "" if subjects else f"[local]\ngpus = {list(range(given.servers))}\n"
     path.write_text(
-        f"{fleet}[options]\nmax_connections = {given.connections}\n"
+        f"{local}[options]\nmax_connections = {given.connections}\n"
         f'[[data]]\nsource = "planted.jsonl"\n{"".join(rows)}'
         f'[[judge]]\nmodel = "openai/judge"\nbase_url = "{judge.url}"\nmax_connections = {given.judge_connections}\n'
         f"[matrix]\ntakes = {given.takes}\n"

@@ -61,7 +61,7 @@ EARLY = (
         "engine/test_batches",
         "cli/test_doctor",
     ),
-    *("browser", "faults", "sweep", "fleet", "models/local/test_embedded", "viewer", "render/test_report", "e2e"),
+    *("browser", "faults", "sweep", "models/local/test_embedded", "viewer", "render/test_report", "e2e"),
 )
 """Where the longest tests stand, and then those that mostly wait."""
 

@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "unmask"
 
 ROOMS = (
     *("errors", "records", "text", "files"),
-    *("stats", "data", "whitebox", "models", "judges", "protocol", "scoring", "runs", "fleet", "engine"),
+    *("stats", "data", "whitebox", "models", "judges", "protocol", "scoring", "runs", "engine"),
     *("analysis", "interop", "demo", "sweep", "render", "viewer", "cli"),
 )
 """A module imports its own room and rooms that stand before it here. Nothing else stands in the root but `__init__`,

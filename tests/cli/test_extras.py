@@ -89,8 +89,7 @@ LINES = {
 """What needs each extra."""
 
 GRID = """
-[sweep]
-fleet = "{fleet}"
+[ray]
 [[data]]
 source = "tiny"
 [[subject]]
@@ -111,7 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "hf" / "run.json").write_text(written.replace('"scripted/lamps"', '"hf:gpt2"'))
     write_jsonl(load("tiny").scenarios, path=folder / "set.jsonl")
     (folder / "known_facts.parquet").write_bytes(b"PAR1")
-    (folder / "ray.toml").write_text(GRID.format(fleet="ray"))
+    (folder / "ray.toml").write_text(GRID.format())
     return folder
 
 

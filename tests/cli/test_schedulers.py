@@ -66,12 +66,6 @@ def test_a_slurm_array_makes_every_shard_and_ends_its_servers(tmp_path: Path, pr
     check_shards(tmp_path, 2)
 
 
-def test_the_slurm_array_has_a_task_for_every_shard():
-    text = (EXAMPLES / "slurm.sbatch").read_text()
-    assert "#SBATCH --array=0-15\n" in text
-    assert '"${SHARDS:-16}"' in text
-
-
 def test_the_pods_of_a_kubernetes_job_make_every_shard(tmp_path: Path, programs: dict[str, str]):
     (job,) = parse("kubernetes.yaml")
     container = job["spec"]["template"]["spec"]["containers"][0]
@@ -84,42 +78,53 @@ def test_the_pods_of_a_kubernetes_job_make_every_shard(tmp_path: Path, programs:
     check_shards(tmp_path, job["spec"]["completions"])
 
 
-FAKE_RAY = """
-class remote:
-    def __init__(self, **options): assert options["max_retries"] > 0
-    def __call__(self, function): self.function = function; return self
-    def remote(self, *given): return self.function(*given)
-init, get = (lambda: None), list
+STANDINS = {
+    "scontrol": "echo 127.0.0.1; echo node2",
+    "srun": 'while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"',
+    "ray": 'echo "$@" > $HOME/ray; echo "$RAY_AUTH_TOKEN" > $HOME/token; while [ "$1" != -- ]; do shift; done; shift; '
+    'exec "$@"',
+}
+"""Slurm and Ray of a cluster whose first machine is this one."""
+
+GRID = """
+[[data]]
+source = "tiny"
+[[subject]]
+model = "scripted/liar"
+[[judge]]
+model = "scripted/judge"
 """
 
 
-def test_the_tasks_of_a_ray_job_make_every_shard_and_merge_them(tmp_path: Path, programs: dict[str, str]):
-    config, job = parse("kuberay.yaml")
-    name = job["spec"]["entrypoint"].rpartition("/")[2]
-    (tmp_path / "ray.py").write_text(FAKE_RAY)
-    (tmp_path / name).write_text(config["data"][name].replace("/shared-disk", str(tmp_path)))
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    environment = programs | {"PYTHONPATH": paths, "SHARDS": "2"}
-    done = subprocess.run(
-        [sys.executable, name], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "exit codes of the shards: [0, 0]" in done.stdout
-    assert len(unmask.open_run(tmp_path / "runs" / "liar").rows()) == 12
-    cluster = job["spec"]["rayClusterSpec"]
-    pods = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
-    mounted = [pod["template"]["spec"]["containers"][0]["volumeMounts"] for pod in pods]
-    assert mounted[0] == mounted[1]
+def run_slurm_ray(folder: Path, env: dict[str, str], grid: str) -> subprocess.CompletedProcess[str]:
+    for name, script in STANDINS.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "bin" / name).chmod(0o755)
+    (folder / "grid.toml").write_text(grid)
+    slurm = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_ID": "123456", "SLURM_JOB_NUM_NODES": "2"}
+    command = ["bash", str(EXAMPLES / "slurm-ray.sbatch"), "grid.toml", "out"]
+    return subprocess.run(command, cwd=folder, env=env | slurm, capture_output=True, text=True, check=False)
 
 
-def test_a_node_of_skypilot_makes_its_shard(tmp_path: Path, programs: dict[str, str]):
-    (task,) = parse("skypilot.yaml")
-    variables = {"SKYPILOT_NODE_RANK": "1", "SKYPILOT_NUM_NODES": str(task["num_nodes"]), "WORK": str(tmp_path)}
-    done = subprocess.run(
-        ["bash", "-c", task["run"]], env=programs | variables, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert str(unmask.open_run(tmp_path / "shards" / "liar" / "2-of-4").definition.data.shard) == "2/4"
+def test_an_allocation_of_slurm_is_a_ray_cluster_that_a_sweep_runs_on(tmp_path: Path, programs: dict[str, str]):
+    """With a token of its own. The same job again continues."""
+    for _ in range(2):
+        done = run_slurm_ray(tmp_path, programs, GRID)
+        assert done.returncode == 0, done.stderr
+        assert "1 of 1 units are complete" in done.stdout
+    said = (tmp_path / "ray").read_text()
+    assert said.startswith("symmetric-run --address 127.0.0.1:23456 --min-nodes 2 -- unmask sweep grid.toml --out out")
+    assert len((tmp_path / "token").read_text().strip()) == 64
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 1
+
+
+def test_the_examples_of_slurm_ask_for_what_they_use():
+    """An array job has a task for every shard, a sweep one task on every node."""
+    array, sweep = ((EXAMPLES / name).read_text() for name in ("slurm.sbatch", "slurm-ray.sbatch"))
+    assert "#SBATCH --array=0-15\n" in array
+    assert '"${SHARDS:-16}"' in array
+    assert "#SBATCH --ntasks-per-node=1\n" in sweep
+    assert "#SBATCH --gpus-per-node=" in sweep
 
 
 def test_a_default_folder_is_named_by_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):

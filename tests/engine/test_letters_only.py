@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import unmask
-from tests.fleet.vllm_like import VllmLike, serve_in_thread
+from tests.sweep.vllm_like import VllmLike, serve_in_thread
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load, select_part

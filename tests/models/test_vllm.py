@@ -8,8 +8,8 @@ import json
 import pytest
 
 import unmask
-from tests.fleet.vllm_like import SHARES, VllmLike
-from tests.fleet.vllm_like import serve_in_thread as serve
+from tests.sweep.vllm_like import SHARES, VllmLike
+from tests.sweep.vllm_like import serve_in_thread as serve
 from unmask.engine.define import style_of
 from unmask.errors import FatalModelError
 from unmask.judges.base import Style

@@ -37,7 +37,7 @@ class Relay:
 
         async def copy_questions() -> None:
             while data := await reader.read(1 << 16):
-                if data.startswith(b"POST") and b"unmask-fleet-check" not in data:
+                if data.startswith(b"POST") and b"unmask-server-check" not in data:
                     self.asked += 1
                     self.journal.write(f"{os.getpid()}\n")
                     if self.asked > self.settings.most:

@@ -56,7 +56,7 @@ def test_the_same_command_again_asks_nothing_and_a_row_that_is_added_is_made(tmp
     states = {unit["title"]: unit for unit in json.loads(sweep(grid, "--status", "--json").stdout)["units"]}
     assert [states[f"openai/{name}, planted"]["state"] for name in "ab"] == ["done", "missing"]
     done = sweep(grid)
-    assert "1 unit is new: subject openai/b" in done.stderr
+    assert "1 unit is new: openai/b, planted" in done.stderr
     assert endpoint.stats()["calls"]["subject"] == 2 * before["subject"]
     assert len(folders(grid)) == 2
 
@@ -65,15 +65,11 @@ def test_a_changed_grid_says_what_it_changes(tmp_path, endpoint):
     rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
     grid = write_grid(tmp_path, *rows, matrix="seed = [1]")
     result(grid)
-    moved = rows[0].replace("127.0.0.1", "localhost")
-    write_grid(tmp_path, moved, rows[1], row("judge", "judge-2", endpoint), matrix="seed = [1, 2]")
-    said = json.loads(sweep(grid, "--plan", "--json").stdout)["changes"]
-    assert said[0] == "1 unit is new: seed 2"
-    assert "judges of 1 unit: openai_judge → openai_judge, openai_judge-2" in said
-    assert any(line.startswith("address of 1 unit: http://127.0.0.1") for line in said)
     write_grid(tmp_path, *rows, matrix="seed = [2]")
-    said = json.loads(sweep(grid, "--plan", "--json").stdout)["changes"]
-    assert said == ["1 unit is new: seed 2", "1 unit is no longer in the grid; its folder stays: seed 1"]
+    assert json.loads(sweep(grid, "--plan", "--json").stdout)["changes"] == [
+        "1 unit is new: openai/a, planted, seed 2",
+        "1 unit is no longer in the grid, with the folder kept: openai/a, planted, seed 1",
+    ]
 
 
 def test_a_second_judge_reads_the_same_replies(tmp_path, endpoint):

@@ -11,8 +11,8 @@ from bench.planted import plant, write_jsonl
 from tests.golden_files import FOLDER as GOLDEN
 from tests.golden_files import check_golden
 from unmask.errors import UsageError
-from unmask.sweep.fleets import key_of_server, make_spec
 from unmask.sweep.grid import read_grid
+from unmask.sweep.specs import key_of_server, make_spec
 from unmask.sweep.units import Expansion, expand_grid
 
 SMALLEST = """
@@ -90,35 +90,39 @@ def test_everything_wrong_is_said_at_once_before_anything_starts(tmp_path):
     text = """
     [swep]
     [sweep]
-    fleet = "locl"
+    max_costs = 1
+    [locl]
+    gpus = [0]
     [[data]]
     sorce = "core"
     [[subject]]
     modl = "openai/a"
     [[subject]]
-    serve = { engine = "vllm", model = "/no/such/step_{step}" }
-    for.step = [1, 2]
-    [[subject]]
     serve = { engine = "vllm", model = "org/x", tensor_paralel = 2 }
     [[judge]]
     model = "openai/j"
+    max_tokens = "many"
+    [[judge]]
+    model = "openai/k"
+    for.n = [1]
     [matrix]
     sed = [1]
-    takes = [1, 1]
+    exclude = [{ sed = 1 }]
     """
     lines = refusal(tmp_path, text)
     for wanted in (
-        "there is no table 'swep'. Did you mean sweep?",
-        "there is no fleet 'locl'. Did you mean local?",
-        "data 1: there is no key 'sorce'. Did you mean source?",
-        "subject 1: there is no key 'modl'. Did you mean model?",
-        "subject 2: there is no checkpoint /no/such/step_1 (model)",
-        "subject 2: there is no checkpoint /no/such/step_2 (model)",
-        "subject 3 serve: there is no key 'tensor_paralel'. Did you mean tensor_parallel?",
-        "[matrix]: there is no key 'sed'. Did you mean seed?",
-        "[matrix]: takes has a value twice",
+        "swep: there is no such table. Did you mean sweep?",
+        "locl: there is no such table. Did you mean local?",
+        "sweep.max_costs: there is no such key. Did you mean max_cost?",
+        "data 1.sorce: there is no such key. Did you mean source?",
+        "subject 1.modl: there is no such key. Did you mean model?",
+        "subject 2.serve.tensor_paralel: there is no such key. Did you mean tensor_parallel",
+        "judge 1.max_tokens: Expected `int | null`, got `str`",
+        "judge 2.for: there is no such key.",
+        "matrix.sed: there is no such key. Did you mean seed?",
+        "matrix.exclude 1.sed: there is no such key. Did you mean seed?",
     ):
-        assert any(wanted in line for line in lines), (wanted, lines)
+        assert any(line.startswith(wanted) for line in lines), (wanted, lines)
 
 
 def test_a_checkpoint_that_is_missing_beside_the_grid_is_named_and_a_name_on_the_hub_is_none(tmp_path):
@@ -126,7 +130,7 @@ def test_a_checkpoint_that_is_missing_beside_the_grid_is_named_and_a_name_on_the
     (tmp_path / "ckpt" / "step_1").mkdir(parents=True)
     lines = refusal(tmp_path, served_steps("ckpt/step_{step}") + served_steps("run7/old/step_{step}", name="b"))
     assert [line.partition("checkpoint ")[2] for line in lines] == [
-        f"{tmp_path / path} (model)" for path in ("ckpt/step_2", "run7/old/step_1", "run7/old/step_2")
+        f"{tmp_path / path}" for path in ("ckpt/step_2", "run7/old/step_1", "run7/old/step_2")
     ]
     assert len(names(tmp_path, served_steps("org/model-{step}"))) == 2
 
@@ -143,7 +147,7 @@ def test_a_unit_has_one_name_and_its_server_one_path_wherever_the_grid_is_starte
     ):
         monkeypatch.chdir(folder)
         expansion = expand_grid(read_grid(Path(path)))
-        commands = (make_spec([subject]).command for subject in expansion.grid.subjects)
+        commands = (make_spec([row], expansion.grid.folder).command for row in expansion.grid.subjects)
         seen.add((*(unit.name for unit in expansion.units), *commands))
     ((_, _, first, _),) = seen
     assert first[2] == str(tmp_path / "ckpt" / "step_1")
@@ -151,7 +155,7 @@ def test_a_unit_has_one_name_and_its_server_one_path_wherever_the_grid_is_starte
 
 def served_steps(model: str, name: str = "a") -> str:
     """A subject on two checkpoints; the first one brings the other tables."""
-    head = '[sweep]\nfleet = "local"\n[[data]]\nsource = "tiny"\n[[judge]]\nmodel = "verbatim"\n' if name == "a" else ""
+    head = '[local]\n[[data]]\nsource = "tiny"\n[[judge]]\nmodel = "verbatim"\n' if name == "a" else ""
     return (
         f'{head}[[subject]]\nname = "{name}-{{step}}"\nfor.step = [1, 2]\n'
         f'serve = {{ engine = "vllm", model = "{model}" }}\n'
@@ -159,26 +163,26 @@ def served_steps(model: str, name: str = "a") -> str:
 
 
 @pytest.mark.parametrize(
-    ("fleet", "setting", "words"),
+    ("table", "words"),
     [
-        ("local", "gpus = 2", "[fleet]: Expected `array`, got `int` - at `$.gpus`"),
-        ("local", "gpus = [-1]", "[fleet]: gpus has -1"),
-        ("ray", "gpus = [0]", "[fleet]: Expected `int | null`, got `array` - at `$.gpus`"),
-        ("ray", "partition = 'gpu'", "[fleet]: there is no key 'partition'"),
+        ("[local]\ngpus = 2", "local.gpus: Expected `array`, got `int`"),
+        ("[local]\ngpus = [-1]", "local.gpus[0]: Expected `int` >= 0"),
+        ("[ray]\ngpus = [0]", "ray.gpus: Expected `int | null`, got `array`"),
+        ("[ray]\npartition = 'gpu'", "ray.partition: there is no such key."),
+        ("[local]\n[ray]", "servers run either on this machine, [local], or on a cluster, [ray]"),
+        ("", "serve needs a place for its servers: [local] with gpus = […], or [ray]"),
     ],
 )
-def test_a_wrong_value_for_a_fleet_is_said_with_the_grid(tmp_path, fleet, setting, words):
-    text = served_steps("org/model-{step}").replace('"local"', f'"{fleet}"\n[fleet]\n{setting}')
-    (line,) = refusal(tmp_path, text)
+def test_where_servers_run_is_checked_with_the_grid(tmp_path, table, words):
+    (line,) = refusal(tmp_path, served_steps("org/model-{step}").replace("[local]", table))
     assert line.startswith(words)
 
 
 def test_a_server_with_less_than_no_gpus_or_no_time_is_refused(tmp_path):
     text = served_steps("org/model").replace('"org/model"', '"org/model", gpus = -1, ready_within = 0')
-    assert refusal(tmp_path, text) == [
-        "subject 1: gpus is -1; it is at least 0",
-        "subject 1: ready_within and answers_within are seconds, and more than 0",
-    ]
+    assert refusal(tmp_path, text) == ["subject 1.serve.gpus: Expected `int` >= 0"]
+    text = served_steps("org/model").replace('"org/model"', '"org/model", ready_within = 0')
+    assert refusal(tmp_path, text) == ["subject 1.serve.ready_within: Expected `float` > 0.0"]
 
 
 def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named_together(tmp_path):
@@ -215,23 +219,15 @@ def test_exclusions_leave_units_out_by_pattern_and_by_value(tmp_path):
     assert expansion.notes == ("exclude 2 matches no unit",)
 
 
-def test_a_grid_that_serves_needs_a_fleet(tmp_path):
-    served = SMALLEST.replace('model = "openai/my-model"\nbase_url = "http://node1:8000/v1"', SERVED)
-    assert any("fleet = 'local'" in line for line in refusal(tmp_path, served))
-
-
-SERVED = 'name = "m"\nserve = { engine = "vllm", model = "org/m" }'
-
-
 def test_adapters_on_one_base_share_a_server_and_checkpoints_do_not():
     grid = read_grid(GOLDEN / "sweep" / "grid.toml")
     adapters = [row for row in grid.subjects if row.name.startswith("lora-")]
     checkpoints = [row for row in grid.subjects if row.name.startswith("llama-")]
     assert len({key_of_server(row) for row in adapters}) == 1
     assert len({key_of_server(row) for row in checkpoints}) == 2
-    command = make_spec(adapters).command
+    command = make_spec(adapters, grid.folder).command
     assert command[command.index("--lora-modules") + 1 :] == ("lora-a=org/adapter-a", "lora-b=org/adapter-b")
-    spec = make_spec(checkpoints[:1])
+    spec = make_spec(checkpoints[:1], grid.folder)
     assert spec.gpus == 2
     assert spec.command[:3] == ("vllm", "serve", "org/llama-1000")
     assert spec.command[-2:] == ("--max-model-len", "8192")
@@ -249,6 +245,24 @@ def test_units_of_a_group_ask_the_same_probes(tmp_path):
     text = SMALLEST + 'developer_prompt = ["", "plain"]\ntakes = [1, 5]\n'
     groups = {(unit.group, unit.seed) for unit in expand(tmp_path, text).units}
     assert len(groups) == 3
+
+
+@pytest.mark.parametrize("argument", ["--api-key", "--port=80", "--lora-modules", "-dp"])
+def test_arguments_of_vllm_that_the_sweep_gives_itself_are_refused(tmp_path, argument):
+    text = served_steps("org/model").replace('"org/model"', f'"org/model", args = ["{argument}"]')
+    flag = argument.partition("=")[0]
+    assert any(line.startswith(f"{flag} cannot be an argument of server a-1") for line in refusal(tmp_path, text))
+
+
+def test_a_server_of_a_unit_has_the_gpus_of_all_its_replicas(tmp_path):
+    """Replicas are vLLM's: one address, and one server of the sweep."""
+    text = served_steps("org/model").replace('"org/model"', '"org/model", tensor_parallel = 2, data_parallel = 3')
+    grid = expand(tmp_path, text).grid
+    spec = make_spec(grid.subjects[:1], grid.folder)
+    assert spec.gpus == 6
+    assert " ".join(spec.command).endswith(
+        "--tensor-parallel-size 2 --distributed-executor-backend mp --data-parallel-size 3"
+    )
 
 
 def test_data_of_a_grid_is_looked_for_beside_it(tmp_path, monkeypatch):

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.trees import ROOT, alive, await_true, read_pids
 from tests.patience import PATIENCE
 from tests.sweep.sweeping import SCENARIOS, folders, lines, start, sweep, write_grid
+from tests.sweep.trees import ROOT, alive, await_true, read_pids
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
 VERBATIM = '[[judge]]\nmodel = "verbatim"'
-LOCAL = 'fleet = "local"\n[fleet]\ngpus = [0]'
+LOCAL = "[local]\ngpus = [0]"
 
 
 def served(kind: str, name: str, *flags: str, more: str = "gpus = 1") -> str:
-    command = [sys.executable, str(ROOT / "tests/fleet/vllm_like.py"), "--host", "{host}", "--port", "{port}"]
+    command = [sys.executable, str(ROOT / "tests/sweep/vllm_like.py"), "--host", "{host}", "--port", "{port}"]
     typed = json.dumps([*command, "--name", "{name}", *flags])
     return f'[[{kind}]]\nname = "{name}"\nserve = {{ command = {typed}, {more} }}'
 
@@ -58,7 +58,7 @@ def test_a_server_that_dies_is_placed_again_while_the_unit_waits(tmp_path):
     assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8)
     os.kill(first[0], signal.SIGKILL)
     said, _ = process.communicate(timeout=PATIENCE)
-    assert "a was lost and is placed again" in said
+    assert "a was lost and is started again" in said
     assert "1 of 1 units are complete" in said
     assert not [line for line in lines(folders(grid)[0]) if "error" in line]
     assert await_true(lambda: not alive([*first, *read_pids(pids)]))
@@ -77,12 +77,17 @@ def test_a_server_that_never_comes_up_fails_its_units_with_the_end_of_its_log_an
     assert "CUDA out of memory" in " ".join(done.stdout.split())
 
 
-def test_a_server_that_needs_more_than_there_is_fails_at_once(tmp_path):
+def test_servers_that_can_never_have_room_are_refused_before_anything_starts(tmp_path):
+    """One alone, and one together with the judge, which everybody needs at the same time."""
     rows = served("subject", "good"), served("subject", "wide", more="gpus = 2"), VERBATIM
-    done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL), "--max-unjudged", "1")
-    assert done.returncode == 3
-    assert "1 of 2 units are complete" in done.stdout
-    assert "needs 2 GPUs" in done.stdout
+    done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL))
+    assert done.returncode == 2
+    assert "needed at the same time: wide (2 GPUs)" in done.stderr
+    rows = served("subject", "good"), served("judge", "reader")
+    done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL))
+    assert done.returncode == 2
+    assert "needed at the same time: reader (1 GPUs), good (1 GPUs)" in done.stderr
+    assert not list((tmp_path / "out").glob("*/*"))
 
 
 def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
@@ -107,7 +112,7 @@ def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
 def test_adapters_on_one_base_are_units_of_one_server(tmp_path):
     """A server that knows vLLM's flags and refuses every name it does not serve."""
     (tmp_path / "base").mkdir()
-    program = json.dumps([sys.executable, str(ROOT / "tests/fleet/vllm_like.py")])
+    program = json.dumps([sys.executable, str(ROOT / "tests/sweep/vllm_like.py")])
     subject = (
         f'[[subject]]\nname = "lora-{{n}}"\nfor.n = ["a", "b"]\n'
         f'serve = {{ engine = "vllm", program = {program}, model = "base", lora = "org/adapter-{{n}}", gpus = 1 }}'
@@ -115,7 +120,7 @@ def test_adapters_on_one_base_are_units_of_one_server(tmp_path):
     done = sweep(write_grid(tmp_path, subject, VERBATIM, sweep=LOCAL), "--max-unjudged", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 of 2 units are complete" in done.stdout
-    assert len(list((tmp_path / "out" / "fleet").glob("*.log"))) == 1
+    assert len(list((tmp_path / "out" / "servers").glob("*.log"))) == 1
     for folder in folders(tmp_path / "grid.toml"):
         replies = lines(folder)
         assert replies

@@ -12,7 +12,7 @@ from tests.patience import PATIENCE
 from tests.sweep.sweeping import row, start, write_grid
 from tests.sweep.test_local import VERBATIM, served
 
-LOCAL = 'fleet = "local"\n[fleet]\ngpus = [0, 1]'
+LOCAL = "[local]\ngpus = [0, 1]"
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
 
@@ -47,8 +47,8 @@ def test_a_sweep_whose_subject_or_judge_is_refused_ends_with_the_reason_for_ever
 @pytest.mark.parametrize("seeds", range(1, 6))
 @pytest.mark.parametrize("refused", ["subject", "judge"])
 def test_a_sweep_whose_own_servers_refuse_it_ends_with_the_reason_for_every_unit(tmp_path, refused, seeds):
-    """Two servers of one command, which answer their supervisors and nobody else."""
-    locked = served(refused, "locked", "--fault", "locked", more="gpus = 1, replicas = 2")
+    """They answer their supervisors and nobody else."""
+    locked = served(refused, "locked", "--fault", "locked", more="gpus = 1")
     with loopback_in_thread(refuse_locked) as endpoint:
         other = VERBATIM if refused == "subject" else row("subject", "open", endpoint.url)
         grid = write_grid(tmp_path, locked, other, sweep=LOCAL, matrix=f"seed = {list(range(seeds))}")
@@ -59,8 +59,8 @@ def test_a_sweep_whose_own_servers_refuse_it_ends_with_the_reason_for_every_unit
 
 @needs_linux
 @pytest.mark.parametrize("seeds", [1, 3, 5])
-def test_a_local_fleet_whose_judge_is_refused_by_its_endpoint_ends_with_the_reason(tmp_path, seeds):
-    """The subject is a server of the fleet and answers everything."""
+def test_a_sweep_with_a_server_whose_judge_is_refused_by_its_endpoint_ends_with_the_reason(tmp_path, seeds):
+    """The subject answers everything."""
     with loopback_in_thread(refuse_locked) as endpoint:
         rows = served("subject", "open"), row("judge", "locked", endpoint.url)
         said = sweep_to_its_end(write_grid(tmp_path, *rows, sweep=LOCAL, matrix=f"seed = {list(range(seeds))}"))

@@ -51,7 +51,8 @@ def sweep(
 
     from unmask.errors import UsageError
     from unmask.files import refuse_file_name
-    from unmask.render.terminal import sweep as shown
+    from unmask.render.describe.sweep import describe_status
+    from unmask.render.terminal.progress import SweepProgress
     from unmask.sweep.driver import run_sweep
     from unmask.sweep.grid import read_grid
     from unmask.sweep.plan import plan_sweep
@@ -72,10 +73,10 @@ def sweep(
         if as_json:
             print_json({"units": [{**vars_of(state), "state": state.word} for state in states]})
         else:
-            print_blocks(shown.describe_status(states))
+            print_blocks(describe_status(states))
         sys.exit(0 if all(state.done >= state.total for state in states) else 3)
     say_addresses_of(expansion)
-    with nullcontext() if quiet else shown.SweepProgress(len(expansion.units)) as progress:
+    with nullcontext() if quiet else SweepProgress(len(expansion.units)) as progress:
         result = run_sweep(expansion, out, watch=progress)
     if as_json:
         print_json(result.to_json())

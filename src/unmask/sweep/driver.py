@@ -1,4 +1,4 @@
-"""The driver of a sweep: one process and one event loop for all units, over addresses or a fleet of servers.
+"""The driver of a sweep: one process and one event loop for all units. It keeps journals, limits and purse.
 
 Every unit is a session of its own on its own run folder. They share the gates of their endpoints, one purse and the
 wish to stop. A unit that fails leaves the others alone.
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -18,24 +19,23 @@ import msgspec
 from unmask.engine.define import define_run, judge_spec
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
-from unmask.engine.plan import estimate_seconds
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
 from unmask.engine.session import Interruption, Limiters, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
-from unmask.errors import IncompleteError, Interrupted, UnmaskError, UsageError
+from unmask.errors import IncompleteError, Interrupted, MissingError, UnmaskError
 from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.keys import Role
 from unmask.models.limiter import Limits
 from unmask.models.providers import key_of_model
+from unmask.models.settings import ModelSettings
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
-from unmask.sweep.fleets import need_fleet, open_fleet
-from unmask.sweep.grid import ModelRow
-from unmask.sweep.placing import PlacedServers, Placement
-from unmask.sweep.plan import SAMPLE, UnitEstimator
+from unmask.sweep.grid import Grid, ModelRow
+from unmask.sweep.placement import Group, Placement, group_servers
 from unmask.sweep.rows import OpenedRow, open_rows
+from unmask.sweep.servers.base import Pool
 from unmask.sweep.state import (
     choose_lenders,
     describe_changes,
@@ -47,6 +47,9 @@ from unmask.sweep.state import (
     sum_costs,
 )
 from unmask.sweep.units import Expansion, Unit
+
+SERVERS = "servers"
+"""The folder of a sweep that has the logs of its servers."""
 
 T = TypeVar("T")
 
@@ -104,7 +107,8 @@ class SweepWatch(Protocol):
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
     """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
     was stopped; what failed later stands in the result."""
-    need_fleet(expansion.grid.sweep.fleet)
+    if expansion.grid.ray is not None and find_spec("ray") is None:
+        raise MissingError("[ray] needs the package ray", advice="pip install 'unmask[ray]'")
     subjects, judges = open_rows(expansion)
     advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
     with Lock(out / "sweep.lock", advice=advice):
@@ -164,14 +168,23 @@ class Driver:
         grid = self.expansion.grid
         self._purse.pay(await asyncio.to_thread(sum_costs, self.out))
         self._limiters = Limiters(self._limits_of(None))
-        models = self._assign_gates()
-        fleet = open_fleet(grid.sweep.fleet, self.out, grid.fleet)
-        self._placement = Placement(fleet, tell=self._show_line)
+        models = self._assign_limiters()
+        subjects = [opened.row for opened in self.subjects.values()]
+        judges = [opened.row for opened in self.judges]
+        groups, self._find_groups = group_servers(subjects, judges, grid.folder, timeout=self._timeout_of)
+        for unit in self.expansion.units:
+            for place in range(len(judges)):
+                for group in self._find_groups(unit.subject, place):
+                    group.users += 1
+        placement = Placement(open_pool(grid, self.out / SERVERS), groups, tell=self._show_line) if groups else None
         try:
+            if placement is not None:
+                placement.start()
             with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
                 await self._run_units()
         finally:
-            await self._placement.close()
+            if placement is not None:
+                await placement.close()
             await self._limiters.close()
             for model in models:
                 closing = model.close()
@@ -190,24 +203,27 @@ class Driver:
 
     def _limits_of(self, row: ModelRow | None) -> Limits:
         options = self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0])
-        own = (row or self.judges[0].row).settings
+        own = {} if row is None else row.settings
         return Limits(
             max_connections=(row and row.max_connections) or options.max_connections,
             requests_per_minute=(row and row.requests_per_minute) or options.requests_per_minute,
-            wait_for_server=own.get("wait_for_server", options.subject.wait_for_server),
-            give_up_after=own.get("give_up_after", options.subject.give_up_after),
+            wait_for_server=own.get("wait_for_server", self.expansion.grid.options.wait_for_server or 0.0),
+            give_up_after=own.get("give_up_after", self.expansion.grid.options.give_up_after or Limits().give_up_after),
         )
 
-    def _assign_gates(self) -> list[Model]:
-        """One gate for each address and key."""
+    def _timeout_of(self, row: ModelRow) -> float:
+        return row.timeout or self.expansion.grid.options.timeout or ModelSettings().timeout
+
+    def _assign_limiters(self) -> list[Model]:
+        """One limiter for each address and key."""
         models = []
         rows: list[tuple[Role, OpenedRow]] = [("subject", opened) for opened in self.subjects.values()]
         for role, opened in (*rows, *(("judge", opened) for opened in self.judges)):
             if opened.model is None or isinstance(opened.model, str):
                 continue
             key = key_of_model(opened.row.model, role=role, key_variable=opened.row.key)
-            gate = f"{opened.model.endpoint} {digest((key.value,)) if key else ''}"
-            self._limiters.assign(opened.model, gate, self._limits_of(opened.row))
+            name = f"{opened.model.endpoint} {digest((key.value,)) if key else ''}"
+            self._limiters.assign(opened.model, name, self._limits_of(opened.row))
             models.append(opened.model)
         return models
 
@@ -216,62 +232,13 @@ class Driver:
             task.cancel()
 
     async def _run_units(self) -> None:
-        """All units side by side, the longest first. Those of one subject share its servers."""
-        seconds = await asyncio.to_thread(self._expect_seconds)
-        units = sorted(self.expansion.units, key=lambda unit: -seconds[unit.digest])
-        self._placed_judges = [self._place_judge(opened, place) for place, opened in enumerate(self.judges)]
-        self._placed_subjects = self._placement.plan_subjects(
-            [unit.subject for unit in units],
-            limits=self._limits_of,
-            timeout=self._timeout,
-            seconds={
-                unit.subject.name: sum(
-                    seconds[candidate.digest] for candidate in units if candidate.subject == unit.subject
-                )
-                for unit in units
-            },
-            users={unit.subject.name: sum(candidate.subject == unit.subject for candidate in units) for unit in units},
-        )
-        tasks = [asyncio.create_task(self._run_unit(unit)) for unit in units]
+        """All units at the same time, as far as their servers and their endpoints let them."""
+        tasks = [asyncio.create_task(self._run_unit(unit)) for unit in self.expansion.units]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
-
-    @property
-    def _timeout(self) -> float:
-        return self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0]).subject.timeout
-
-    def _expect_seconds(self) -> dict[str, float]:
-        """How long each unit is expected to ask its subject: by a few scenarios, less what it has asked already."""
-        estimator = UnitEstimator(self.expansion, sample=SAMPLE)
-        expected = {}
-        for unit in self.expansion.units:
-            lender = self.lenders.get(unit.digest)
-            estimate, terms = estimator.estimate(unit, self.expansion.grid.judges[0], self.folders, lender)
-            scale = len(self.expansion.datasets[unit.data]) / max(1, estimate.scenarios)
-            calls = scale * (estimate.least[SUBJECT].calls + estimate.most[SUBJECT].calls) / 2
-            each = (estimate_seconds({SUBJECT: estimate.most[SUBJECT]}, terms) or 0.0) / (
-                estimate.most[SUBJECT].calls or 1
-            )
-            expected[unit.digest] = max(0.0, calls - _count_lines(self.folders[unit.digest] / "replies.jsonl")) * each
-        return expected
-
-    def _place_judge(self, opened: OpenedRow, place: int) -> PlacedServers | None:
-        """The first judge is needed from the first unit on, and one that is kept is there from the beginning. Others
-        are placed when they are needed and the subjects are gone."""
-        serve = opened.row.serve
-        if serve is None:
-            return None
-        at_once = place == 0 or serve.keep
-        return self._placement.plan_judge(
-            opened.row,
-            limits=self._limits_of(opened.row),
-            timeout=self._timeout,
-            users=len(self.expansion.units),
-            at_once=at_once,
-        )
 
     async def _run_unit(self, unit: Unit) -> None:
         """All judges of a unit, the first together with the subject. A failure ends the unit and no other."""
@@ -297,11 +264,8 @@ class Driver:
                 if not complete:
                     self._failures[unit.digest, place] = self.results[unit.digest].error or "interrupted"
                 self._stages[unit.digest, place].set()
-                servers = self._placed_subjects.get(unit.subject.name) if place == 0 else self._placed_judges[place]
-                if place == 0 and (first := self._placed_judges[0]) is not None:
-                    first.release()
-                if servers is not None:
-                    servers.release()
+                for group in self._find_groups(unit.subject, place):
+                    group.release()
         if self.watch is not None:
             self.watch.end(unit)
 
@@ -310,36 +274,32 @@ class Driver:
 
     async def _run_stage(self, unit: Unit, place: int) -> None:
         """One session: the subject and the first judge, or one further judge."""
-        opened = self.judges[place]
         lender = self.lenders.get(unit.digest)
         if lender is not None:
             await self._await_interruptibly(self._stages[lender, place].wait)
             if (reason := self._failures.get((lender, place))) is not None:
                 title = self.results[lender].title
                 raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
-        judge = await self._await_model(opened, self._placed_judges[place])
-        subject = None
-        if place == 0:
-            reached = await self._await_model(
-                self.subjects[unit.subject.name], self._placed_subjects.get(unit.subject.name)
-            )
-            subject = reached if not isinstance(reached, str) else None
-        model = subject or judge
-        if self.judges[place].row.batch:  # it mostly waits, and the others wait beside it
+        groups = self._find_groups(unit.subject, place)
+        judge = await self._await_model(self.judges[place], groups)
+        subject = None if place else await self._await_model(self.subjects[unit.subject.name], groups)
+        assert not isinstance(subject, str)
+        if self.judges[place].row.batch:  # it mostly waits, and the others go on meanwhile
             await self._run_session(unit, place, subject, judge)
             return
+        model = subject or judge
         async with self._take_slot(model if isinstance(model, str) else model.endpoint):
             await self._run_session(unit, place, subject, judge)
 
-    async def _await_model(self, opened: OpenedRow, servers: PlacedServers | None) -> Model | str:
-        if servers is not None:
-            model = await self._await_interruptibly(lambda: servers.get_model(opened.row.name))
-            self._limiters.assign(model, model.endpoint, model.limits)
-            self._limiters.limiter_of(model).mark_working(model)  # its supervisor has had an answer
-            return model
-        if opened.model is None:
-            raise UsageError(f"{opened.row.name} was never placed")
-        return opened.model
+    async def _await_model(self, opened: OpenedRow, groups: list[Group]) -> Model | str:
+        """The model of a row; one of a server once its group is ready."""
+        if opened.model is not None:
+            return opened.model
+        group = next(group for group in groups if opened.row.name in group.models)
+        model = await self._await_interruptibly(lambda: group.get_model(opened.row.name))
+        self._limiters.assign(model, f"{model.endpoint} {id(model)}", self._limits_of(opened.row))
+        self._limiters.limiter_of(model).mark_working(model)  # its supervisor has had an answer
+        return model
 
     async def _run_session(self, unit: Unit, place: int, subject: Model | None, judge: Model | str) -> None:
         row = self.judges[place].row
@@ -422,12 +382,14 @@ class Driver:
             self._waiting.discard(task)
 
 
-def _count_lines(path: Path) -> int:
-    try:
-        with open(path, "rb") as file:
-            return sum(part.count(b"\n") for part in iter(lambda: file.read(1 << 20), b""))
-    except OSError:
-        return 0
+def open_pool(grid: Grid, folder: Path) -> Pool:
+    if grid.ray is not None:
+        from unmask.sweep.servers.ray import RayPool
+
+        return RayPool(grid.ray.address, folder=folder, gpus=grid.ray.gpus)
+    from unmask.sweep.servers.local import LocalPool
+
+    return LocalPool(grid.local.gpus if grid.local else (), folder)
 
 
 def _raise_file_limit() -> None:

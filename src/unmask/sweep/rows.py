@@ -16,7 +16,7 @@ from unmask.sweep.units import Expansion
 
 
 class OpenedRow(Record, frozen=True):
-    """A row of the grid with the model behind it. `None` is one that a fleet has to place."""
+    """A row of the grid with the model behind it. `None` is one that the sweep serves."""
 
     row: ModelRow
     model: Model | str | None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -30,17 +29,7 @@ class StoredUnit(Record, frozen=True, kw_only=True, omit_defaults=False):
 
     folder: str
     digest: str
-    subject: str
-    model: str
-    address: str | None
-    """`None` for a server that a fleet places."""
-    data: str
-    developer_prompt: str
-    takes: int
-    seed: int | None
-    temperature: float
-    judges: tuple[str, ...]
-    """Their files, the first is the one that scores."""
+    title: str
 
 
 class StoredSweep(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -64,10 +53,6 @@ class UnitState(Record, frozen=True, kw_only=True, omit_defaults=False):
     @property
     def word(self) -> str:
         return "done" if self.done >= self.total else f"partial {self.done}/{self.total}" if self.done else "missing"
-
-
-def judge_files(expansion: Expansion) -> tuple[str, ...]:
-    return tuple(file_of_judge(judge) for judge in expansion.grid.judges)
 
 
 def file_of_judge(judge: ModelRow) -> str:
@@ -105,22 +90,8 @@ def _read_definition(path: Path) -> Definition | None:
 
 
 def describe_units(expansion: Expansion, folders: dict[str, Path]) -> tuple[StoredUnit, ...]:
-    files = judge_files(expansion)
     return tuple(
-        StoredUnit(
-            folder=folders[unit.digest].name,
-            digest=unit.digest,
-            subject=unit.subject.name,
-            model=unit.subject.model,
-            address=unit.subject.base_url,
-            data=unit.data_name,
-            developer_prompt=Path(unit.developer_prompt).name,
-            takes=unit.takes,
-            seed=unit.seed,
-            temperature=unit.temperature,
-            judges=files,
-        )
-        for unit in expansion.units
+        StoredUnit(folder=folders[unit.digest].name, digest=unit.digest, title=unit.title) for unit in expansion.units
     )
 
 
@@ -144,56 +115,22 @@ def load_sweep(out: Path) -> StoredSweep | None:
 
 
 def describe_changes(before: StoredSweep | None, now: Iterable[StoredUnit]) -> Iterator[str]:
-    """What a grid changes against last time, one line for each kind of change."""
+    """Which units a grid has now and had not at the last start, and the other way round."""
     if before is None:
         return
     old, new = ({unit.digest: unit for unit in units} for units in (before.units, now))
-    added = [unit for name, unit in new.items() if name not in old]
-    gone = [unit for name, unit in old.items() if name not in new]
-    if added:
-        yield f"{_count_units(added)} new: {_list_values(added, gone or list(old.values()))}"
-    if gone:
-        values = _list_values(gone, added or list(new.values()))
-        stay = "its folder stays" if len(gone) == 1 else "their folders stay"
-        yield f"{_count_units(gone)} no longer in the grid; {stay}: {values}"
-    both = [(old[name], unit) for name, unit in new.items() if name in old]
-    for what in ("judges", "address"):
-        changes: dict[tuple[str, str], int] = {}
-        for was, unit in both:
-            pair = (_format_value(getattr(was, what)), _format_value(getattr(unit, what)))
-            if pair[0] != pair[1]:
-                changes[pair] = changes.get(pair, 0) + 1
-        for (was_shown, is_shown), count in changes.items():
-            yield f"{what} of {count} unit{'s' if count > 1 else ''}: {was_shown} → {is_shown}"
+    if added := [unit for name, unit in new.items() if name not in old]:
+        yield f"{_count_units(added)} new: {_list_titles(added)}"
+    if gone := [unit for name, unit in old.items() if name not in new]:
+        yield f"{_count_units(gone)} no longer in the grid, with the folder kept: {_list_titles(gone)}"
 
 
 def _count_units(units: list[StoredUnit]) -> str:
     return "1 unit is" if len(units) == 1 else f"{len(units)} units are"
 
 
-def _format_value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(_format_value, value))
-    return "none" if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _list_values(units: list[StoredUnit], others: list[StoredUnit]) -> str:
-    """What these have that the others have not; where that is nothing, their subjects."""
-    parts = []
-    for field, word in (
-        ("subject", "subject"),
-        ("data", "data"),
-        ("developer_prompt", "developer prompt"),
-        ("takes", "takes"),
-        ("seed", "seed"),
-        ("temperature", "temperature"),
-    ):
-        mine = dict.fromkeys(_format_value(getattr(unit, field)) for unit in units)
-        theirs = {_format_value(getattr(unit, field)) for unit in others}
-        if fresh := [value for value in mine if value not in theirs]:
-            shown = ", ".join(fresh[:5]) + (f" and {len(fresh) - 5} more" if len(fresh) > 5 else "")
-            parts.append(f"{word} {shown}")
-    return "; ".join(parts) or ", ".join(dict.fromkeys(unit.folder for unit in units[:3])) + "…" * (len(units) > 3)
+def _list_titles(units: list[StoredUnit]) -> str:
+    return "; ".join(unit.title for unit in units[:3]) + (f" and {len(units) - 3} more" if len(units) > 3 else "")
 
 
 def count_states(expansion: Expansion, out: Path) -> list[UnitState]:
@@ -208,7 +145,7 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
     chosen = set(expansion.datasets[unit.data].ids)
     definition = folder.definition() if folder.exists else None
     ready = chosen
-    for place, file in enumerate(judge_files(expansion)):
+    for place, file in enumerate(map(file_of_judge, expansion.grid.judges)):
         done, failed = set(), 0
         if definition is not None and file in definition.judges:
             settings = msgspec.structs.replace(definition.settings(file), ask=place == 0)

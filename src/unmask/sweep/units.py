@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import product
@@ -27,8 +28,8 @@ from unmask.runs.options import (
     merge_arguments,
     options_from,
 )
-from unmask.sweep.fleets import make_spec
-from unmask.sweep.grid import MODEL_SETTINGS, DataRow, Grid, ModelRow, refuse_grid
+from unmask.sweep.grid import Condition, DataRow, Grid, ModelRow, given, refuse_grid
+from unmask.sweep.specs import make_spec
 
 FIELDS: dict[str, Any] = {
     "data": None,
@@ -128,7 +129,9 @@ def expand_grid(grid: Grid, *, max_cost: float | None = None) -> Expansion:
     units: list[Unit] = []
     if not problems:
         candidates = list(_make_units(grid, datasets, prompts))
-        excluded = [[unit for unit in candidates if _matches_row(unit, grid, row)] for row in grid.matrix.exclude]
+        excluded = [
+            [unit for unit in candidates if _matches(unit, grid, condition)] for condition in grid.matrix.exclude
+        ]
         notes += [f"exclude {number} matches no unit" for number, part in enumerate(excluded, start=1) if not part]
         left_out = {id(unit) for part in excluded for unit in part}
         units = [unit for unit in candidates if id(unit) not in left_out]
@@ -155,13 +158,13 @@ def _load_data(row: DataRow, judges: tuple[ModelRow, ...]) -> tuple[DataRow, Dat
 
 def make_settings(grid: Grid, unit: Unit, judge: ModelRow) -> dict[str, Any]:
     """The keyword arguments of `unmask.run` for this unit, but for data and models."""
-    options, subject = grid.options, unit.subject
-    of_all: dict[str, Any] = {name: options[name] for name in ("timeout", *PATIENCE) if name in options}
-    of_subject: dict[str, Any] = {name: options[name] for name in ("max_tokens", "top_p") if name in options}
-    of_subject |= {"temperature": unit.temperature, "seed": unit.seed}
+    options, subject = given(grid.options), unit.subject
+    of_all = {name: options.pop(name) for name in ("timeout", *PATIENCE) if name in options}
+    of_subject: dict[str, Any] = {"temperature": unit.temperature, "seed": unit.seed}
+    of_subject |= {name: options.pop(name) for name in ("max_tokens", "top_p") if name in options}
     of_judge = {"name": file} if (file := name_judge_file(judge)) else {}
     run = {
-        **{name: value for name, value in options.items() if name not in MODEL_SETTINGS},
+        **options,
         **_list_selection(grid.data[unit.data]),
         "takes": unit.takes,
         "developer_prompt": unit.developer_prompt or None,
@@ -228,14 +231,19 @@ def _collect_identity(grid: Grid, subject: ModelRow, place: int, dataset: Datase
         "sample_seed": row.sample_seed,
         "model": subject.model,
         "name": subject.name if serve is None and subject.name != subject.model else None,
-        "weights": subject.weights,
-        "adapter": subject.adapter,
-        "max_tokens": subject.settings.get("max_tokens", grid.options.get("max_tokens", 1000)),
-        "top_p": subject.settings.get("top_p", grid.options.get("top_p")),
-        "params": {name: value for name, value in subject.settings.get("params", {}).items() if name != SERVICE_TIER},
-        "headers": subject.settings.get("headers", {}),
-        "direct": grid.options.get("direct", 3),
+        "weights": None if serve is None else _normalise_path(serve.model),
+        "adapter": None if serve is None else _normalise_path(serve.lora),
+        "max_tokens": subject.max_tokens or grid.options.max_tokens or 1000,
+        "top_p": grid.options.top_p if subject.top_p is None else subject.top_p,
+        "params": {name: value for name, value in (subject.params or {}).items() if name != SERVICE_TIER},
+        "headers": subject.headers or {},
+        "direct": grid.options.direct or 3,
     }
+
+
+def _normalise_path(text: str | None) -> str | None:
+    """`./step_1` and `step_1` are one checkpoint, wherever the grid is started from."""
+    return text if text is None or os.path.isabs(text) else str(Path(text))
 
 
 def make_digest(fields: Mapping[str, Any]) -> str:
@@ -246,18 +254,18 @@ def make_digest(fields: Mapping[str, Any]) -> str:
     return digest((msgspec.json.encode(chosen, order="deterministic").decode(),))[:10]
 
 
-def _matches_row(unit: Unit, grid: Grid, row: Mapping[str, Any]) -> bool:
+def _matches(unit: Unit, grid: Grid, condition: Condition) -> bool:
     names = {
         "subject": (unit.subject.name, unit.subject.model),
         "data": (unit.data_name, grid.data[unit.data].source),
         "developer_prompt": (unit.developer_prompt, Path(unit.developer_prompt).name),
     }
-    for key, wanted in row.items():
-        patterns = wanted if isinstance(wanted, list) else [wanted]
-        if key in names:
-            if not any(fnmatchcase(name, str(pattern)) for name in names[key] for pattern in patterns):
+    for key, wanted in given(condition).items():
+        patterns = wanted if isinstance(wanted, tuple) else (wanted,)
+        if key not in names:
+            if getattr(unit, key) not in patterns:
                 return False
-        elif getattr(unit, key) not in patterns:
+        elif not any(fnmatchcase(name, pattern) for name in names[key] for pattern in patterns):
             return False
     return True
 
@@ -277,7 +285,7 @@ def _find_name_clashes(grid: Grid) -> Iterator[str]:
     for row in (*grid.subjects, *grid.judges):
         try:
             if row.serve is not None:
-                make_spec([row])
+                make_spec([row], grid.folder)
         except UnmaskError as error:
             yield _say_in_one_line(error)
         if row.serve is not None and served.setdefault(row.name.casefold(), row) != row:

@@ -23,8 +23,8 @@ DESCRIBED = {
     "Score": "unmask.render.describe.score:describe_score",
     "Sensitivity": "unmask.render.describe.sensitivity:describe_sensitivity",
     "Stats": "unmask.render.describe.stats:describe_stats",
-    "SweepPlan": "unmask.render.terminal.sweep:describe_plan",
-    "SweepResult": "unmask.render.terminal.sweep:describe_result",
+    "SweepPlan": "unmask.render.describe.sweep:describe_plan",
+    "SweepResult": "unmask.render.describe.sweep:describe_result",
 }
 """The function that describes each result, imported when it is asked for."""
 

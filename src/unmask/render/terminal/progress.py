@@ -12,12 +12,13 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.render import words
-from unmask.text import shorten_error
+from unmask.text import shorten_error, strip_controls
 
 if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
     from unmask.models.limiter import Limiter
+    from unmask.sweep.units import Unit
 
 LIVE_EVERY = 0.2
 PLAIN_EVERY = 15.0
@@ -37,7 +38,7 @@ class ProgressLine:
 
     def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._live = self._stream.isatty() if live is None else live
+        self.live = self._stream.isatty() if live is None else live
         self._started = time.monotonic()
         self._last = self._started
         self._width = 0
@@ -68,16 +69,14 @@ class ProgressLine:
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
             again = " again" if executor.interrupted else ""
-            self._write(
-                f"stopping: {_count_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True
-            )
+            self.write(f"stopping: {_count_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
             return
         finished = workload.done >= executor.total
         awaits = any(endpoint.awaits_server for endpoint in executor.limiters)
         if awaits and not self._awaits:
             self._last = float("-inf")  # said at once, not with the next line
         self._awaits = awaits
-        if self._ended or (not finished and now - self._last < (LIVE_EVERY if self._live else PLAIN_EVERY)):
+        if self._ended or (not finished and now - self._last < (LIVE_EVERY if self.live else PLAIN_EVERY)):
             return
         self._last, self._ended = now, finished
         parts = self.list_parts(workload, executor, now - self._started)
@@ -85,7 +84,7 @@ class ProgressLine:
             parts["wait"] = workload.waits
         elif not finished and (awaits or now - self._moved >= QUIET):
             parts["wait"] = _describe_wait(executor, silent=now - self._moved)
-        self._write(fit_parts(parts, get_terminal_size().columns - 1 if self._live else None), end=finished)
+        self.write(fit_parts(parts, get_terminal_size().columns - 1 if self.live else None), end=finished)
 
     def list_parts(self, workload: Workload, executor: Executor, elapsed: float) -> dict[str, str]:
         """The parts of the line by name, in their order; one that has nothing to say is empty or absent."""
@@ -123,10 +122,10 @@ class ProgressLine:
         scenarios = workload.worked + weight
         return (workload.worked_calls + weight * self._expected) / scenarios if scenarios else 0.0
 
-    def _write(self, text: str, *, end: bool) -> None:
+    def write(self, text: str, *, end: bool = False) -> None:
         # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
         with contextlib.suppress(OSError):
-            if not self._live:
+            if not self.live:
                 print(text, file=self._stream, flush=True)
                 return
             print("\r" + text.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
@@ -160,6 +159,65 @@ def fit_parts(parts: dict[str, str], width: int | None) -> str:
 def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | bool]:
     """A progress line for the time of a `with` block, or False: none is wanted."""
     return contextlib.nullcontext(False) if quiet else ProgressLine()
+
+
+class SweepProgress:
+    """One line for all units of a sweep, and above it what is said once."""
+
+    def __init__(self, total: int) -> None:
+        self._line = ProgressLine()
+        self._total, self._ended, self._calls = total, 0, 0
+        self._started = self._last = time.monotonic()
+        self._open: dict[tuple[str, str], tuple[Workload, Executor]] = {}
+        self._stopping = False
+
+    def __enter__(self) -> SweepProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.__exit__()
+
+    def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
+        """Called after every answer of a unit, and every second."""
+        if workload.news:
+            self.tell(f"{unit.title}: {workload.news}")
+            workload.news = ""
+        self._open[unit.digest, judge] = workload, executor
+        if executor.interrupted and not self._stopping:
+            self._stopping = True
+            self.tell("stopping: answers in flight come in; Ctrl-C again leaves them")
+        now = time.monotonic()
+        if now - self._last >= (LIVE_EVERY if self._line.live else PLAIN_EVERY):
+            self._last = now
+            width = get_terminal_size().columns - 1 if self._line.live else None
+            self._line.write(" · ".join(filter(None, self._list_parts(now - self._started)))[:width])
+
+    def leave(self, unit: Unit, judge: str) -> None:
+        """A judge has come to the end of a unit."""
+        if (entry := self._open.pop((unit.digest, judge), None)) is not None:
+            self._calls += sum(entry[0].calls.values())
+
+    def end(self, unit: Unit) -> None:
+        """All judges have."""
+        self._ended += 1
+
+    def tell(self, line: str) -> None:
+        self._line.write(strip_controls(line), end=True)
+
+    def _list_parts(self, elapsed: float) -> list[str]:
+        calls = self._calls + sum(sum(workload.calls.values()) for workload, _ in self._open.values())
+        limiters = [limiter for _, executor in self._open.values() for limiter in executor.limiters]
+        waits = sorted({limiter.name for limiter in limiters if limiter.awaits_server})
+        stalled = max((limiter.stalled for limiter in limiters), default=0.0)
+        return [
+            f"{self._ended}/{self._total} units ended",
+            f"{len(self._open)} at work",
+            f"{calls:,} calls",
+            _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
+            words.duration(elapsed),
+            f"stalled {words.duration(stalled)}" if stalled >= STALLED else "",
+            f"waiting for {', '.join(waits[:3])}" if waits else "",
+        ]
 
 
 def _describe_slowdown(executor: Executor) -> list[str]:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.patience import PATIENCE
-from unmask.fleet.base import ServerSpec
+from unmask.sweep.servers.base import ServerSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def vllm_like(name: str = "tiny", *arguments: object, **settings: object) -> ServerSpec:
-    """A server of `tests.fleet.vllm_like`, to be placed."""
+    """A server of `tests.sweep.vllm_like`, to be placed."""
     # By its path: started in any folder, without the tests on its path.
-    command = (sys.executable, str(ROOT / "tests/fleet/vllm_like.py"), "--host", "{host}", "--port", "{port}")
+    command = (sys.executable, str(ROOT / "tests/sweep/vllm_like.py"), "--host", "{host}", "--port", "{port}")
     return ServerSpec(name=name, command=(*command, "--name", "{name}", *map(str, arguments)), **settings)  # type: ignore[arg-type]
 
 

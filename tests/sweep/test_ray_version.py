@@ -1,4 +1,4 @@
-"""Which versions of Ray a fleet takes. Ray itself is not needed: a stand-in says which version it is."""
+"""Which versions of Ray a sweep takes. Ray itself is not needed: a stand-in says which version it is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from unmask.errors import MissingError
-from unmask.fleet.ray import RayFleet
+from unmask.sweep.servers.ray import RayPool
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_ray_that_cannot_ask_for_a_token_is_refused_before_it_is_started(start
     """It would run the code of everybody who reaches its ports."""
     sys.modules["ray"].__version__ = version
     with pytest.raises(MissingError, match=rf"needs Ray 2\.52 or later.*; {version} is installed") as refused:
-        RayFleet()
+        RayPool()
     assert "pip install --upgrade 'unmask[ray]'" in refused.value.advice
     assert started == []
 
@@ -35,5 +35,5 @@ def test_a_ray_that_cannot_ask_for_a_token_is_refused_before_it_is_started(start
 @pytest.mark.parametrize("version", ["2.52.0", "2.60.0", "2.100.1", "3.0.0.dev0"])
 def test_a_ray_that_can_ask_for_a_token_is_started(started, version):
     sys.modules["ray"].__version__ = version
-    RayFleet()
+    RayPool()
     assert started == ["local"]

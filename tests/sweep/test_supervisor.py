@@ -14,12 +14,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.fleet.trees import alive, await_true, children_of, read_pids, vllm_like
 from tests.patience import PATIENCE
+from tests.sweep.trees import alive, await_true, children_of, read_pids, vllm_like
 from unmask.errors import UsageError
-from unmask.fleet.base import ServerFailed, ServerSpec
-from unmask.fleet.process import SupervisedServer
-from unmask.fleet.serve import BoundedLog, fill_places, reserve_port
+from unmask.sweep.servers.base import ServerFailed, ServerSpec
+from unmask.sweep.servers.process import SupervisedServer
+from unmask.sweep.servers.supervisor import BoundedLog, fill_places, reserve_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
@@ -141,8 +141,8 @@ def test_no_process_is_left_when_the_parent_is_killed(tmp_path, forks):
     program = f"""
         import os, time
         from pathlib import Path
-        from unmask.fleet.base import ServerSpec
-        from unmask.fleet.process import SupervisedServer
+        from unmask.sweep.servers.base import ServerSpec
+        from unmask.sweep.servers.process import SupervisedServer
 
         server = SupervisedServer(ServerSpec(name="tiny", command={spec.command!r}), folder=Path({str(tmp_path)!r}))
         server.await_ready()
@@ -214,4 +214,4 @@ def test_another_system_is_refused_with_the_way_out(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(UsageError, match="cannot be supervised on darwin") as caught:
         SupervisedServer(vllm_like(), folder=tmp_path)
-    assert 'fleet = "none"' in (caught.value.advice or "")
+    assert 'base_url = "…"' in (caught.value.advice or "")

@@ -1,6 +1,6 @@
 """A server that behaves as vLLM 0.32 does towards a client, with the faults that servers have.
 
-    python -m tests.fleet.vllm_like --host 127.0.0.1 --port 8000 --name tiny [--fault …]
+    python -m tests.sweep.vllm_like --host 127.0.0.1 --port 8000 --name tiny [--fault …]
 
 The standard library only. `GET /health` needs no key, everything below `/v1` does where VLLM_API_KEY is set.
 `structured_outputs.choice` constrains the answer, `logprobs` are those after the mask: options share the probability,
@@ -83,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
         if not self.may_enter():
             self.reply(401, {"error": "Unauthorized"})
             return
-        if not self.headers["User-Agent"].startswith("unmask-fleet-check"):
+        if not self.headers["User-Agent"].startswith("unmask-server-check"):
             if settings.fault == "locked":
                 self.reply(401, {"error": "Unauthorized"})
                 return

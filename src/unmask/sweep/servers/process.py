@@ -14,10 +14,10 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import read_environment
-from unmask.fleet.base import ServerFailed, ServerSpec
-from unmask.fleet.serve import KEY_VARIABLE, read_log_tail
 from unmask.models.providers import is_api_key
 from unmask.records import Record
+from unmask.sweep.servers.base import ServerFailed, ServerSpec
+from unmask.sweep.servers.supervisor import KEY_VARIABLE, read_log_tail
 
 END_WITHIN = 30.0
 """Seconds that a supervisor has to end its server; its own grace is a tenth of that."""
@@ -59,14 +59,14 @@ class SupervisedServer:
         if sys.platform != "linux":
             raise UsageError(
                 f"server {spec.name} cannot be supervised on {sys.platform}",
-                advice='Start it by hand and give its address, with fleet = "none", or run the sweep on Linux.',
+                advice='Start it by hand and give its address, base_url = "…", or run the sweep on Linux.',
             )
         self.spec = spec
         self.key = secrets.token_urlsafe(24)
         self.log = folder / f"{re.sub('[^A-Za-z0-9._-]+', '-', spec.name)[:60]}-{secrets.token_hex(4)}.log"
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "unmask.fleet.serve", "--name", spec.name, "--host", host),
+                *(sys.executable, "-m", "unmask.sweep.servers.supervisor", "--name", spec.name, "--host", host),
                 *("--log", str(self.log), "--ready-within", str(spec.ready_within)),
                 *("--answers-within", str(spec.answers_within), "--check-every", str(spec.check_every)),
                 *(("--choices",) if spec.choices else ()),

@@ -1,4 +1,4 @@
-"""The supervisor of one model server: `python -m unmask.fleet.serve --name NAME --log FILE -- COMMAND...`.
+"""The supervisor of one model server: `python -m unmask.sweep.servers.supervisor --name NAME --log FILE -- COMMAND...`.
 
 It starts the command, says in one line of JSON when the server answers, looks at it from time to time, and ends the
 server with everything it has started when nobody needs it any more: when standard input is closed, whatever ended the
@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from unmask.fleet.descendants import (
+from unmask.sweep.servers.descendants import (
     adopt_orphans,
     describe_exit,
     end_descendants,
@@ -46,12 +46,14 @@ HEAD_BYTES = TAIL_BYTES = 1 << 20
 TAIL_LINES = 30
 """Lines of the log that a failure is reported with."""
 
+GRACE = 3.0
+"""Seconds from SIGTERM to SIGKILL."""
 POLL = 0.2
 """Seconds between two looks whether a server that starts is up."""
 MOST_FAILED_CHECKS = 3
 """Checks in a row that fail before a server that is still there counts as lost."""
 
-USER_AGENT = "unmask-fleet-check"
+USER_AGENT = "unmask-server-check"
 """What the questions of the supervisor are signed with, so that a server can tell them from those of a run."""
 QUESTION = [{"role": "user", "content": "Answer with one word: ready?"}]
 CHOICES = ["1", "2"]
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The guardian. Returns the exit code of the supervisor."""
     settings = _parse_arguments(arguments)
     if sys.platform != "linux":
-        print("unmask.fleet.serve needs Linux: no other system lets a process adopt orphans", file=sys.stderr)
+        print("the supervisor needs Linux: no other system lets a process adopt orphans", file=sys.stderr)
         return 2
     adopt_orphans()
     guardian = os.getpid()
@@ -75,16 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m unmask.fleet.serve", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="supervisor", description=__doc__.partition("\n")[0])
     parser.add_argument("--name", required=True, help="what the server calls its model")
     parser.add_argument("--log", required=True, type=Path, help="where its output goes, cut to a few MB")
     parser.add_argument("--host", default="127.0.0.1", help="the address it listens on")
-    parser.add_argument("--port", type=int, default=0, help="0 is any free port")
     parser.add_argument("--choices", action="store_true", help="ask for a constrained answer before it is ready")
     parser.add_argument("--ready-within", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--answers-within", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--check-every", type=float, default=10.0, metavar="SECONDS")
-    parser.add_argument("--grace", type=float, default=3.0, metavar="SECONDS", help="from SIGTERM to SIGKILL")
     parser.add_argument("command", nargs="+", help="with {host}, {port} and {name}")
     return parser.parse_args(arguments)
 
@@ -142,7 +142,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._ask_to_end)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # only to be woken
-        port, _reservation = reserve_port(settings.host, settings.port)
+        port, _reservation = reserve_port(settings.host)
         places = {"{host}": settings.host, "{port}": str(port), "{name}": settings.name}
         try:
             server = self._start_server([fill_places(part, places) for part in settings.command])
@@ -163,7 +163,7 @@ class Supervisor:
                 self._ended = True
             reap_children(server)
             if self._ended:
-                end_descendants(first=server, grace=self.settings.grace)
+                end_descendants(first=server, grace=GRACE)
                 return 0
             event, reason = self._news.pop(0) if self._news else ("", "")
             if server.returncode is not None:
@@ -175,7 +175,7 @@ class Supervisor:
                 print(json.dumps({"event": "ready", "address": probe.address, "port": probe.port}), flush=True)
             elif event:
                 self._print_event(event, reason)
-                end_descendants(first=server, grace=self.settings.grace)
+                end_descendants(first=server, grace=GRACE)
                 return 1
 
     def _ask_to_end(self, *_: object) -> None:
@@ -237,7 +237,7 @@ class ServerProbe:
     def __init__(self, settings: argparse.Namespace, *, port: int, key: str) -> None:
         self.settings, self.port = settings, port
         self.address = f"http://{settings.host}:{port}/v1"
-        self._place = ("127.0.0.1" if settings.host == "0.0.0.0" else settings.host, port)
+        self._place = (settings.host, port)
         self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -369,11 +369,9 @@ def fill_places(text: str, places: Mapping[str, str]) -> str:
     return text
 
 
-def reserve_port(host: str, wanted: int = 0) -> tuple[int, socket.socket | None]:
+def reserve_port(host: str) -> tuple[int, socket.socket]:
     """A port that is free now, and what keeps other supervisors on this machine from it while this process lives: a
     name that only Linux has, and that vanishes with its process."""
-    if wanted:
-        return wanted, None
     while True:
         with socket.socket() as trial:
             trial.bind((host, 0))

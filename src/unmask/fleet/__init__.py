@@ -1,1 +1,0 @@
-"""Model servers of our own: placing them, watching them, ending them."""

@@ -1,0 +1,381 @@
+"""When the servers of a sweep are started, started again and ended.
+
+Servers that are needed together are a group. Groups are asked for in their order, one at a time, each for all of its
+GPUs at once: two units never hold half of what each needs. Judges that are kept come first, because everybody waits for
+them; one that has lost its machine gets the room of the group that came last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unmask.errors import FatalModelError, TransientModelError, UnmaskError, UsageError
+from unmask.models.base import Capabilities, Model
+from unmask.models.keys import Key
+from unmask.models.providers import PROVIDERS, provider_of
+from unmask.records import Completion, Request
+from unmask.sweep.grid import ModelRow
+from unmask.sweep.servers.base import Pool, Room, RoomLost, ServerAddress, ServerFailed, ServerSpec, fit
+from unmask.sweep.specs import key_of_server, make_spec
+
+MOST_LOSSES = 3
+"""Times that a server which was lost is started again."""
+ROOM_INTERVAL = 10.0
+"""Seconds that a group waits for room before that is said, or others give theirs."""
+Timeout = Callable[[ModelRow], float]
+NOWHERE = ServerAddress("http://127.0.0.1:9/v1", "")
+"""Only to see what a model can do."""
+
+
+class ServedModel:
+    """A model whose server comes and goes: a request waits while there is none, and one whose server is lost is asked
+    again of the next. Belongs to one event loop."""
+
+    def __init__(self, name: str, *, timeout: float) -> None:
+        self.name = name
+        self.endpoint = f"served:{name}"
+        self._timeout = timeout
+        self._model: Model | None = None
+        self._capabilities = self._open(NOWHERE).capabilities
+        self._asking: set[asyncio.Task[Completion]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._error: str | None = None
+        self._changed = asyncio.Event()
+
+    def _open(self, address: ServerAddress) -> Model:
+        """Its key is that of the server, whatever the environment says."""
+        provider, key = PROVIDERS[provider_of(self.name) or ""], Key(address.key, "the sweep") if address.key else None
+        url, path = address.base_url, provider.api.chat_path
+        target = provider.build_target(self.name, url=url, path=path, key=key, variables=("the sweep's key",))
+        model = self.name.partition("/")[2]
+        return provider.api.open(target, model=model, timeout=self._timeout, max_n=provider.max_n)
+
+    # --- what the one who starts servers says ---------------------------------------------------------------------
+
+    def use(self, address: ServerAddress) -> None:
+        """A server is ready."""
+        self._model = self._open(address)
+        self._changed.set()
+
+    def lose(self) -> None:
+        """It is gone: what was asked of it is given up, and asked of the next one."""
+        model, self._model = self._model, None
+        self._changed.clear()
+        if model is None:
+            return
+        for asking in self._asking:
+            asking.cancel()
+        closing = asyncio.create_task(model.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def fail(self, reason: str) -> None:
+        """None will come."""
+        self.lose()
+        self._error = reason
+        self._changed.set()
+
+    # --- a model --------------------------------------------------------------------------------------------------
+
+    @property
+    def awaits_server(self) -> bool:
+        return self._model is None and self._error is None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Also those of the next server: one that has refused `n` speaks for the others."""
+        if self._model is not None and self._model.capabilities.max_n < self._capabilities.max_n:
+            self._capabilities = self._model.capabilities
+        return self._capabilities
+
+    async def complete(self, request: Request) -> Completion:
+        task = asyncio.current_task()
+        while True:
+            await self._changed.wait()
+            if (model := self._model) is None:
+                if self._error is None:
+                    continue
+                raise FatalModelError(
+                    f"no server of {self.name} is left: {self._error}",
+                    advice="What was answered is kept. Mend what the log names, then run the same command again.",
+                )
+            asking = asyncio.create_task(model.complete(request))
+            self._asking.add(asking)
+            try:
+                return await asking
+            except asyncio.CancelledError:
+                if self._model is model or task is None or task.cancelling():
+                    raise
+            except (TransientModelError, FatalModelError) as error:
+                if self._model is model:
+                    if isinstance(error, TransientModelError):
+                        error.unreachable = False  # the server is gone or busy; its address is right
+                    raise
+            finally:
+                self._asking.discard(asking)
+
+    async def close(self) -> None:
+        self.lose()
+        await asyncio.gather(*self._closing)
+
+
+class Group:
+    """Servers that are needed together. They stay while somebody uses them."""
+
+    def __init__(
+        self,
+        servers: Sequence[Sequence[ModelRow]],
+        folder: Path,
+        *,
+        timeout: Callable[[ModelRow], float],
+        is_kept: bool,
+    ) -> None:
+        self.specs = tuple(make_spec(rows, folder) for rows in servers)
+        self.models_of = tuple(
+            {row.name: ServedModel(row.model, timeout=timeout(row)) for row in rows} for rows in servers
+        )
+        self.models = {name: model for models in self.models_of for name, model in models.items()}
+        self.is_kept = is_kept
+        self.users = 0
+        self.losses = 0
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.unused = asyncio.Event()
+
+    @property
+    def title(self) -> str:
+        return " and ".join(spec.name for spec in self.specs)
+
+    async def get_model(self, name: str) -> ServedModel:
+        """The model of one row, once all servers are ready. Raises why they are not."""
+        await asyncio.shield(self.ready)
+        return self.models[name]
+
+    def release(self) -> None:
+        """One user less. The last one lets the servers go."""
+        self.users -= 1
+        if self.users <= 0:
+            self.unused.set()
+
+    def fail(self, error: UnmaskError) -> None:
+        for model in self.models.values():
+            model.fail(str(error))
+        if not self.ready.done():
+            self.ready.set_exception(error)
+            self.ready.exception()  # nobody need wait for it
+
+    def count_loss(self, reason: str) -> None:
+        """Raises when it was lost too often."""
+        self.losses += 1
+        if self.losses > MOST_LOSSES:
+            raise ServerFailed(f"{self.title} was lost {self.losses} times: {reason}")
+
+
+def group_servers(
+    subjects: Sequence[ModelRow], judges: Sequence[ModelRow], folder: Path, *, timeout: Timeout
+) -> tuple[list[Group], Callable[[ModelRow, int], list[Group]]]:
+    """All groups in their order, and what a subject needs where it is read by the judge of a place: the server of the
+    subject, for the first judge alone, and that of the judge. The first judge is kept unless its row says otherwise;
+    then it comes and goes with the subjects, each of which has it for itself."""
+    alone: dict[int, Group] = {}
+    with_judge: list[ModelRow] = []
+    for place, judge in enumerate(judges):
+        if judge.serve is not None:
+            is_kept = judge.serve.keep if judge.serve.keep is not None else place == 0
+            if place == 0 and not is_kept:
+                with_judge = [judge]
+            else:
+                alone[place] = Group([[judge]], folder, timeout=timeout, is_kept=is_kept)
+    members: dict[tuple[object, ...], dict[str, ModelRow]] = {}
+    for row in subjects:
+        if row.serve is not None or with_judge:
+            members.setdefault(key_of_server(row) if row.serve is not None else (), {})[row.name] = row
+    together = {}
+    for key, rows in members.items():
+        served = [[row for row in rows.values() if row.serve is not None], with_judge]
+        together[key] = Group(list(filter(None, served)), folder, timeout=timeout, is_kept=False)
+    of_subject = {row.name: together[key] for key, rows in members.items() for row in rows.values()}
+    kept = [group for group in alone.values() if group.is_kept]
+    later = [group for group in alone.values() if not group.is_kept]
+
+    def find_groups(subject: ModelRow, place: int) -> list[Group]:
+        own = of_subject.get(subject.name) if place == 0 else None
+        return [group for group in (alone.get(place), own) if group is not None]
+
+    return [*kept, *together.values(), *later], find_groups
+
+
+class Placement:
+    """Asks a pool for room for groups, and keeps their servers up. Belongs to the loop of the sweep."""
+
+    def __init__(self, pool: Pool, groups: Sequence[Group], *, tell: Callable[[str], None]) -> None:
+        self._pool, self._tell = pool, tell
+        self._order: Mapping[Group, int] = {group: place for place, group in enumerate(groups)}
+        self._waiting = [group for group in groups if group.users]
+        self._serving: dict[Group, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self._told: set[Group] = set()
+        self._first: set[Group] = set()
+        """Groups that go before the judges that are kept, because those were in their only place."""
+        self._closing: set[asyncio.Task[None]] = set()
+        self._asking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Raises what no machine could ever hold."""
+        self._refuse_impossible()
+        self._asking = asyncio.create_task(self._ask_in_order())
+
+    async def close(self) -> None:
+        """End all servers."""
+        tasks = [task for task in (self._asking, *self._serving.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+        await asyncio.gather(*(model.close() for group in self._order for model in group.models.values()))
+        await self._pool.close()
+
+    def _refuse_impossible(self) -> None:
+        machines = self._pool.machines()
+        kept = [spec for group in self._waiting if group.is_kept for spec in group.specs]
+        problems = []
+        for group in self._waiting:
+            needed = kept if group.is_kept else [*kept, *group.specs]
+            if not fit(needed, machines):
+                each = ", ".join(f"{spec.name} {_describe_needs(spec)}" for spec in needed)
+                problems.append(f"needed at the same time: {each}")
+        if problems:
+            has = ", ".join(f"{machine.gpus:g}" for machine in machines)
+            raise UsageError(
+                f"some servers can never have room: the machines have {has} GPUs",
+                problems=dict.fromkeys(problems),
+                advice="Lower tensor_parallel or gpus, or add GPUs. Nothing was started.",
+            )
+
+    async def _ask_in_order(self) -> None:
+        """Ask for the first group that waits, again and again."""
+        while True:
+            self._changed.clear()
+            self._waiting = sorted((group for group in self._waiting if not group.unused.is_set()), key=self._rank)
+            if not self._waiting:
+                await self._changed.wait()
+                continue
+            group = self._waiting[0]
+            reserving = asyncio.ensure_future(self._pool.reserve(group.specs))
+            try:
+                while not await self._is_over(reserving, group):
+                    pass
+            finally:
+                if not reserving.done():
+                    reserving.cancel()
+                    await asyncio.wait({reserving})
+            if reserving.cancelled():
+                continue
+            self._waiting.remove(group)
+            if (error := reserving.exception()) is not None:
+                group.fail(error if isinstance(error, UnmaskError) else ServerFailed(f"{group.title}: {error}"))
+                continue
+            self._serving[group] = asyncio.create_task(self._serve(group, reserving.result()))
+
+    def _rank(self, group: Group) -> tuple[bool, int]:
+        return group not in self._first, self._order[group]
+
+    async def _is_over(self, reserving: asyncio.Future[Room], group: Group) -> bool:
+        """Whether there is room, or nobody wants it any more, or a group before this one was lost."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._changed, group.unused)]
+        futures: list[asyncio.Future[Any]] = [reserving, *waits]
+        done, _ = await asyncio.wait(futures, timeout=ROOM_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        self._changed.clear()
+        if not done:
+            await self._make_room(group)
+        return reserving.done() or group.unused.is_set() or min(self._waiting, key=self._rank) is not group
+
+    async def _make_room(self, group: Group) -> None:
+        """Everybody waits for a judge that is kept: the last group gives it its room. Others wait for an end, unless
+        only judges are there, which end last: one of them may be in the only place for this group, and not in its own
+        only one. They make room once."""
+        if group not in self._told:
+            self._told.add(group)
+            self._tell(f"{group.title} waits for room")
+        others = [other for other in self._serving if not other.is_kept]
+        giving = sorted(others, key=self._rank)[-1:] if group.is_kept else [] if others else list(self._serving)
+        if not group.is_kept and giving:
+            if group in self._first:
+                return
+            self._first.add(group)
+        for other in giving:
+            self._tell(f"{other.title} gives its room to {group.title}, and waits")
+            task = self._serving[other]
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _serve(self, group: Group, room: Room) -> None:
+        """Keep the servers of a group up until nobody uses them. It waits again when its room is lost or taken."""
+        is_wanted = True
+        keepers = [asyncio.create_task(self._keep_up(group, room, number)) for number in range(len(group.specs))]
+        unused = asyncio.create_task(group.unused.wait())
+        try:
+            done, _ = await asyncio.wait({*keepers, unused}, return_when=asyncio.FIRST_COMPLETED)
+            is_wanted = unused not in done
+            for keeper in done - {unused}:
+                keeper.result()
+        except RoomLost as error:
+            is_wanted = self._count_lost_room(group, error)
+        except UnmaskError as error:
+            group.fail(error)
+            is_wanted = False
+        finally:
+            for task in (*keepers, unused):
+                task.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
+            if is_wanted:
+                for model in group.models.values():
+                    model.lose()
+            closing = asyncio.create_task(room.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            await asyncio.shield(closing)
+            del self._serving[group]
+            if is_wanted:
+                self._waiting.append(group)
+            self._changed.set()
+
+    def _count_lost_room(self, group: Group, error: RoomLost) -> bool:
+        try:
+            group.count_loss(str(error))
+        except ServerFailed as failed:
+            group.fail(failed)
+            return False
+        self._tell(f"{group.title} was lost and is started again where there is room: {error}")
+        return True
+
+    async def _keep_up(self, group: Group, room: Room, number: int) -> None:
+        """One server, started again when it is lost. Raises when it does not come up, or was lost too often."""
+        name, models = group.specs[number].name, group.models_of[number].values()
+        while True:
+            try:
+                address = await room.start(number)
+            except ServerFailed as error:
+                if not group.ready.done():
+                    raise
+                group.count_loss(str(error))
+                self._tell(f"{name} did not come back, try {group.losses} of {MOST_LOSSES}")
+                continue
+            for model in models:
+                model.use(address)
+            if not group.ready.done() and not any(model.awaits_server for model in group.models.values()):
+                group.ready.set_result(None)
+            reason = await room.await_loss(number)
+            for model in models:
+                model.lose()
+            group.count_loss(reason)
+            self._tell(f"{name} was lost and is started again: {reason}")
+
+
+def _describe_needs(spec: ServerSpec) -> str:
+    labels = "".join(f" with {name}={value}" for name, value in spec.labels.items())
+    return f"({spec.gpus} GPUs{labels})"

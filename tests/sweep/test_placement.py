@@ -1,0 +1,194 @@
+"""Which servers get room when, on machines that only count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from unmask.errors import UsageError
+from unmask.sweep import placement
+from unmask.sweep.grid import ModelRow, ServeTable
+from unmask.sweep.placement import Group, Placement
+from unmask.sweep.servers.base import Machine, RoomLost, ServerAddress, ServerSpec
+
+
+class CountingPool:
+    """Gives room on the largest machine. `begun` has every server in the order in which it was started."""
+
+    def __init__(self, *gpus: int) -> None:
+        self.free, self.whole = list(gpus), list(gpus)
+        self.begun: list[str] = []
+        self.rooms: dict[str, CountingRoom] = {}
+
+    def machines(self) -> list[Machine]:
+        return [Machine(gpus) for gpus in self.whole]
+
+    async def reserve(self, specs: Sequence[ServerSpec]) -> CountingRoom:
+        while True:
+            taken = self._take(specs)
+            if taken is not None:
+                return CountingRoom(self, specs, taken)
+            await asyncio.sleep(0.01)
+
+    def _take(self, specs: Sequence[ServerSpec]) -> list[tuple[int, int]] | None:
+        free, taken = list(self.free), []
+        for spec in specs:
+            place = max(range(len(free)), key=free.__getitem__)
+            if free[place] < spec.gpus:
+                return None
+            free[place] -= spec.gpus
+            taken.append((place, spec.gpus))
+        self.free = free
+        return taken
+
+    async def close(self) -> None:
+        assert self.free == self.whole
+
+
+class CountingRoom:
+    def __init__(self, pool: CountingPool, specs: Sequence[ServerSpec], taken: list[tuple[int, int]]) -> None:
+        self.pool, self.specs, self.taken = pool, specs, taken
+        self.lost = asyncio.Event()
+
+    async def start(self, number: int) -> ServerAddress:
+        name = self.specs[number].name
+        self.pool.begun.append(name)
+        self.pool.rooms[name] = self
+        await asyncio.sleep(0)
+        return ServerAddress("http://127.0.0.1:9/v1", "")
+
+    async def await_loss(self, number: int) -> str:
+        await self.lost.wait()
+        raise RoomLost(f"the machine of {self.specs[number].name} is gone")
+
+    def lose_machine(self) -> None:
+        for place, gpus in self.taken:
+            self.pool.whole[place] = 0
+            self.pool.free[place] = -gpus
+        self.lost.set()
+
+    async def close(self) -> None:
+        for place, gpus in self.taken:
+            self.pool.free[place] += gpus
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch):
+    monkeypatch.setattr(placement, "ROOM_INTERVAL", 0.1)
+
+
+def make_group(*servers: tuple[str, int], is_kept: bool = False) -> Group:
+    rows = [
+        [ModelRow(name=name, model=f"openai/{name}", serve=ServeTable(command=("x",), gpus=gpus))]
+        for name, gpus in servers
+    ]
+    group = Group(rows, Path(), timeout=lambda _: 1.0, is_kept=is_kept)
+    group.users = 1
+    return group
+
+
+async def await_begun(pool: CountingPool, *names: str) -> None:
+    async with asyncio.timeout(10):
+        while pool.begun != list(names):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def test_groups_get_room_in_their_order_and_all_of_it_at_once():
+    """`b` needs both GPUs; `c`, which would fit, does not pass it."""
+
+    async def story() -> None:
+        pool = CountingPool(2)
+        a, b, c = make_group(("a", 1)), make_group(("b", 1), ("b-judge", 1)), make_group(("c", 1))
+        servers = Placement(pool, [a, b, c], tell=lambda line: None)
+        servers.start()
+        await asyncio.wait_for(a.ready, 10)
+        await asyncio.sleep(0.2)
+        assert pool.begun == ["a"]
+        a.release()
+        await asyncio.wait_for(b.ready, 10)
+        assert pool.begun == ["a", "b", "b-judge"]
+        b.release()
+        await asyncio.wait_for(c.ready, 10)
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_a_judge_in_the_only_place_of_a_subject_makes_room_for_it():
+    """The judge is given the machine with two GPUs, and the subject needs both of them."""
+
+    async def story() -> None:
+        pool, said = CountingPool(1, 2), []
+        judge, subject = make_group(("judge", 1), is_kept=True), make_group(("subject", 2))
+        servers = Placement(pool, [judge, subject], tell=said.append)
+        servers.start()
+        await asyncio.wait_for(subject.ready, 10)
+        await await_begun(pool, "judge", "subject", "judge")
+        assert "judge gives its room to subject, and waits" in said
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_a_judge_that_loses_its_machine_gets_the_room_of_the_last_group():
+    async def story() -> None:
+        pool, said = CountingPool(1, 1, 1), []
+        judge, a, b = make_group(("judge", 1), is_kept=True), make_group(("a", 1)), make_group(("b", 1))
+        servers = Placement(pool, [judge, a, b], tell=said.append)
+        servers.start()
+        await await_begun(pool, "judge", "a", "b")
+        pool.rooms["judge"].lose_machine()
+        await await_begun(pool, "judge", "a", "b", "judge")
+        assert "b gives its room to judge, and waits" in said
+        assert b.models["b"].awaits_server
+        a.release()
+        await await_begun(pool, "judge", "a", "b", "judge", "b")
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_what_has_lost_its_machine_four_times_is_given_up():
+    async def story() -> None:
+        pool = CountingPool(1, 1, 1, 1, 1)
+        group = make_group(("a", 1))
+        servers = Placement(pool, [group], tell=lambda line: None)
+        servers.start()
+        for times in range(1, 5):
+            await await_begun(pool, *["a"] * times)
+            pool.rooms["a"].lose_machine()
+        async with asyncio.timeout(10):
+            while group.models["a"].awaits_server:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_what_nobody_needs_any_more_is_not_waited_for():
+    async def story() -> None:
+        pool = CountingPool(1)
+        a, b, c = (make_group((name, 1)) for name in "abc")
+        servers = Placement(pool, [a, b, c], tell=lambda line: None)
+        servers.start()
+        await asyncio.wait_for(a.ready, 10)
+        b.release()
+        a.release()
+        await asyncio.wait_for(c.ready, 10)
+        assert pool.begun == ["a", "c"]
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_servers_that_are_needed_together_and_never_fit_are_named():
+    async def story() -> None:
+        judge, a, b = make_group(("judge", 2), is_kept=True), make_group(("a", 1)), make_group(("b", 3))
+        with pytest.raises(UsageError, match="some servers can never have room: the machines have 3, 1 GPUs") as caught:
+            Placement(CountingPool(3, 1), [judge, a, b], tell=lambda line: None).start()
+        assert caught.value.problems == ("needed at the same time: judge (2 GPUs), b (3 GPUs)",)
+
+    asyncio.run(story())
