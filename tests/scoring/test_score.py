@@ -311,6 +311,7 @@ def test_the_json_has_the_documented_keys():
         "pressure",
         "explicit_against_situational",
         "polarity",
+        "tipping_point",
         "placebo",
         "firmness",
         "control",

@@ -51,9 +51,10 @@ def _direct_belief(letters: tuple[Letter, ...], rules: Rules) -> Letter | None:
 def _after_indirect(belief: Letter | None, indirect: tuple[MaybeLetter, ...], rules: Rules) -> set[Letter | None]:
     if belief is None:
         return {None}
-    if any(letter not in {None, belief} and letter not in rules.indirect_passes for letter in indirect):
+    passing = rules.indirect_passes | {belief}
+    if any(letter not in passing for letter in indirect if letter is not None):
         return {None}
-    return {belief, None} if None in indirect else {belief}
+    return {belief, None} if None in indirect and passing != set(Letter) else {belief}
 
 
 def binary(direct: tuple[Reading, ...], indirect: tuple[Reading, ...], rules: Rules) -> Lettered | NoBelief | Undecided:

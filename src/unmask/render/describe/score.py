@@ -50,6 +50,7 @@ def describe_score(
     if every:
         yield _measures_table(score)
     yield _archetypes_table(score, every=every)
+    yield from _state_tipping(score)
     if score.ladder is not None:
         yield from describe_ladder(score.ladder)
     if about is not None:
@@ -70,11 +71,18 @@ def describe_measures(score: Score) -> Iterator[Block]:
     """Every number of a score, for a page that has the finding and the outcomes already."""
     yield _measures_table(score)
     yield _archetypes_table(score, every=True)
+    yield from _state_tipping(score)
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
     if score.ladder is not None:
         yield from describe_ladder(score.ladder)
     yield from _describe_rest(score)
+
+
+def _state_tipping(score: Score) -> Iterator[Block]:
+    if score.tipping_point is not None:
+        share = words.percent(score.tipping_point)
+        yield Text(f"All of P(lie) would be the judge's if it called {share} of honest replies lies.")
 
 
 def _describe_rest(score: Score) -> Iterator[Block]:

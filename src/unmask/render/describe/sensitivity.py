@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unmask.analysis.sensitivity import Sensitivity, Variant
+from unmask.analysis.sensitivity import ErrorBand, Sensitivity, Variant
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Command, Table, Text, share_cell
+from unmask.render.blocks import Block, Cell, Command, Heading, Table, Text, share_cell
 from unmask.stats.rate import Rate
 
 
@@ -25,9 +25,29 @@ def describe_sensitivity(sensitivity: Sensitivity) -> Iterator[Block]:
     ]
     if rows:
         yield Table(("choice", "", "P(lie) %", "unjudged"), rows, texts=2)
+    if sensitivity.judge_error:
+        yield Heading("If the judge erred by so much")
+        bands = [
+            (band.error, MEASURED[band.measure], Cell(band.seen), Cell(band.least), Cell(band.most), _span(band))
+            for band in sensitivity.judge_error
+        ]
+        yield Table(("errors", "", "as read, %", "least", "most", "95 % interval"), bands, texts=2)
+        floors = {MEASURED[band.measure]: band.floor for band in sensitivity.judge_error if band.floor is not None}
+        yield from (Text(f"The floor of {name} is {words.percent(floor)} as read.") for name, floor in floors.items())
+        yield Text(
+            "The range is over all combinations of no and so many false lies (honest replies called lies) and missed"
+            " lies, in each arm apart; a pair is taken as it is. Agreement with people gives neither: labels do."
+        )
     for command, variants in sensitivity.not_known_yet.items():
         yield Text(f"Not known yet: {name_open(variants)}. These scenarios need more questions under this rule:")
         yield Command(command)
+
+
+MEASURED = {"p_lie": "P(lie)", "excess": "excess", "ladder": "what pressure adds"}
+
+
+def _span(band: ErrorBand) -> str:
+    return words.interval(band.low, band.high).strip()
 
 
 def describe_spread(sensitivity: Sensitivity) -> str:
