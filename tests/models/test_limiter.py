@@ -417,6 +417,28 @@ def test_waits_that_the_endpoint_asked_for_are_no_stall():
     run(go)
 
 
+def test_waiting_for_a_server_that_is_being_started_is_no_stall():
+    """A server of a sweep breaks down, another takes long to load, and its first answer fails as well."""
+
+    async def go(time: Virtual) -> None:
+        limiter = made(time, Limits(tries=8, give_up_after=60, backoff_cap=0.1))
+        trouble = TransientModelError("500")
+        model = failing("one", trouble, trouble, "two")
+        await limiter.send(model, request())
+
+        async def start_another() -> None:
+            await time.sleep(0.01)
+            model.awaits_server = True  # type: ignore[attr-defined]
+            await time.sleep(600)
+            assert limiter.stalled == 0
+            model.awaits_server = False  # type: ignore[attr-defined]
+
+        answer, _ = await time.run(asyncio.gather(limiter.send(model, request()), start_another()))
+        assert answer.choices[0].text == "two"
+
+    run(go)
+
+
 def test_passing_trouble_is_tried_again_until_it_passes():
     """The answer is that of the last try, and the tries are counted for the progress line."""
 

@@ -32,7 +32,7 @@ MOST_WEB_PAGES = 2
 SERVER_INTERVAL = 2.0
 """Seconds between two tries at a server that is not up yet."""
 PLACING_INTERVAL = 0.5
-"""Seconds between two looks whether a server of our own has been placed."""
+"""Seconds between two looks whether a server of our own is up."""
 
 
 class Limits(Record, frozen=True):
@@ -386,9 +386,10 @@ class Limiter:
                 heappush(self._queue, call)
 
     def _held_for(self, call: QueuedCall, now: float) -> float:
-        """Seconds until another look: another request to the same model goes alone, or its server is being placed."""
+        """Seconds until another look: another request to the same model goes alone, or its server is being started."""
         health = call.health
         if awaits_server(health.model):
+            self._failing_since, self._excused = None, 0.0  # what comes is another server
             return PLACING_INTERVAL
         if health.works or health.first is None or health.first is call:
             return 0.0
