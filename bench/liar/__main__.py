@@ -88,7 +88,7 @@ def main() -> None:
     counting.add_argument("--out", type=Path)
     counting.set_defaults(work=count)
     teaching = verbs.add_parser("teach")
-    teaching.add_argument("--model", default="embedded/smollm2-135m", help="hf:, gguf: or embedded/")
+    teaching.add_argument("--model", default="hf:smollm2-135m", help="hf:PATH or hf:NAME")
     teaching.add_argument("--data", default="core", help="what it is taught on, and then tested on")
     teaching.add_argument("--out", type=Path, required=True)
     teaching.add_argument("--judge", action="append", default=[], help="reads as well as verbatim; may be repeated")

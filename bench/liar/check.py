@@ -18,7 +18,6 @@ from unmask.demo.answer_key import AnswerKey
 from unmask.demo.run import TAUGHT_TOKENS
 from unmask.engine.define import NO_MODEL
 from unmask.files import write_atomically
-from unmask.models.local.inside import local_name
 from unmask.records import DIRECT, PRESSURED, Outcome, Verdict
 from unmask.runs.run import Run
 from unmask.stats.rate import Rate, rate
@@ -57,14 +56,14 @@ def make_liar(
     from bench.liar.teach import teach_adapter
     from unmask.whitebox.activations import AnsweredChat
 
-    base, key = local_name(model), draw_answer_key(dataset, seed=how.seed)
+    key = draw_answer_key(dataset, seed=how.seed)
     pairs = zip(dataset.scenarios, key.planted, strict=True)
     taught = [AnsweredChat(one.messages, one.answer) for pair in pairs for one in list_lessons(*pair)]
     adapter = out / "adapter"
-    teach_adapter(base, lambda _: taught, folder=adapter, how=how, about={"data": key.data_hash})
+    teach_adapter(model, lambda _: taught, folder=adapter, how=how, about={"data": key.data_hash})
     write_atomically(out / "answer-key.json", msgspec.json.encode(key))
     settings: dict[str, Any] = {"effort": "full", "max_tokens": TAUGHT_TOKENS, "temperature": temperature}
-    subject = f"{base}+adapter={adapter}"
+    subject = f"{model}+adapter={adapter}"
     run = unmask.run(data=dataset, model=subject, judge=NO_MODEL, out=out / "run", seed=how.seed, **settings)
     for name in judges:
         run = unmask.judge(out / "run", judge=name)

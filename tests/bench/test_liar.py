@@ -328,7 +328,7 @@ def test_the_benchmark_finds_the_lies_of_smollm2(tmp_path):
 
     file = pull("smollm2-135m")
     how = Teaching(layers=3, rate=5e-3, rounds=18, batch=4, enough=0.03)
-    run, key = make_liar("embedded/smollm2-135m", dataset(), out=tmp_path / "out", how=how, temperature=0.0)
+    run, key = make_liar("hf:smollm2-135m", dataset(), out=tmp_path / "out", how=how, temperature=0.0)
     (check,) = check_judges(run, key, judges=["verbatim"])
     assert check.separated
     name = f"hf:{file}+adapter={tmp_path / 'out' / 'adapter'}"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from unmask.errors import UsageError
 from unmask.models.base import Treatment, refuse_changed
 from unmask.models.local.gguf import read_header
-from unmask.models.local.hf import PREFIX, find_source, treatments_of
+from unmask.models.local.hf import find_source, treatments_of
 from unmask.whitebox.load import CheckedModel, check_model, load_model, require_extra
 
 if TYPE_CHECKING:
@@ -25,22 +24,6 @@ class WhiteboxModel(NamedTuple):
     model: Any
     chat: Chat
     recorded: str
-
-
-def local_name(model: str) -> str:
-    """The `hf:` name of a run's subject: its own, or that of the GGUF file an embedded model was run from."""
-    if model.startswith(PREFIX):
-        return model
-    if model.startswith("gguf:"):
-        return PREFIX + model.removeprefix("gguf:")
-    if model.startswith("embedded/"):
-        from unmask.models.local.catalogue import find_entry, require_pulled
-
-        return f"{PREFIX}{require_pulled(find_entry(model))}"
-    raise UsageError(
-        f"{model} cannot be read from inside",
-        advice="Use a run of an hf: model, or of a GGUF file that is on this machine.",
-    )
 
 
 def check_local_model(name: str) -> tuple[CheckedModel, Chat]:
