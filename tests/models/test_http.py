@@ -51,29 +51,19 @@ def against(answer: Canned) -> TransientModelError:
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("body", [b"{", b'{"choices": [{"mess', b"", b"ok", b"\xff\xfe", b"[1, 2]", b"null", b'"text"'])
-def test_a_body_that_is_no_answer_is_worth_another_try(body):
-    """Half a JSON text, none at all, or JSON of another shape."""
-    error = against(Canned(body))
-    assert not error.throttled
-    assert not error.unreachable
-
-
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"choices": []},
-        {"choices": None},
-        {"choices": [{}]},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": "words"}]},
-        {"choices": "words"},
+        *(b"{", b'{"choices": [{"mess', b"", b"ok", b"\xff\xfe", b"[1, 2]", b"null", b'"text"'),
+        *({}, {"choices": []}, {"choices": None}, {"choices": "words"}),
+        *({"choices": [one]} for one in ({}, {"message": None}, {"message": "words"})),
     ],
 )
-def test_an_answer_without_choices_is_worth_another_try(body):
-    """The right outer shape with nothing usable in it."""
-    against(Canned(body))
+def test_a_body_that_is_no_answer_is_worth_another_try(body):
+    """Half a JSON text, none at all, JSON of another shape, or nothing usable in the right one."""
+    error = against(Canned(body))
+    assert not error.throttled
+    assert not error.unreachable
 
 
 def test_an_html_page_is_named_and_the_advice_doubts_the_url():
@@ -90,26 +80,20 @@ def test_an_html_error_page_is_not_poured_out():
     assert len(str(error)) < 400
 
 
-@pytest.mark.parametrize("reset", [True, False])
-def test_a_connection_that_breaks_before_the_answer(reset):
-    """Closed or reset without a word."""
-    against_raw(b"", reset=reset)
+HALF = HEAD + b'Content-Length: 500\r\n\r\n{"choices": [{"message"'
 
 
-@pytest.mark.parametrize("reset", [True, False])
-def test_a_connection_that_breaks_in_the_middle_of_the_answer(reset):
-    """Half the body that was promised is no body."""
-    against_raw(HEAD + b'Content-Length: 500\r\n\r\n{"choices": [{"message"', reset=reset)
-
-
-def test_a_chunked_answer_that_breaks_off():
-    """The last chunk never comes."""
-    against_raw(HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"cho\r\n')
-
-
-def test_something_that_is_not_http():
-    """A server of another protocol on that port."""
-    against_raw(b"SSH-2.0-OpenSSH_9.6\r\n")
+@pytest.mark.parametrize(
+    ("reply", "reset"),
+    [
+        *((reply, reset) for reply in (b"", HALF) for reset in (False, True)),
+        (HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"cho\r\n', False),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", False),
+    ],
+    ids=["closed", "reset", "closed in the middle", "reset in the middle", "no last chunk", "another protocol"],
+)
+def test_a_connection_that_breaks_or_is_none_of_http_is_worth_another_try(reply, reset):
+    against_raw(reply, reset=reset)
 
 
 def test_a_refused_connection_is_marked_unreachable():

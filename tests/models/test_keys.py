@@ -190,16 +190,16 @@ def test_an_escaped_at_sign_may_stand_anywhere():
     assert made.url == "https://h/%40me/chat/completions?mail=a%40b"
 
 
-@pytest.mark.parametrize("base", ["http://h/v1", "http://h/v1/", "http://h/v1/chat/completions"])
-def test_a_base_url_may_have_more_than_the_base(base):
-    """A slash or the whole path at the end changes nothing."""
-    assert target(base).url == "http://h/v1/chat/completions"
-
-
-@pytest.mark.parametrize("base", ["http://h", "http://h/", "http://h/v1", "http://h/v1/messages"])
-def test_anthropic_bases_with_and_without_version_agree(base):
-    """`/v1` is part of the path there, and is not doubled."""
-    assert target(base, provider="anthropic").url == "http://h/v1/messages"
+@pytest.mark.parametrize(
+    ("provider", "base", "url"),
+    [
+        *(("openai", f"http://h/v1{end}", "http://h/v1/chat/completions") for end in ("", "/", "/chat/completions")),
+        *(("anthropic", f"http://h{end}", "http://h/v1/messages") for end in ("", "/", "/v1", "/v1/messages")),
+    ],
+)
+def test_a_base_url_may_have_more_than_the_base(provider, base, url):
+    """A slash, the whole path or a version at the end changes nothing."""
+    assert target(base, provider=provider).url == url
 
 
 def test_a_query_is_sent_but_not_shown():
@@ -209,22 +209,18 @@ def test_a_query_is_sent_but_not_shown():
     assert "qwertyuiop" not in f"{made.shown} {made!r} {made.endpoint}"
 
 
-def test_a_key_goes_out_as_bearer():
-    """OpenAI's way of showing a key."""
-    made = target(key=Key("k-123456", "OPENAI_API_KEY"))
-    assert made.headers["Authorization"] == "Bearer k-123456"
-    assert made.key_source == "OPENAI_API_KEY"
-
-
-def test_without_a_key_nothing_is_claimed():
-    """No Authorization header at all, rather than an empty one."""
-    assert not {"Authorization", "x-api-key"} & set(target().headers)
-
-
-def test_anthropic_has_a_header_of_its_own_for_the_key():
-    made = target("https://h", key=Key("k-123456", "ANTHROPIC_API_KEY"), provider="anthropic")
-    assert made.headers["x-api-key"] == "k-123456"
-    assert "Authorization" not in made.headers
+@pytest.mark.parametrize(
+    ("provider", "key", "sent"),
+    [
+        ("openai", Key("k-123456", "OPENAI_API_KEY"), {"Authorization": "Bearer k-123456"}),
+        ("anthropic", Key("k-123456", "ANTHROPIC_API_KEY"), {"x-api-key": "k-123456"}),
+        ("openai", None, {}),
+    ],
+)
+def test_each_provider_gets_the_key_its_way_and_no_empty_header(provider, key, sent):
+    made = target("https://h", key=key, provider=provider)
+    assert {name: made.headers[name] for name in ("Authorization", "x-api-key") if name in made.headers} == sent
+    assert made.key_source == (key and key.source)
 
 
 @given(key=SAFE, query=UNLIKE_A_KEY, before=st.text(max_size=50), after=st.text(max_size=50))

@@ -49,16 +49,17 @@ def test_a_missing_key_is_named(provider):
     assert PROVIDERS[provider].keys[0] in (caught.value.advice or "")
 
 
-@pytest.mark.parametrize("provider", ["vllm", "ollama"])
-def test_local_servers_need_no_key(provider):
-    """The providers one runs oneself open without any variable."""
-    assert open_model(f"{provider}/name").endpoint.startswith("http://localhost:")
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "https://models.example.org/v1"])
-def test_another_address_needs_no_key(url):
-    """A key is only insisted on at the provider's own host."""
-    assert url.startswith(open_model("openai/name", base_url=url).endpoint)
+@pytest.mark.parametrize(
+    ("name", "url", "endpoint"),
+    [
+        ("vllm/name", None, "http://localhost:8000"),
+        ("ollama/name", None, "http://localhost:11434"),
+        ("openai/name", "http://127.0.0.1:9/v1", "http://127.0.0.1:9"),
+        ("openai/name", "https://models.example.org/v1", "https://models.example.org"),
+    ],
+)
+def test_a_key_is_only_insisted_on_at_the_providers_own_host(name, url, endpoint):
+    assert open_model(name, base_url=url).endpoint == endpoint
 
 
 def test_an_api_of_ones_own_is_a_row_of_the_table(monkeypatch):
@@ -114,26 +115,20 @@ def test_the_dotenv_of_the_working_directory_is_read(tmp_path):
     assert open_model("anthropic/claude").endpoint == "https://api.anthropic.com"
 
 
-def test_a_mistyped_provider_is_guessed():
-    """The advice has the name as it was probably meant, and the list of providers."""
-    with pytest.raises(UsageError) as caught:
-        open_model("opnai/gpt-4o")
-    assert "openai/gpt-4o" in (caught.value.advice or "")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("opnai/gpt-4o", "openai/gpt-4o"),
+        ("gpt-4o", "openai/gpt-4o"),
+        ("meta-llama/Llama-3.1-8B", "vllm/meta-llama/Llama-3.1-8B"),
+    ],
+    ids=["mistyped", "bare", "of the hub"],
+)
+def test_the_advice_has_the_name_as_it_was_probably_meant(name, meant):
+    with pytest.raises(UsageError, match=name) as caught:
+        open_model(name)
+    assert meant in (caught.value.advice or "")
     assert "anthropic" in (caught.value.advice or "")
-
-
-def test_a_bare_name_is_shown_how_to_write_it():
-    """`gpt-4o` alone names nobody; the advice completes it."""
-    with pytest.raises(UsageError, match="gpt-4o") as caught:
-        open_model("gpt-4o")
-    assert "openai/gpt-4o" in (caught.value.advice or "")
-
-
-def test_a_hub_name_is_pointed_to_ones_own_server():
-    """An organisation in front is no provider; the advice says where such names go."""
-    with pytest.raises(UsageError) as caught:
-        open_model("meta-llama/Llama-3.1-8B")
-    assert "vllm/meta-llama/Llama-3.1-8B" in (caught.value.advice or "")
 
 
 @pytest.mark.parametrize("name", ["", "/", "openai/", "openai", "gguf:", " openai/x", "openai/x\n", "scripted/"])
