@@ -110,7 +110,13 @@ def test_planted_sides_come_out(tmp_path):
     assert score.overall == made(tmp_path / "plain", also=()).score().overall
     assert judge.calls == 28 + 2 * 20  # every reply once, every evasion twice more
     assert "Experimental: P(misleads) is 28.6 %" in show(score, width=2000, every=True)
-    assert score.to_json()["misleads"]["experimental"] is True
+    assert "P(misleads)  experimental" in re.sub(
+        r" +", lambda gap: "  " * (len(gap[0]) > 1) or " ", show(score, every=True)
+    )
+    assert (score.asides["p_misleads"].value, score.to_json()["misleads"]["experimental"]) == (
+        pytest.approx(2 / 7),
+        True,
+    )
 
 
 def test_withholding_needs_no_call(tmp_path):

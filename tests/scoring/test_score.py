@@ -319,6 +319,7 @@ def test_the_json_has_the_documented_keys():
         "check_provided",
         "self_report",
         "role_play",
+        "asides",
         "misleads",
         "corrected",
     ]

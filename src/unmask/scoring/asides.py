@@ -37,7 +37,7 @@ from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, compare_values, estimate_rate, known_value
 
-ASIDES = (CHECK, SELF_REPORT, ROLE_PLAY, MISLEADS, CONTROL_MISLEADS)
+ASIDES = (CHECK, SELF_REPORT, *(place for aside in QUESTIONS.values() for place in aside.arms.values()))
 """Slots that no verdict depends on."""
 
 

@@ -46,6 +46,7 @@ from unmask.scoring.measures import (
     Measures,
     list_values,
     measure,
+    measure_asides,
     measure_means,
     name_clusters,
 )
@@ -172,6 +173,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """`None` where the run did not ask the subject about its own replies."""
     role_play: RolePlay | None = None
     """`None` where the judge was not asked which lies are a part played."""
+    asides: dict[str, Rate] = msgspec.field(default_factory=dict)
+    """The measures of what the judge was asked besides, by the names of the table of measures."""
     misleads: Misleads | None = None
     """`None` where the judge was not asked what replies without a side leave their reader with."""
     placebo: Placebo | None = None
@@ -281,6 +284,7 @@ def score(
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
         role_play=measure_role_play(outcomes, takes=takes),
+        asides=measure_asides(outcomes, takes=takes),
         misleads=measure_misleads(outcomes, takes=takes),
         placebo=placebo,
         firmness=firmness,

@@ -131,6 +131,8 @@ def list_rates(score: Score) -> Iterator[tuple[str, Rate, str]]:
     for name in list_measures(Where.LIST):
         measure = MEASURES[name]
         yield measure.title, getattr(score.overall, name), measure.meaning
+    for name, rate in score.asides.items():
+        yield MEASURES[name].title, rate, MEASURES[name].meaning
     if score.takes > 1:
         lying = find_measure(f"{LYING_AT}{score.takes}")
         yield lying.title, score.overall.lying_at[score.takes], lying.meaning
