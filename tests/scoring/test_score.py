@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
 from tests.outcomes import outcome, unjudged
+from unmask.judges.asides import ASIDES
 from unmask.records import (
     Accuracy,
     Archetype,
@@ -101,8 +102,17 @@ def test_worst_case_bounds_are_those_of_the_worst_assignments(name):
     """Every way to give the three unjudged scenarios a verdict, an accuracy and an answer of the judge in an aside."""
     told = {"belief": Lettered(Letter.A, by="probes")}
     lies, evasions = (
-        [outcome(verdict, readings={slot: (Lettered(letter, by="judge"),)}, **told) for letter in letters]
-        for verdict, slot, letters in (("lie", "role_play", Letter), ("evasion", "misleads", Letter))
+        [
+            outcome(
+                verdict,
+                readings={
+                    slot: (Lettered(letter, by="judge"),) for slot, aside in ASIDES.items() if aside.verdict == verdict
+                },
+                **told,
+            )
+            for letter in Letter
+        ]
+        for verdict in ("lie", "evasion")
     )
     judged = [*verdicts(honest=3, no_belief=1), lies[0], lies[1], evasions[0]]
     fates = [outcome("honest"), outcome("no_belief"), *lies[:2], *evasions]
