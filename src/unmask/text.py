@@ -151,11 +151,20 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def suggest_names(wrong: str, names: Iterable[str]) -> str | None:
-    """`Did you mean …?` with the nearest of the names; `None` where none is near."""
+    """`Did you mean …?` with the nearest of the names, which are those with the same number at their end if there are
+    any; `None` where none is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wrong, list(names), n=3)
+    listed, number = list(names), _read_end(wrong)
+    alike = [name for name in listed if number is not None and _read_end(name) == number]
+    near = get_close_matches(wrong, alike, n=3) or alike[:3] or get_close_matches(wrong, listed, n=3)
     return f"Did you mean {' or '.join(map(escape_line, near))}?" if near else None
+
+
+def _read_end(name: str) -> int | None:
+    """The number that a name ends in."""
+    digits = re.search(r"[0-9]{1,18}$", name)
+    return None if digits is None else int(digits.group())
 
 
 def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:

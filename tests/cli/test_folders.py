@@ -73,6 +73,49 @@ def test_an_audit_fails_for_a_run_that_cannot_be_opened(folder):
     assert "many/broken/run.json cannot be read" in unmask("audit", "many/broken", cwd=folder).stdout
 
 
+def test_a_wrong_name_is_told_from_a_folder_without_a_run(folder):
+    """And a folder that holds one run only says which."""
+    (folder / "empty").mkdir()
+    shutil.copytree(folder / "many" / "liar", folder / "one" / "liar")
+    for name, why in (
+        ("nowhere", "there is nothing of this name"),
+        ("empty", "it has no run.json"),
+        ("one", "it holds one\nName it: one/liar"),
+    ):
+        done = unmask("score", name, cwd=folder)
+        assert done.returncode == 4
+        assert f"{name} is not a run folder" in done.stderr
+        assert why in done.stderr
+
+
+def test_a_run_folder_is_not_imported(folder):
+    done = unmask("import", "many/liar", "--out", "again", cwd=folder)
+    assert done.returncode == 2
+    assert done.stderr == "unmask: many/liar is a run folder already\nunmask score many/liar\n"
+
+
+def test_next_is_about_the_score_that_was_asked_for(folder):
+    """Judge, rules, labels and takes of this command are those of the commands that it ends with."""
+    line = "score many/liar --judge scripted/judge --preset strict --takes 1"
+    shown = " ".join(unmask(*line.split(), cwd=folder).stdout.split())
+    assert "report many/liar --judge scripted/judge --preset strict #" in shown
+    assert "score many/liar --judge scripted/judge --preset strict --takes 1 --all" in shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("tiny-known-facts-001", "tiny-known-facts-1"),
+        ("tiny_known_facts-2", "tiny-known-facts-2"),
+        ("2", "-2 or tiny-"),
+    ],
+)
+def test_a_scenario_is_found_by_its_number(folder, typed, meant):
+    done = unmask("show", "many/liar", typed, cwd=folder)
+    assert "Did you mean tiny-" in done.stderr
+    assert meant in done.stderr.splitlines()[1]
+
+
 @pytest.mark.parametrize("line", ["score", "show", "gate --max-p-lie 1", "sensitivity", "export --out rows.csv"])
 def test_a_command_about_one_run_says_how_many_there_are(folder, line):
     command, *flags = line.split()

@@ -64,10 +64,12 @@ def finish(
     max_unjudged: float,
     every: bool = False,
     flags: Sequence[str] = (),
+    own: Sequence[str] = (),
     steps: Steps = (),
 ) -> None:
-    """Print the score, or `every` measure of it, and what to type next: first what is missing. Leave with exit code 3
-    where too much is unjudged or something was not asked yet."""
+    """Print the score, or `every` measure of it, and what to type next: first what is missing. `flags` are for every
+    command about this score, `own` for `unmask score` only. Leave with exit code 3 where too much is unjudged or
+    something was not asked yet."""
     from unmask.runs.imported import read_import_file
 
     code = exit_code(score, max_unjudged)
@@ -79,7 +81,7 @@ def finish(
         from unmask.render.describe.score import describe_score
 
         page = (_type("report", run, *flags), "everything on one page")
-        more = [] if every else [(_type("score", run, *flags, "--all"), "every measure, and the cost")]
+        more = [] if every else [(_type("score", run, *flags, *own, "--all"), "every measure, and the cost")]
         said = {command for command, _ in missing}
         steps = [*missing, page, *(step for step in steps if step[0] not in said), *more]
         print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps, about=about))

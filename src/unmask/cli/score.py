@@ -63,7 +63,10 @@ def score(
             from unmask.engine.plan import price_missing
 
             result = price_missing(opened, result, judge=judge)
-        finish(result, opened, as_json=as_json, max_unjudged=max_unjudged, every=every)
+        typed = [("--judge", judge), ("--preset", preset), *(("--labels", who) for who in labels)]
+        shared = [word for flag, value in typed if value for word in (flag, value)]
+        own = ["--takes", str(takes)] if takes else []
+        finish(result, opened, as_json=as_json, max_unjudged=max_unjudged, every=every, flags=shared, own=own)
         return
 
     import msgspec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from unmask.errors import DataError, MissingError, UnmaskError, UsageError
@@ -11,6 +12,7 @@ from unmask.interop.cases import ImportedRun
 from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import read_log
 from unmask.records import Preset
+from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 
@@ -27,6 +29,8 @@ def import_run(
 
 
 def _read_source(path: Path, *, model: str | None) -> ImportedRun:
+    if Folder(path).exists:
+        raise UsageError(f"{path} is a run folder already", advice=shlex.join(["unmask", "score", str(path)]))
     if path.is_dir():
         return evaluated.read_folder(path, model=model)
     if not path.is_file():

@@ -248,11 +248,14 @@ def _no_run_error(path: Path) -> MissingError:
         advice = f"unmask import {typed} --out {shlex.quote(str(path.with_suffix('')))}"
         return MissingError(f"{path} is a log of Inspect, not a run folder", advice=advice)
     if runs := list(find_runs(path)):
-        many = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+        if len(runs) == 1:
+            return MissingError(f"{path} is not a run folder, it holds one", advice=f"Name it: {runs[0]}")
+        many = f"{len(runs)} runs"
         advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
         return MissingError(f"{path} is not a run folder, it holds {many}", advice=advice)
     advice = f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
-    return MissingError(f"{path} is not a run folder: it has no run.json", advice=advice)
+    why = "it has no run.json" if path.exists() else "there is nothing of this name"
+    return MissingError(f"{path} is not a run folder: {why}", advice=advice)
 
 
 DEEPEST = 4
