@@ -390,7 +390,7 @@ def _draw_ladder(inputs: FigureInputs) -> Any:
     """P(lie) by rung with intervals, one line per run; for a single run also its archetypes, thin and named."""
     scored = [(label, score.ladder) for label, score in inputs.score_runs() if score.ladder is not None]
     if not scored:
-        raise UsageError("no run is of a set with rungs", advice="unmask run … --data ladder")
+        raise UsageError("no run is of a set with rungs", advice="Run one with --data ladder.")
     drawing = _make_figure(5.4, 3.4)
     axes = drawing.add_subplot()
     axes.grid(True, axis="y")
