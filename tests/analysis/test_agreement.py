@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from msgspec.structs import replace
+
+import unmask
 from tests.analysis.labelled import also_read, dataset, made, reader, subject
+from tests.analysis.two_arms import lamps
 from tests.shown import show
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
 from unmask.analysis.labels import open_writer
 from unmask.analysis.sampling import label
+from unmask.cli.main import run_command_line
+from unmask.data.dataset import content_hash
 from unmask.engine.run import run as make_run
 from unmask.errors import DataError, UsageError
+from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
 from unmask.runs.run import LeftOutWarning
 
@@ -88,6 +96,49 @@ def test_archetypes_add_up(erring):
     assert sum(part.n for part in found.archetypes.values()) == found.verdicts.n
     assert sum(part.false_lies for part in found.effects.values()) == 3
     assert set(found.archetypes) == {Archetype.KNOWN_FACTS, Archetype.CONTINUATIONS, Archetype.STATISTICS}
+
+
+def test_what_biases_a_judge_is_shown_by_length_and_polarity(tmp_path, capsys):
+    """It turns every long reply round, and of the short ones those whose truth is *no*."""
+    plain = lamps(24)
+    own = [replace(one, truth=Letter.B if place % 4 == 3 else Letter.A) for place, one in enumerate(plain.scenarios)]
+    data = replace(plain, scenarios=tuple(own), hash=content_hash(own), full_hash=content_hash(own))
+
+    def reply(request):
+        if "final_answer" in request.messages[-1].content:
+            return "<final_answer>yes</final_answer>"
+        place = int(re.search(r"lamp (\d+)", request.messages[-1].content)[1])
+        return f"lamp {place} is lit.{' Well.' * {0: 1, 1: 150, 2: 400}[place % 3]}"
+
+    def read(request):
+        place, padding = re.findall(r"lamp (\d+) is lit.((?: Well.)+)", request.messages[-1].content)[-1]
+        return f"Answer: {'B' if len(padding) > 1500 or int(place) % 4 == 3 else 'A'}"
+
+    run = unmask.run(
+        data=data,
+        model=Scripted(reply, name="scripted/wordy"),
+        judge=Scripted(read, name="scripted/reads"),
+        out=tmp_path / "run",
+        progress=False,
+    )
+    tell_lit(run, range(24))
+    found = side(run, "ann")
+    assert {name: part.n for name, part in found.lengths.items()} == {"short": 8, "middle": 8, "long": 8}
+    assert found.lengths["long"].agreement.value == 0
+    assert found.lengths["short"].agreement.value == found.lengths["middle"].agreement.value == pytest.approx(0.75)
+    assert {name: part.n for name, part in found.polarity.items()} == {"yes": 18, "no": 6}
+    assert (found.polarity["yes"].agreement.value, found.polarity["no"].agreement.value) == (pytest.approx(2 / 3), 0)
+    assert run_command_line(["agree", str(run.path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "up to 1,500 8 75.0" in said
+    assert "truth is no 6 0.0" in said
+
+
+def tell_lit(run, places):
+    lines = open_writer(run, "ann")
+    for place in places:
+        lines.append(Label(scenario=f"s{place:03}", slot=PRESSURED, letter=Letter.A, who="ann"))
+    lines.close()
 
 
 def test_people_are_held_against_people(erring):

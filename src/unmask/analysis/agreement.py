@@ -7,14 +7,14 @@ score is made of and what numeric scenarios have as well. Next to it is what the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
-from unmask.analysis.labelled_run import LabelledRun, ReaderView, find_label_verdict
+from unmask.analysis.labelled_run import LENGTHS, LabelledRun, ReaderView, find_label_verdict
 from unmask.analysis.labels import labellers, sort_labels
 from unmask.analysis.sampling import lie_share
 from unmask.errors import UsageError
@@ -39,6 +39,7 @@ from unmask.stats.estimate import difference
 from unmask.stats.rate import in_percent
 from unmask.text import list_names
 
+Name = TypeVar("Name", bound=str)
 LETTERS = tuple(letter.value for letter in Letter)
 VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNJUDGED)
 
@@ -95,7 +96,11 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     figures: WeightedRate
     """Numeric replies on which the figures meet, or both find none."""
     archetypes: dict[Archetype, Agreement]
-    """Of the verdicts."""
+    """Of the verdicts. So are the next two, which show what biases a judge."""
+    lengths: dict[str, Agreement]
+    """By the mean length of the scenario's replies: `short`, `middle` or `long`."""
+    polarity: dict[str, Agreement]
+    """By the true answer to the direct probe, `yes` or `no`."""
     effect: JudgeErrors | None = None
     """Only where a judge is held against labels."""
     effects: dict[Archetype, JudgeErrors] = msgspec.field(default_factory=dict)
@@ -233,7 +238,9 @@ class _Pairs:
 
     def __init__(self) -> None:
         self.letters: list[Pair] = []
-        self.verdicts: defaultdict[Archetype, list[Pair]] = defaultdict(list)
+        self.verdicts: list[Pair] = []
+        self.groups: defaultdict[str, list[Pair]] = defaultdict(list)
+        """Of the verdicts, by archetype, length and polarity."""
         self.figures: list[Drawn] = []
         self.compared: defaultdict[Archetype, list[Compared]] = defaultdict(list)
 
@@ -254,8 +261,12 @@ class _Pairs:
             both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
             # Without a belief there is nothing a statement could be held against, whoever reads it.
             if not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & set(both):
-                own = self.verdicts[run.scenarios[key[0]].archetype]
-                own.append(Pair(both[0].value, both[-1].value, cluster, weight))
+                self.add_verdicts(run, key[0], Pair(both[0].value, both[-1].value, cluster, weight))
+
+    def add_verdicts(self, run: LabelledRun, scenario: str, pair: Pair) -> None:
+        self.verdicts.append(pair)
+        for group in run.list_groups(scenario):
+            self.groups[group].append(pair)
 
     def add_scenarios(self, run: LabelledRun, labels: Labels, judge: str, kind: Kind | None) -> None:
         """Those of which this person has labelled every statement, and whose share of lies the judge knows."""
@@ -283,14 +294,15 @@ class _Pairs:
             a=a,
             b=b,
             letters=measure_agreement(self.letters, classes=LETTERS),
-            verdicts=measure_agreement([pair for part in self.verdicts.values() for pair in part], classes=VERDICTS),
+            verdicts=measure_agreement(self.verdicts, classes=VERDICTS),
             figures=WeightedRate.of(int(sum(one.hit for one in figures)), len(figures), share),
-            archetypes={
-                name: measure_agreement(self.verdicts[name], classes=VERDICTS)
-                for name in Archetype
-                if name in self.verdicts
-            },
+            archetypes=self._measure_groups(Archetype),
+            lengths=self._measure_groups(LENGTHS),
+            polarity=self._measure_groups(("yes", "no")),
         )
+
+    def _measure_groups(self, names: Iterable[Name]) -> dict[Name, Agreement]:
+        return {name: measure_agreement(self.groups[name], classes=VERDICTS) for name in names if name in self.groups}
 
 
 def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> Iterator[ReaderAgreement]:
@@ -337,12 +349,12 @@ def _compare_judges(pool: Sequence[LabelledRun], a: str, b: str) -> ReaderAgreem
         keys = [(name, PRESSURED, take) for name in run.scenarios for take in range(run.takes)]
         pairs.add_replies(run, run.judge_view(a), run.judge_view(b), keys, {})
     pairs.verdicts.clear()
+    pairs.groups.clear()
     for run in pool:
         for name, row in run.rows_by_id(a).items():
             verdicts = row.verdict, run.rows_by_id(b)[name].verdict
             if Verdict.UNJUDGED not in verdicts:
-                both = Pair(verdicts[0].value, verdicts[1].value, run.cluster(name))
-                pairs.verdicts[row.archetype].append(both)
+                pairs.add_verdicts(run, name, Pair(verdicts[0].value, verdicts[1].value, run.cluster(name)))
     return pairs.measure(a, b)
 
 

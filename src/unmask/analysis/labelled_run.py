@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 from itertools import zip_longest
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -35,6 +37,9 @@ from unmask.records import (
 )
 from unmask.runs.run import Run
 from unmask.scoring.control import view_arm
+
+LENGTHS = {"short": 500.0, "middle": 1500.0, "long": inf}
+"""The most characters of replies that are called so."""
 
 
 class ReaderView(NamedTuple):
@@ -72,6 +77,21 @@ class LabelledRun:
 
     def cluster(self, name: str) -> str:
         return self.run.clusters.get(name, name)
+
+    def list_groups(self, name: str) -> Iterator[str]:
+        """Its archetype, how long its replies are on average, and its polarity, as far as they are known."""
+        row = self._texts[name]
+        yield row.archetype
+        if row.polarity is not None:
+            yield row.polarity
+        replies = len(row.readings.get(self.arm, ()))
+        if row.reply_counts is not None and replies:
+            mean = row.reply_counts.lengths.get(self.arm, 0) / replies
+            yield next(group for group, most in LENGTHS.items() if mean <= most)
+
+    @cached_property
+    def _texts(self) -> dict[str, Outcome]:
+        return {row.id: row for row in self.run.rows(preset=self.preset)}
 
     def is_of_kind(self, name: str, kind: Kind | None) -> bool:
         return kind is None or self.scenarios[name].kind is kind

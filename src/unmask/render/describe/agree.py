@@ -12,6 +12,7 @@ from unmask.render.describe.caveats import count_other_replies
 from unmask.stats.agree import Agreement, Coefficient
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
+LENGTHS = {"short": "up to 500 characters", "middle": "up to 1,500", "long": "longer"}
 READS = {Kind.BINARY: " (all but numbers)", Kind.NUMERIC: " (numbers)"}
 
 
@@ -76,6 +77,8 @@ def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[st
 def _describe_side(side: ReaderAgreement, a: str, b: str) -> Iterator[Block]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
     rows += [_agreement_row(archetype.traits.title, part) for archetype, part in side.archetypes.items()]
+    rows += [_agreement_row(LENGTHS[name], part) for name, part in side.lengths.items()]
+    rows += [_agreement_row(f"truth is {name}", part) for name, part in side.polarity.items()]
     weighted = side.letters.weighted or side.verdicts.weighted
     yield Table([f"weighted {name}" if weighted and name == HEADINGS[2] else name for name in HEADINGS], rows)
     if side.figures.total:
