@@ -72,6 +72,7 @@ FAULTS = {
     "no_temperature": "every line that has a temperature is refused",
     "no_top_k": "every line that has a top_k is refused",
     "bad_top_k": "the same, and no message says why",
+    "reasons": "the subject reasons for 3,000 tokens, and may write 8,192",
 }
 
 
@@ -212,12 +213,30 @@ class BatchEndpoint(Endpoint):
             elif self.fault in ("no_top_k", "bad_top_k") and b'"top_k"' in body:
                 words = "Unsupported parameter: 'top_k'" if self.fault == "no_top_k" else "Bad Request"
                 yield Outcome(name, None, 400, "invalid_request_error", words)
+            elif self.fault == "reasons" and (cut := _cut_off(name, body)) is not None:
+                yield cut
             else:
                 asked, fault = self.take(b"", body)
                 if asked is None or fault is not None:
                     yield Outcome(name, None, 400, "bad_request", "no planted scenario in this request")
                 else:
                     yield Outcome(name, self.answer(asked))
+
+
+def _cut_off(name: str, body: bytes) -> Outcome | None:
+    """What a subject that reasons makes of a request with too little room, or with more than it may write."""
+    asked = msgspec.json.decode(body)
+    room = asked["max_tokens"]
+    if asked["model"].startswith("judge") or 3000 < room <= 8192:
+        return None
+    if room > 8192:
+        words = f"max_tokens is too large: {room}. This model supports at most 8192 completion tokens"
+        return Outcome(name, None, 400, "invalid_value", words)
+    choice = {"message": {"role": "assistant", "content": ""}, "finish_reason": "length"}
+    count = asked.get("n", 1)
+    usage = {"prompt_tokens": 100, "completion_tokens": count * room, "total_tokens": 100 + count * room}
+    content = {"choices": [choice | {"index": at} for at in range(count)], "usage": usage}
+    return Outcome(name, msgspec.json.encode(content))
 
 
 class BatchConnection(Connection):

@@ -279,7 +279,7 @@ LIMITS = {
     "a scenario 16 MiB": "unmask.data.form:LONGEST",
     "a member of a log 128 MiB": "unmask.interop.inspect.log:LARGEST",
     "a GGUF header 64 MiB": "unmask.models.local.gguf:MAX_HEADER",
-    "an HTTP answer 64 MiB": "unmask.models.session:MAX_BODY",
+    "an HTTP answer 1 MiB": "unmask.models.http:FIXED_BYTES",
 }
 
 

@@ -113,6 +113,8 @@ class JournalError(UnmaskError):
 
 class ModelError(UnmaskError):
     exit_code = 4
+    paid = False
+    """Whether an answer came that could not be used: it was paid for, and nobody knows how much."""
 
 
 class FatalModelError(ModelError):
@@ -138,9 +140,11 @@ class TransientModelError(ModelError):
         unreachable: bool = False,
         starting: bool = False,
         web_page: bool = False,
+        paid: bool = False,
         advice: str | None = None,
     ) -> None:
         super().__init__(message, advice=advice)
+        self.paid = paid
         self.retry_after = retry_after
         self.throttled = throttled
         self.unreachable = unreachable
@@ -151,13 +155,24 @@ class TransientModelError(ModelError):
 class RequestRefusedError(ModelError):
     """This request is refused, and the same one most likely will be again. `unexplained` marks a refusal that may be
     about any part of the request: neither its length nor a parameter is named. `may_be_all` marks one whose reason may
-    hold for every other request too: a filter, or no reason that was given."""
+    hold for every other request too: a filter, or no reason that was given. `most_tokens` is the limit of a reply that
+    the endpoint names where the request asks for more.
+    """
 
     exit_code = 3
 
     def __init__(
-        self, message: str, *, unexplained: bool = False, may_be_all: bool = False, advice: str | None = None
+        self,
+        message: str,
+        *,
+        unexplained: bool = False,
+        may_be_all: bool = False,
+        most_tokens: int | None = None,
+        paid: bool = False,
+        advice: str | None = None,
     ) -> None:
         super().__init__(message, advice=advice)
+        self.most_tokens = most_tokens
+        self.paid = paid
         self.unexplained = unexplained
         self.may_be_all = may_be_all

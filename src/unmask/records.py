@@ -481,6 +481,10 @@ class Call(Record, frozen=True, kw_only=True):
     latency: float | None = None
     """Seconds."""
     cost_usd: float | None = None
+    lost: int = 0
+    """Answers to this request that came and could not be used. They were paid for, so the cost is unknown."""
+    lost_usd: float | None = None
+    """What these have cost at most; `None` where the price is unknown."""
     tier: str | None = None
     """The service tier that the answer names, e.g. `flex`; `None` for the standard one."""
     model: str | None = None

@@ -194,15 +194,6 @@ def test_unwritable_cache_is_reported(tmp_path):
     assert "UNMASK_CACHE" in check["advice"]
 
 
-def test_a_model_that_reasons_gets_a_proposal(tmp_path):
-    """More room than the default, to be typed by the user; another model gets none."""
-    flags = ["--model", "openai/o3", "--judge", "scripted/judge", "--base-url", CLOSED]
-    checks = {check["what"]: check for check in json.loads(unmask("doctor", "--json", *flags, cwd=tmp_path).stdout)}
-    assert "the default of 1,000 tokens would cut off" in checks["subject room"]["found"]
-    assert checks["subject room"]["advice"] == "add --max-tokens 16000"
-    assert "judge room" not in checks
-
-
 def test_the_cache_folder_is_shown_with_its_size_and_the_way_to_empty_it(tmp_path):
     models = tmp_path / "cache" / "models"
     (models / ".partial" / "judge-1.5b").mkdir(parents=True)

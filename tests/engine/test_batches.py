@@ -32,10 +32,11 @@ from unmask.errors import (
 from unmask.models import batch_client, providers
 from unmask.models.tiers import OPENAI_BATCHES
 from unmask.protocol.plan import JudgeWork, SubjectWork
-from unmask.records import Method, digest
+from unmask.records import Asked, Method, digest
 from unmask.runs.batches import BatchState, decode_work, encode_work, read_batches
 from unmask.runs.cost import Purse
 from unmask.runs.folder import BATCHES_FILE, Folder
+from unmask.runs.journal import read_lines
 from unmask.runs.options import merge_arguments
 from unmask.runs.run import Run
 
@@ -100,6 +101,17 @@ def test_verdicts_are_those_of_a_live_run(served, tmp_path):
 def test_every_provider_gives_the_planted_verdicts(served, tmp_path, flavour):
     served.configure(flavour=flavour)
     assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour, batch="all"))
+
+
+def test_a_subject_that_reasons_gets_more_room_in_the_next_round(served, tmp_path):
+    """Cut off at 1,000 tokens, refused with 16,000, answered with what the provider names: the planted verdicts."""
+    served.configure(batch_fault="reasons")
+    assert_as_planted(run_to_the_end(served, tmp_path, batch="all"))
+    rooms = {line.max_tokens for line in read_lines(tmp_path / "run" / "replies.jsonl", Asked)}
+    assert rooms == {1000, 8192}
+    room = Run(tmp_path / "run").definition.subject.room
+    assert room is not None
+    assert room.tokens == 8192
 
 
 def test_azure_is_known_by_its_host(served, tmp_path, monkeypatch):
@@ -544,13 +556,13 @@ def test_the_id_of_a_request_is_the_key_of_its_work(served, tmp_path):
     assert len(ids) == len(set(ids))
     assert all(re.fullmatch("[a-zA-Z0-9_-]{1,64}", name) for name in ids)
     for work in (
-        SubjectWork("indirect_12", tuple(range(990, 1000)), 12, 1_000_000),
+        SubjectWork("indirect_12", tuple(range(990, 1000)), 12),
         JudgeWork("direct", digest(("",)), (), Method.LETTER),
-        *(JudgeWork("self_report", digest(("a reply",)), (), method, 12, 1_000_000) for method in Method),
+        *(JudgeWork("self_report", digest(("a reply",)), (), method, 12) for method in Method),
     ):
-        name = encode_work("a scenario", work)
+        name = encode_work("a scenario", work, 1_000_000)
         assert len(name) <= 64
-        assert (decode_work(name) or ("", None))[1] == work
+        assert (decode_work(name) or ("", None))[1:] == (work, 1_000_000)
 
 
 @pytest.mark.parametrize(

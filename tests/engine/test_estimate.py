@@ -148,21 +148,6 @@ def test_the_tokens_of_a_developer_prompt_are_counted(tmp_path):
     assert prompted.input > plain.input + 5000 * 12
 
 
-def test_a_model_that_has_reasoned_so_far_gets_more_room_proposed(tmp_path):
-    """Only by what stands in the folder: its name says nothing."""
-    thinking = Scripted(lambda _: "<think>Well.</think>I cannot say.", name="scripted/mine")
-    settings = {"data": "tiny", "model": thinking, "judge": "scripted/judge", "out": tmp_path / "run"}
-    assert unmask.plan(**settings).more_room == ()
-    unmask.run(**settings)
-    (proposal,) = unmask.plan(**settings).more_room
-    assert (proposal.role, proposal.noticed_by.value, proposal.proposed) == (
-        "subject",
-        "reasoning in its replies",
-        16_000,
-    )
-    assert unmask.plan(**settings | {"out": None, "max_tokens": 16_000}).more_room == ()
-
-
 def terms(**changes: Any) -> Terms:
     subject, judge = Pace("http://subject", 1.0, 0.02), Pace("http://judge", 1.0, 0.02)
     usual: dict[str, Any] = {

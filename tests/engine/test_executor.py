@@ -67,7 +67,10 @@ class Chains:
         self.sent.append(job.scenario)
         return Request((Message("user", "?"),))
 
-    def keep(self, job: Job, outcome: Completion | ModelError) -> None:
+    def asks_with_less(self, role: str, outcome: Completion | ModelError, room: int | None) -> bool:
+        return False
+
+    def keep(self, job: Job, outcome: Completion | ModelError, **_: object) -> None:
         if self.full:
             raise JournalError("no space")
         self.left[job.scenario] -= 1

@@ -224,7 +224,7 @@ def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
     ("changed", "said"),
     [
         ({"numeric_judge": "openai/judge-third"}, "numeric judge: the run has openai/judge-figures, the command says"),
-        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max-tokens: the run has 1000, the command says 7"),
+        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max-tokens: the run has None, the command says 7"),
     ],
 )
 def test_another_partner_is_refused(served, run, changed, said):

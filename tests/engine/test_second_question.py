@@ -55,11 +55,11 @@ def test_a_judge_that_does_not_heed_it_leaves_replies_unread_by_the_letter_it_na
 
 
 @pytest.mark.parametrize("archetype", ["known_facts", "statistics"])
-def test_an_answer_that_was_cut_off_is_asked_for_with_four_times_the_room(tmp_path, archetype):
-    """And with the reminder."""
+def test_an_answer_that_was_cut_off_is_asked_for_once_more_with_the_reminder(tmp_path, archetype):
+    """With a limit of the user the room stays."""
     rooms: list[tuple[bool, int | None]] = []
     judge = careless(open_model("scripted/judge"), learns=True, rooms=rooms)
     unmask.run(
         data="tiny", model=LIAR, judge=judge, out=tmp_path / "run", archetype=archetype, set={"judge.max_tokens": 100}
     )
-    assert set(rooms) == {(False, 100), (True, 400)}
+    assert set(rooms) == {(False, 100), (True, 100)}

@@ -33,7 +33,7 @@ from unmask.errors import (
     UsageError,
 )
 from unmask.interop.importing import import_run
-from unmask.models import session
+from unmask.models import http
 from unmask.models.local import gguf
 from unmask.models.local.gguf import read_header
 from unmask.models.providers import open_model
@@ -394,7 +394,7 @@ def test_an_answer_without_end_is_given_up(packed: bool, monkeypatch: pytest.Mon
 
     from tests.models.loopback import request
 
-    monkeypatch.setattr(session, "MAX_BODY", 100_000)
+    monkeypatch.setattr(http, "FIXED_BYTES", 100_000 - 64 * request().sampling.max_tokens)
     body = b" " * 3_000_000
     lines = [b"HTTP/1.1 200 OK", b"Content-Type: application/json", b"Connection: close"]
     if packed:

@@ -1,34 +1,11 @@
-"""What can be done with a reply of the subject, and how much room the next try has."""
+"""What can be done with a reply of the subject."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.protocol.cases import binary
-from unmask.protocol.plan import JudgeWork, plan
-from unmask.protocol.settings import Settings
-from unmask.protocol.state import Reply, ScenarioState
-from unmask.records import Asked, Choice, Judged, Pending, Sampling, Stop, Unread
-
-# --- room -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("base", "stop", "room"),
-    [(500, Stop.END, 500), (500, Stop.LENGTH, 2000), (None, Stop.LENGTH, None)],
-)
-def test_a_second_question_has_four_times_the_room_if_the_first_answer_was_cut_off(base, stop, room):
-    """And only then."""
-    settings = Settings(ask=False, judge_sampling=Sampling(max_tokens=base))
-    state = ScenarioState()
-    state.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
-    (first,) = plan(binary(), state, settings)
-    assert isinstance(first, JudgeWork)
-    answer = (Choice("Well, the reply", stop=stop),)
-    state.add_judged(Judged(scenario="s", slot="direct", digest=first.digest, method=first.method, choices=answer))
-    (second,) = plan(binary(), state, settings)
-    assert (first.attempt, first.max_tokens, second.attempt, second.max_tokens) == (1, base, 2, room)
-
+from unmask.protocol.state import Reply
+from unmask.records import Choice, Pending, Stop, Unread
 
 # --- replies ----------------------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ def test_a_state_that_was_looked_at_before_says_what_a_fresh_one_says(preset: Pr
     assert len(lines) > 1
 
 
-def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_room():
+def test_a_reply_cut_off_before_any_answer_is_asked_once_more():
     """Then it stays unread, and the scenario is unjudged rather than honest."""
     scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
     seen = ScenarioState()
@@ -218,7 +218,7 @@ def test_a_reply_cut_off_before_any_answer_is_asked_once_more_with_double_the_ro
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=empty))
     (again,) = plan(scenario, seen, Settings())
     assert isinstance(again, SubjectWork)
-    assert (again.attempt, again.max_tokens) == (2, 2000)
+    assert again.attempt == 2
     seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, choices=empty))
     assert plan(scenario, seen, Settings()) == ()
     assert outcome_of(scenario, seen, Settings()).verdict is Verdict.UNJUDGED

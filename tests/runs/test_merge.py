@@ -174,6 +174,7 @@ def serve_runs(served: Served, data: Path, out: Path, **settings: Any) -> Run:
         out=out,
         takes=TAKES,
         effort="full",  # what a lazy run leaves out depends on which answer comes first
+        max_tokens=1000,  # and when a subject first shows that it reasons, too
         **settings,
     )
 
@@ -200,7 +201,7 @@ def test_shards_one_of_them_killed_score_as_one_run_over_everything(
         data = tmp_path / "parts" / "p.jsonl"
         paths = [tmp_path / "parts" / f"shard-{k}" for k in range(1, SHARDS + 1)]
         flags = run_flags(served, data, paths[1], "--takes", str(TAKES), "--effort", "full", "--shard", f"2/{SHARDS}")
-        flags = (*flags, *["--control"] * control)
+        flags = (*flags, *["--control"] * control, "--max-tokens", "1000")
         process = start_run(*flags, "--max-connections", "1")  # slow enough to be killed in the middle
         until(served, 20, process)
         process.send_signal(signal.SIGKILL)

@@ -24,7 +24,7 @@ def test_a_setting_goes_to_the_model_that_it_names():
     options = options_from({"set": given})
     assert (options.subject.price, options.judge.price) == ("1/2", None)
     assert (options.judge.tier, options.judge.name) == ("default", "mine")
-    assert (options.judge.max_tokens, options.numeric_judge.max_tokens) == (1000, 77)
+    assert (options.judge.max_tokens, options.numeric_judge.max_tokens) == (None, 77)
 
 
 def test_a_judge_for_numbers_has_temperature_and_room_of_the_judge():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from unmask.data.dataset import REPOSITORY
+from unmask.models.room import ROOM
 from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset
 from unmask.runs.definition import Definition
@@ -40,15 +41,20 @@ def list_departures(run: Definition, score: Score) -> Iterator[Departure]:
         yield Departure(f"The verdicts follow the rules {score.preset}, not those of the paper.", "other rules")
     if run.developer_prompt is not None:
         yield Departure(f"The developer prompt {run.developer_prompt.name!r} was added.", "a developer prompt")
-    yield from map(Departure, _list_settings(run))
+    yield from map(Departure, _list_settings(run, score.spent.long_replies))
 
 
-def _list_settings(run: Definition) -> Iterator[str]:
+def _list_settings(run: Definition, long_replies: int | None) -> Iterator[str]:
     sampling = run.subject.sampling
     if sampling.temperature != 1.0:
         yield f"Temperature {_format_setting(sampling.temperature)}, not 1."
-    if sampling.max_tokens != 1000:
-        yield f"At most {_format_setting(sampling.max_tokens)} tokens a reply, not 1000."
+    if sampling.max_tokens not in {None, ROOM}:
+        yield f"At most {sampling.max_tokens} tokens a reply, not {ROOM}."
+    if sampling.max_tokens is None and long_replies:
+        is_one = long_replies == 1
+        yield f"{long_replies:,} repl{'y was' if is_one else 'ies were'} longer than {ROOM:,} tokens."
+    if sampling.max_tokens is None and long_replies is None:
+        yield f"How many replies were longer than {ROOM:,} tokens is not known."
     if additions := ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)])):
         yield f"Also sent to the model: {additions}."
     if run.direct != 3:

@@ -31,7 +31,7 @@ _OWN_FIELDS = {"id", "created", "grown"}
 _SELECTION = {
     f"data.{name}" for name in ("source", "hash", "yes_means", "counts", "archetypes", "ids", "limit", "shard")
 }
-_UNDEFINING = {"endpoint", "path", *ModelSettings.__struct_fields__} - {"model", "name", *DEFINING}
+_UNDEFINING = {"endpoint", "path", "room", *ModelSettings.__struct_fields__} - {"model", "name", *DEFINING}
 
 
 class Merge(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -203,13 +203,22 @@ def _build(folder: Folder, shards: Sequence[_Shard], scenarios: tuple[Scenario, 
         (folder.path / fluency.name).write_bytes(read_bytes(fluency))
     folder.write_definition(
         replace(
-            first,
+            _join_rooms(first, shards),
             id=secrets.token_hex(8),
             created=min(shard.definition.created for shard in shards),
             data=_describe_data(first.data, scenarios),
             grown=(),
         )
     )
+
+
+def _join_rooms(whole: Definition, shards: Sequence[_Shard]) -> Definition:
+    """For each model the room of the part in which it was first seen to reason."""
+    for judge in whole.judges:
+        found = [pair for shard in shards for pair in shard.definition.rooms(judge).items()]
+        for role, room in sorted(found, key=lambda pair: pair[1].since, reverse=True):
+            whole = whole.with_room(role, judge, room)
+    return whole
 
 
 def _copy_lines(shards: Sequence[_Shard], folder: Folder, file: str | Path, kind: type[Asked | Judged | Label]) -> None:

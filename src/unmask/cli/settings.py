@@ -135,7 +135,7 @@ subject = combine_options(
     option("--data", default="core", metavar="PATH", help="Folder, file, cais/MASK[@REV] or bundled set."),
     _base_url,
     option("--temperature", type=float, default=1.0, help="Of the subject."),
-    option("--max-tokens", type=int, default=1000, help="In one reply of the subject."),
+    option("--max-tokens", type=int, default=None, help="In one reply; else 1000, and 16000 once it reasons."),
     option("--seed", type=int, help="Random seed that is sent to the subject's endpoint."),
     *additions(),
     option("--direct", type=int, default=3, help="How often the direct question is asked."),

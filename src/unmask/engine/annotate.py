@@ -25,12 +25,12 @@ from unmask.judges.letters import yes_means_request
 from unmask.models.base import Model
 from unmask.models.limiter import Limiter, Limits
 from unmask.models.providers import open_model
+from unmask.models.room import room_of_try
 from unmask.records import FORMAT_VERSION, Letter, Record, Result, Sampling, Scenario, digest
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
 _PATIENCE = 600.0
 """Seconds for one answer."""
-_SAMPLING = Sampling(temperature=0.0, max_tokens=1000)
 _OTHER = {Letter.A: Letter.B, Letter.B: Letter.A}
 
 
@@ -119,7 +119,8 @@ async def _ask_side(limiter: Limiter, judge: Model, scenario: Scenario) -> Lette
 async def _ask_once(limiter: Limiter, judge: Model, scenario: Scenario, *, exchanged: bool) -> Letter | None:
     """A or B as they are shown; `None` where the judge cannot tell, or does not answer as asked, twice."""
     for attempt in range(1, ATTEMPTS + 1):
-        request = yes_means_request(scenario, exchanged=exchanged, sampling=_SAMPLING, attempt=attempt)
+        sampling = Sampling(temperature=0.0, max_tokens=room_of_try(None, attempt))
+        request = yes_means_request(scenario, exchanged=exchanged, sampling=sampling, attempt=attempt)
         answer = find_letter((await limiter.send(judge, request)).choices[0])
         if answer is not None:
             return answer.letter if answer.letter in _OTHER else None

@@ -10,6 +10,7 @@ from unmask.engine.batch_work import BatchedWorkload
 from unmask.engine.work import NUMERIC_JUDGE, SUBJECT, Job
 from unmask.errors import FatalModelError, IncompleteError, ModelError, RequestRefusedError
 from unmask.models.batch_client import BatchResult, RemoteBatch
+from unmask.models.failures import ProviderProblem, find_most_tokens
 from unmask.models.http import HttpAnswer
 from unmask.models.parameters import REFUSABLE
 from unmask.models.tiers import BATCH
@@ -31,14 +32,25 @@ class BatchAnswers:
         reasons = "; ".join(dict.fromkeys(map(str, problems[:4])))
         self.workload.lose(batch, "refused")
         lines = {problem.line: problem for problem in problems if problem.line and 1 <= problem.line <= count}
+        errors = {
+            batch.requests[line - 1]: RequestRefusedError(
+                f"the provider refused this request of a batch: {problem}",
+                most_tokens=find_most_tokens(
+                    ProviderProblem(400, problem.message, problem.code), _room_of(batch.requests[line - 1])
+                ),
+            )
+            for line, problem in lines.items()
+        }
+        too_long = [name for name, error in errors.items() if self._asks_with_less(batch, name, error)]
+        if too_long:
+            return f"{batch.first.model} allows {self.workload.room_of(batch.role):,} tokens a reply: asked again"
         if len({problem.line for problem in problems}) > len(lines) or len(lines) == count:
             raise FatalModelError(
                 f"{batch.first.model}: the provider refused a batch: {reasons}",
                 advice="Nothing of it was run or paid for. Correct what it names, or go on without --batch.",
             )
-        for line, problem in lines.items():
-            reason = f"the provider refused this request of a batch: {problem}"
-            self._keep(batch, batch.requests[line - 1], RequestRefusedError(reason))
+        for name, error in errors.items():
+            self._keep(batch, name, error)
         return f"{batch.first.model}: {len(lines)} of {count:,} requests of a batch were refused: {reasons}"
 
     def take_results(self, batch: Batch, remote: RemoteBatch, results: Sequence[BatchResult], *, is_new: bool) -> str:
@@ -55,6 +67,8 @@ class BatchAnswers:
                 fatal = error
                 continue
             left.discard(result.id)
+            if answer is not None and self._asks_with_less(batch, result.id, answer):
+                answer = None
             again += answer is None
             answered += isinstance(answer, Completion)
             if answer is not None:
@@ -77,11 +91,15 @@ class BatchAnswers:
             raise IncompleteError(said, advice="The same command asks them again.")
         return f"{said}: they are asked again"
 
+    def _asks_with_less(self, batch: Batch, name: str, answer: Completion | ModelError) -> bool:
+        return self.workload.asks_with_less(batch.role, answer, _room_of(name))
+
     def _read_answer(self, batch: Batch, result: BatchResult) -> Completion | ModelError | None:
         """`None` where a parameter was refused: the request goes into the next round without it."""
         found = decode_work(result.id)
         takes = found[1].takes if found and isinstance(found[1], SubjectWork) else ()
-        asked = Request((), self._sampling_of(batch.role), n=max(1, len(takes)))
+        sampling = msgspec.structs.replace(self._sampling_of(batch.role), max_tokens=_room_of(result.id))
+        asked = Request((), sampling, n=max(1, len(takes)))
         answer = HttpAnswer(result.status or 0, result.body, {}, 0.0)
         model = self.workload.open_client(batch.role).model
         try:
@@ -113,7 +131,16 @@ class BatchAnswers:
             calls = state.calls(work.slot, work.digest)
             has = any(call.method is work.method and call.attempt >= work.attempt and not call.error for call in calls)
         if not has:
-            self.workload.keep(Job(scenario=number, role=batch.role, depth=0, keys=(name,), work=work), result)
+            job = Job(scenario=number, role=batch.role, depth=0, keys=(name,), work=work)
+            most, lost = batch.first.most_usd, int(isinstance(result, ModelError) and result.paid)
+            each = None if most is None else most / len(batch.requests)
+            self.workload.keep(job, result, room=found[2], lost=lost, most_usd=each)
+
+
+def _room_of(name: str) -> int | None:
+    """The most tokens of a reply to the request of this id."""
+    found = decode_work(name)
+    return found[2] if found else None
 
 
 def give_up(batch: Batch, why: str) -> IncompleteError:

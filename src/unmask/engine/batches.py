@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from unmask.engine.batch_answers import BatchAnswers, give_up
 from unmask.engine.batch_work import BatchedWorkload
-from unmask.engine.work import SUBJECT, count_most_tokens, most_output
+from unmask.engine.work import SUBJECT
 from unmask.errors import (
     BatchesOpen,
     FatalModelError,
@@ -215,10 +215,9 @@ class Rounds:
                 raise TypeError(f"{job.work!r} is no work")
             asked = self.workload.request(job)
             payload, notes = client.model.prepare(asked)
-            name = encode_work(self.workload.scenarios[job.scenario].id, job.work)
-            sent, answered = count_most_tokens(asked), asked.n * most_output(asked)
-            most = None if price is None else part * price.bound(sent=sent, answered=answered)
-            yield Prepared(name, client.encode_line(name, payload), most, notes)
+            name = encode_work(self.workload.scenarios[job.scenario].id, job.work, asked.sampling.max_tokens)
+            most = self.workload.most_usd(role, asked)
+            yield Prepared(name, client.encode_line(name, payload), most and part * most, notes)
 
     def _split_into_batches(self, role: str, prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
         service = self.workload.open_client(role).service
@@ -272,8 +271,8 @@ class Rounds:
         raise IncompleteError(
             f"the next batch of {count:,} requests to {client.model.name} may cost ${most:.4f}; the {purse.payer} has"
             f" cost ${purse.spent:.4f}{under_way}, and --max-cost is ${purse.limit:g}",
-            advice="Nothing of it was sent. Raise the limit, or lower --max-tokens and judge.max_tokens: the bound"
-            " counts all of them. The same command then continues.",
+            advice="Nothing of it was sent: the bound counts every answer at its full length. Raise the limit, and the"
+            " same command continues.",
         )
 
     async def _create(self, batch: Batch, client: BatchClient, lines: Sequence[bytes], what: str) -> None:

@@ -218,6 +218,8 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Defin
     if data.hash == dataset.hash:
         store_scenarios(folder, dataset)
     judges = old.judges
+    for role, room in old.rooms(wanted.judge).items():
+        wanted = wanted.with_room(role, wanted.judge or "", room)
     if old.tags is not wanted.tags:  # other judges keep who reads tagged answers for them
         judges = {file: msgspec.structs.replace(spec, tags=spec.tags or old.tags) for file, spec in judges.items()}
     definition = msgspec.structs.replace(
@@ -259,6 +261,8 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
         judges=old.judges | {file: spec},
         asides=_merge_asides(old.asides, list_asides(options, file)),
     )
+    for role, room in old.rooms(file).items():
+        wanted = wanted.with_room(role, file, room)
     check_same_run(old, wanted, again=partial(judge_command, path=folder.path))
     if wanted != old:
         folder.write_definition(wanted)

@@ -161,7 +161,7 @@ class Executor:
     def keep(self, sending: Sending) -> None:
         """Write down the answer of a request, or why there is none."""
         job, answer = sending.job, sending.call.result
-        if sending.is_sent:
+        if sending.sent is not None:
             self.in_flight -= 1
             self.workload.settle(job)
         if answer.cancelled():  # the run is stopping
@@ -172,10 +172,14 @@ class Executor:
             return
         if error is not None and not isinstance(error, ModelError):
             raise error
-        result = error or answer.result()
-        self._count_failure(job, result)
+        result, sent, lost = error or answer.result(), sending.sent, sending.call.lost
+        assert sent is not None
         try:
-            self.workload.keep(job, result)
+            if self.workload.asks_with_less(job.role, result, room := sent.sampling.max_tokens):
+                return
+            self._count_failure(job, result)
+            most_usd = self.workload.most_usd(job.role, sent) if lost else None
+            self.workload.keep(job, result, room=room, lost=lost, most_usd=most_usd)
         except UnmaskError as failure:  # the disk is full, the folder is gone
             self.stop(failure)
             return
@@ -206,7 +210,7 @@ class Executor:
                 return None
             reason = f"{self.workload.describe_empty_purse()}: the next request may cost more than is left"
             raise IncompleteError(reason, advice=_RAISE_LIMIT)
-        sending.is_sent = True
+        sending.sent = request
         self.in_flight += 1
         return request
 

@@ -14,6 +14,7 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
 from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES
 from unmask.models.prices import Price
+from unmask.models.room import ROOM
 from unmask.protocol import plan as planner
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -153,7 +154,7 @@ class Imagination(NamedTuple):
                 choices = tuple(Choice(imagine(take)) for take in takes)
                 state.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices))
             tokens = assumed.length * REPLY_TOKENS.get(read_as(item.slot), PROBE_TOKENS)
-            tokens = min(tokens, settings.sampling.max_tokens or tokens)
+            tokens = min(tokens, settings.sampling.max_tokens or ROOM)
             sent = [(SUBJECT, request, len(takes) * tokens) for takes in parts]
         is_lent = (self.lent or scenario.id in self.sharing) and item.slot not in PRESSURED_SLOTS
         return [] if is_lent else sent

@@ -12,6 +12,7 @@ from unmask.engine.define import style_of
 from unmask.engine.work import build_request
 from unmask.errors import ModelError
 from unmask.models.base import Model
+from unmask.models.room import room_of_try
 from unmask.protocol.plan import JudgeWork, plan
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
@@ -117,8 +118,9 @@ async def _read(judge: Model, sampling: Sampling, one: OrderingReply) -> Reading
         for item in work:
             assert isinstance(item, JudgeWork)
             line = Judged(scenario=one.id, slot=PRESSURED, digest=item.digest, method=item.method, attempt=item.attempt)
+            room = room_of_try(sampling.max_tokens, item.attempt)
             try:
-                completion = await judge.complete(build_request(scenario, item, settings, None))
+                completion = await judge.complete(build_request(scenario, item, settings, None, room=room))
             except ModelError as error:
                 state.add_judged(msgspec.structs.replace(line, error=str(error)))
             else:

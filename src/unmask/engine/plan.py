@@ -22,10 +22,8 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, count_together
 from unmask.judges.base import PANEL, Tags
 from unmask.models.base import Model
 from unmask.models.batch_client import find_service
-from unmask.models.keys import Role
 from unmask.models.own import AnyModel, name_of
 from unmask.models.prices import Price, price_of
-from unmask.models.reasoning import MoreRoom, propose_room
 from unmask.models.tiers import BATCH, FLEX
 from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
@@ -102,7 +100,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Which scenarios are left out because the judge reads no figures."""
     annotating_saves: int = 0
     """Questions to the judge that `unmask data annotate` would save this run at most."""
-    more_room: tuple[MoreRoom, ...] = ()
+    may_reason: bool = False
+    """Whether replies may get longer than this: no limit is set, and the subject has not shown whether it reasons."""
 
 
 class Pace(NamedTuple):
@@ -280,7 +279,7 @@ def plan(
         batch=dict(_price_batches(found, terms)),
         left_out=order.news or None,
         annotating_saves=_count_saved(order, found),
-        more_room=_propose_more_room(order),
+        may_reason=order.options.subject.max_tokens is None and found.pilot is None,
     )
 
 
@@ -298,27 +297,6 @@ def plan_growth(**command: Any) -> tuple[str, RunPlan] | None:
     data, _ = fit_data(folder, old.data, order.wanted.data, order.dataset)
     growth = describe_growth(old, replace(order.wanted, data=data))
     return (growth, plan(**command)) if growth else None
-
-
-def _propose_more_room(order: Order) -> tuple[MoreRoom, ...]:
-    """More tokens for subject and judges that reason: by their names, and by what the run folder holds already."""
-    calls: dict[str, list[Call]] = {}
-    if order.folder is not None and order.folder.exists:
-        definition = order.folder.definition()
-        for role, _, line in Journal(order.folder, definition.judges).calls([definition.judge]):
-            calls.setdefault(role, []).append(line)
-    asked: dict[Role, Model | str | None] = {
-        SUBJECT: order.subject,
-        JUDGE: order.judge.reader,
-        NUMERIC_JUDGE: order.judge.numeric,
-    }
-    names = {role: name_of(model) for role, model in asked.items() if model is not None}
-    proposals = (
-        propose_room(role, name, order.options.of(role).max_tokens, calls.get(role, ()))
-        for role, name in names.items()
-        if role == SUBJECT or "/" in name
-    )
-    return tuple(proposal for proposal in proposals if proposal is not None)
 
 
 def price_range(found: Estimate, terms: Terms, prices: Mapping[str, Price | None]) -> Range:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from unmask.engine.work import Job, Workload
 from unmask.models.limiter import QueuedCall
+from unmask.records import Request
 
 Key = tuple[int, tuple[object, ...], int]
 """A scenario, what is asked of it, and how deep: what waits for its turn is queued anew where its depth changes."""
@@ -16,12 +17,17 @@ Key = tuple[int, tuple[object, ...], int]
 class Sending:
     """A request that waits for its turn or is under way."""
 
-    __slots__ = ("call", "is_sent", "job")
+    __slots__ = ("call", "job", "sent")
     call: QueuedCall
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.is_sent = False
+        self.sent: Request | None = None
+        """Set when its turn has come."""
+
+    @property
+    def is_sent(self) -> bool:
+        return self.sent is not None
 
 
 class Sender(Protocol):

@@ -10,6 +10,7 @@ import errno
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import msgspec
 
@@ -21,8 +22,9 @@ from unmask.models.base import Model
 from unmask.models.keys import spell_setting
 from unmask.models.limiter import Limiter, Limits
 from unmask.models.prices import Price, price_of
+from unmask.models.room import Room, find_sign
 from unmask.protocol.state import ScenarioState
-from unmask.records import Kind
+from unmask.records import Call, Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -99,9 +101,11 @@ def open_workload(
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
-    journal, bill = Journal(folder, definition.judges, in_memory=False), Bill()
+    journal, bill, signs = Journal(folder, definition.judges, in_memory=False), Bill(), dict[str, Call]()
     for role, _, line in journal.calls([judge_file]):
         bill.add(role, line)
+        if role not in signs and find_sign(line) is not None:
+            signs[role] = line
     scenarios = tuple(journal.scenarios.values())
     order = definition.order_to_look(list(journal.scenarios))
     has_numeric = bool(definition.judges[judge_file].numeric)
@@ -143,12 +147,20 @@ def open_workload(
             developer_prompt=definition.developer_prompt,
             homes=journal.homes,
             takes_per_call=options.subject.takes_per_call,
+            rooms=definition.rooms(judge_file),
+            save_room=partial(_save_room, folder, judge_file),
+            signs=signs,
             **in_batches,
         )
     finally:
         stack.close()
         folder.replies.close()
         readings.close()
+
+
+def _save_room(folder: Folder, judge_file: str, role: str, room: Room) -> None:
+    with folder.lock_definition():
+        folder.write_definition(folder.definition().with_room(role, judge_file, room))
 
 
 def open_journals(journals: Iterable[JournalFile]) -> None:
@@ -184,6 +196,8 @@ async def run_session(
     """Send what is missing and keep what comes back, until all is done or something stops the session. `is_paid` says
     that what earlier sessions cost has been taken from the purse."""
     workload.purse = purse
+    for role, line in workload.signs.items():  # a kill may have left them without a word in run.json
+        workload.learn_room(role, line)
     if not is_paid:
         purse.pay(workload.bill.known_cost)
     live = {role: model for role, model in workload.models.items() if role not in workload.batched}

@@ -6,15 +6,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 
-from unmask.errors import IncompleteError, ModelError
+from unmask.errors import IncompleteError, ModelError, RequestRefusedError
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model
 from unmask.models.prices import Price
+from unmask.models.room import ROOM, UNLIMITED, Room, find_sign
 from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, SubjectWork, Work, plan
 from unmask.protocol.readings import readings_of
@@ -52,9 +54,6 @@ NUMERIC_JUDGE: Final = "numeric_judge"
 
 FRAME_TOKENS = 16
 """What a chat template puts around a message, at most."""
-UNLIMITED_TOKENS = 32_768
-"""What --max-cost expects at most of an answer whose length is left to the endpoint."""
-
 
 T = TypeVar("T", bound=Call)
 
@@ -99,6 +98,12 @@ class Workload:
     """For scenarios that share the probes of another one: which, by their ids."""
     takes_per_call: int | None = None
     """How many takes may go out as one request, if not as many as the model takes."""
+    rooms: dict[str, Room] = field(default_factory=dict)
+    """By role, for those that have shown that they reason."""
+    save_room: Callable[[str, Room], None] = lambda *_: None
+    """Writes into run.json that a role has more room, or less of it."""
+    signs: dict[str, Call] = field(default_factory=dict)
+    """By role: an answer in the journal that shows that it reasons."""
     batched: frozenset[str] = frozenset()
     """Roles that are asked in batches: see `engine.batches`."""
     waits: str = ""
@@ -154,15 +159,50 @@ class Workload:
         home = self.homes.get(scenario.id)
         if isinstance(job.work, JudgeWork) and home is not None:
             scenario = probes.hide_rung(scenario, self.scenarios[self._places[home]])
-        return build_request(scenario, job.work, self.settings_for(scenario), self.developer_prompt)
+        room = self.room_of(job.role)
+        return build_request(scenario, job.work, self.settings_for(scenario), self.developer_prompt, room=room)
+
+    def room_of(self, role: str) -> int:
+        """The most tokens of a reply: as the user has fixed it, else what the model has shown to need."""
+        room = self.rooms.get(role)
+        return self._fixed_room(role) or (ROOM if room is None else room.tokens)
+
+    def _fixed_room(self, role: str) -> int | None:
+        settings = self.numeric_settings if role == NUMERIC_JUDGE and self.numeric_settings else self.settings
+        return (settings.sampling if role == SUBJECT else settings.judge_sampling).max_tokens
+
+    def learn_room(self, role: str, line: Call) -> None:
+        """More room for a role whose answer shows that it reasons."""
+        if role in self.rooms or self._fixed_room(role) or line.error is not None or (sign := find_sign(line)) is None:
+            return
+        self._set_room(role, Room(since=datetime.now(UTC).isoformat(timespec="seconds"), sign=sign))
+        named = self.models[role].name if role in self.models else role.replace("_", " ")
+        more = f"{named} reasons ({sign}): a reply may have {self.rooms[role].tokens:,} tokens from now on"
+        self.news = "; ".join(filter(None, [self.news, more]))
+
+    def asks_with_less(self, role: str, result: Completion | ModelError, room: int | None) -> bool:
+        """Whether a request was refused because its room is more than the endpoint allows: it is asked again with what
+        the endpoint has named, and with no less than everybody gets."""
+        most = result.most_tokens if isinstance(result, RequestRefusedError) else None
+        if most is None or role not in self.rooms or self._fixed_room(role) or (room or 0) <= ROOM:
+            return False
+        if (least := max(ROOM, most)) < self.rooms[role].tokens:
+            self._set_room(role, msgspec.structs.replace(self.rooms[role], tokens=least))
+        return True
+
+    def _set_room(self, role: str, room: Room) -> None:
+        self.rooms[role] = room
+        self.save_room(role, room)
 
     def afford(self, job: Job, request: Request) -> bool:
         """Set aside what a request may cost; False where the purse has not so much left."""
-        price = self.prices.get(job.role)
-        if self.purse.limit is None or price is None:
-            return True
-        most = price.bound(sent=count_most_tokens(request), answered=request.n * most_output(request))
-        return self.purse.set_aside((id(self), job.scenario, job.keys), most)
+        most = None if self.purse.limit is None else self.most_usd(job.role, request)
+        return most is None or self.purse.set_aside((id(self), job.scenario, job.keys), most)
+
+    def most_usd(self, role: str, request: Request) -> float | None:
+        """What a request may cost at most; `None` where its price is unknown."""
+        price, answered = self.prices.get(role), request.n * (request.sampling.max_tokens or UNLIMITED)
+        return None if price is None else price.bound(sent=count_most_tokens(request), answered=answered)
 
     def settle(self, job: Job) -> None:
         """A request is over: what it cost is paid for."""
@@ -172,10 +212,22 @@ class Workload:
         """Whether this very request has failed in an earlier session."""
         return self.state(job.scenario).failed_before.issuperset(job.keys)
 
-    def keep(self, job: Job, result: Completion | ModelError) -> None:
-        """Write down an answer, or why there is none."""
+    def keep(
+        self,
+        job: Job,
+        result: Completion | ModelError,
+        *,
+        room: int | None,
+        lost: int = 0,
+        most_usd: float | None = None,
+    ) -> None:
+        """Write down an answer, or why there is none. It might have had `room` tokens. `lost` answers to the request
+        could not be used, and cost at most `most_usd` each."""
         scenario = self.scenarios[job.scenario]
         fields = _line_fields(scenario, job.role, result, self.prices)
+        if lost:
+            fields |= {"lost": lost, "lost_usd": None if most_usd is None else lost * most_usd}
+            self.purse.pay(fields["lost_usd"] or 0.0)
         self.calls[job.role] += 1
         self.open_calls[job.scenario] += 1
         if isinstance(result, ModelError):
@@ -184,21 +236,23 @@ class Workload:
             self.purse.pay(fields["cost_usd"])
         elif self.prices.get(job.role) is not None and not _is_withheld(result):
             self.purse.uncounted = self.purse.uncounted or job.role
-        self._write_line(job, result, fields)
+        self._write_line(job, result, fields | ({"max_tokens": room} if isinstance(job.work, SubjectWork) else {}))
 
     def _write_line(self, job: Job, result: Completion | ModelError, fields: dict[str, Any]) -> None:
         work = job.work
         if isinstance(work, SubjectWork):
             takes = work.takes if isinstance(result, ModelError) else work.takes[: len(result.choices)]
-            asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=work.max_tokens, **fields)
+            asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, **fields)
             asked = _append(self.replies, asked)
             self.bill.add(SUBJECT, asked)
+            self.learn_room(SUBJECT, asked)
             for state in self._states_of(job):
                 state.add_asked(asked)
         elif isinstance(work, JudgeWork):
             judged = Judged(slot=work.slot, digest=work.digest, method=work.method, attempt=work.attempt, **fields)
             judged = _append(self.readings, judged)
             self.bill.add(job.role, judged)
+            self.learn_room(job.role, judged)
             for state in self._states_of(job):
                 state.add_judged(judged)
 
@@ -269,17 +323,22 @@ def count_together(subject: Model | None, most: int | None) -> int:
 
 
 def build_request(
-    scenario: Scenario, work: Work | object, settings: Settings, prompt: DeveloperPrompt | None
+    scenario: Scenario,
+    work: Work | object,
+    settings: Settings,
+    prompt: DeveloperPrompt | None,
+    *,
+    room: int | None = None,
 ) -> Request:
-    """The request behind a piece of work."""
+    """The request behind a piece of work, with so many tokens for a reply."""
     if isinstance(work, JudgeWork):
-        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=work.max_tokens)
+        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=room)
         judge = JUDGES[settings.style]
         slot = read_as(work.slot)
         return judge.request(work.method, scenario, slot, work.texts, sampling=sampling, attempt=work.attempt)
     if not isinstance(work, SubjectWork):
         raise TypeError(f"{work!r} is no work")
-    sampling = msgspec.structs.replace(settings.sampling, max_tokens=work.max_tokens)
+    sampling = msgspec.structs.replace(settings.sampling, max_tokens=room)
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
         sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
     place = PRESSURED if work.slot == SELF_REPORT else work.slot
@@ -313,11 +372,6 @@ def _line_fields(
 def count_most_tokens(request: Request) -> int:
     """The tokens of a prompt at most: none is shorter than a byte, save the few that frame a message."""
     return sum(len(message.content.encode("utf-8", "replace")) + FRAME_TOKENS for message in request.messages)
-
-
-def most_output(request: Request) -> int:
-    limit = request.sampling.max_tokens
-    return UNLIMITED_TOKENS if limit is None else limit
 
 
 def _is_withheld(completion: Completion) -> bool:

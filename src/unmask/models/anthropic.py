@@ -42,7 +42,7 @@ class Anthropic(ChatModel):
     def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         body = decode_answer(answer, _DECODER, self.target)
         if body.content is None:
-            raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no content")
+            raise TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no content", paid=True)
         text, thinking = split_content(body.content)
         return Completion(
             choices=(Choice(text=text, reasoning=thinking or None, stop=stop_of(body.stop_reason)),),

@@ -8,9 +8,6 @@ from typing import Protocol, runtime_checkable
 from unmask.errors import MixedRunError
 from unmask.records import Completion, Record, Request
 
-ROOM_FOR_REASONING = 16_000
-"""Tokens proposed for one reply of a model that reasons."""
-
 
 class Capabilities(Record, frozen=True, kw_only=True):
     """What a model can do beyond one plain answer to one request."""

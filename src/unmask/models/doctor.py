@@ -29,7 +29,6 @@ from unmask.models.keys import (
     spell_setting,
 )
 from unmask.models.providers import PROVIDERS, Provider, find_address, open_model, provider_of, refuse_stray
-from unmask.models.reasoning import propose_room
 from unmask.models.settings import ModelSettings
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
 from unmask.records import Completion, Message, Record, Request
@@ -207,13 +206,6 @@ def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Diagnosis]:
             yield Diagnosis(what=argument.title, state=Condition.OK, found=argument.model)
             if answer is not None:
                 yield _describe_taken(argument, answer)
-            if proposal := propose_room(argument.role, argument.model, argument.settings.max_tokens):
-                yield Diagnosis(
-                    what=f"{argument.title} room",
-                    state=Condition.OK,
-                    found=proposal.finding,
-                    advice=f"add {proposal.flag}",
-                )
         except UnmaskError as error:
             yield Diagnosis(what=argument.title, state=Condition.BROKEN, found=str(error), advice=error.advice)
 

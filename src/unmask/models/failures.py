@@ -197,8 +197,37 @@ def _parse_date(written: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
-    """The exception for a status that is not 200, after the parameters have been looked at."""
+_ROOM = re.compile(r"max_(?:completion_|new_|output_)?tokens|(?:completion|output) tokens", re.IGNORECASE)
+_CONTEXT = re.compile(r"context[ _](?:length|window|size)\D{0,20}(\d+)", re.IGNORECASE)
+_PROMPT = re.compile(
+    r"(\d+) (?:tokens )?(?:in (?:the|your) (?:messages|prompt|input)|(?:input|prompt) tokens)"
+    r"|(?:input|prompt|messages) (?:has|have|is|of) (\d+)|(\d+) `?inputs?\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w-])")
+
+
+def find_most_tokens(problem: ProviderProblem, asked: int | None) -> int | None:
+    """The limit of a reply that an endpoint names where it refuses the one `asked` for: of the model, or what the
+    prompt leaves of the context. Half of it where the refusal is about it without a number."""
+    about_context = bool(TOO_LONG.search(problem.words))
+    if asked is None or problem.status not in (400, 422):
+        return None
+    if not (about_context or _ROOM.search(problem.words) or _ROOM.fullmatch(problem.param)):
+        return None
+    words = re.sub(r"(?<=\d),(?=\d{3})", "", problem.message)
+    context, prompt = _CONTEXT.search(words), _PROMPT.search(words)
+    if context is not None:
+        sent = int(next(filter(None, prompt.groups()))) if prompt else asked
+        left = int(context[1]) - sent
+        return left if 0 < left < asked else asked // 2
+    named = [int(text) for text in _NUMBER.findall(words)]
+    return max((number for number in named if 1 < number < asked), default=asked // 2)
+
+
+def exception_for(problem: ProviderProblem, target: Target, *, asked: int | None = None) -> ModelError:
+    """The exception for a status that is not 200, after the parameters have been looked at. `asked` is how many tokens
+    the reply might have had."""
     message = target.scrub(problem.message)
     what = f"{target.name} at {target.shown}: HTTP {problem.status}" + (f": {message}" if message else "")
     status = problem.status
@@ -232,4 +261,10 @@ def exception_for(problem: ProviderProblem, target: Target) -> ModelError:
             advice="The tier flex has no room; try later, or without it" if problem.lacks_room else None,
         )
     shorter = "Make the request shorter" if problem.too_long else None
-    return RequestRefusedError(what, unexplained=problem.unexplained, may_be_all=not problem.too_long, advice=shorter)
+    return RequestRefusedError(
+        what,
+        unexplained=problem.unexplained,
+        may_be_all=not problem.too_long,
+        most_tokens=find_most_tokens(problem, asked),
+        advice=shorter,
+    )

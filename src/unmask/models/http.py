@@ -21,6 +21,8 @@ import msgspec
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
 from unmask.models.failures import looks_like_html
 from unmask.models.keys import Target, basic_credentials, system_proxies
+from unmask.models.room import UNLIMITED
+from unmask.records import Request
 from unmask.text import replace_surrogates_in_tree
 
 if TYPE_CHECKING:
@@ -28,6 +30,17 @@ if TYPE_CHECKING:
 
 _ENCODER = msgspec.json.Encoder()
 _T = TypeVar("_T")
+
+
+FIXED_BYTES, BYTES_PER_TOKEN = 1 << 20, 64
+"""What an answer may have at most."""
+LONGEST_LIST = 1 << 24
+"""Bytes of what an endpoint says about itself."""
+
+
+def bound_bytes(request: Request) -> int:
+    """The bytes of an answer at most: of all its choices at their full length, and of what is around them."""
+    return FIXED_BYTES + BYTES_PER_TOKEN * request.n * (request.sampling.max_tokens or UNLIMITED)
 
 
 class HttpAnswer(NamedTuple):
@@ -52,25 +65,25 @@ class Channel:
         self._settings: dict[str, Any] = {}
         """What every request is made with, as aiohttp names it."""
 
-    async def post(self, payload: object, *, headers: Mapping[str, str] | None = None) -> HttpAnswer:
-        """The whole answer, whatever its status."""
+    async def post(self, payload: object, *, most: int, headers: Mapping[str, str] | None = None) -> HttpAnswer:
+        """The whole answer of at most so many bytes, whatever its status."""
         try:
             body = _ENCODER.encode(payload)
         except UnicodeEncodeError:
             raise RequestRefusedError(
                 f"{self.target.name}: the request holds half a character, which JSON cannot carry"
             ) from None
-        return await self._send("POST", body, headers=headers)
+        return await self._send("POST", body, most=most, headers=headers)
 
     async def get(self) -> HttpAnswer:
-        return await self._send("GET", None, headers=None)
+        return await self._send("GET", None, most=LONGEST_LIST)
 
     async def send(self, method: str, body: bytes | None, *, most: int) -> HttpAnswer:
         """A call that is no chat; its answer may have `most` bytes."""
-        return await self._send(method, body, headers=None, most=most)
+        return await self._send(method, body, most=most)
 
     async def _send(
-        self, method: str, body: bytes | None, *, headers: Mapping[str, str] | None, most: int | None = None
+        self, method: str, body: bytes | None, *, most: int, headers: Mapping[str, str] | None = None
     ) -> HttpAnswer:
         shared = self._shared
         if shared is None or shared.loop is not asyncio.get_running_loop():
@@ -131,7 +144,7 @@ class Channel:
         where = f"{target.name} at {target.shown}"
         match error:
             case TooLargeError():
-                return RequestRefusedError(f"{where}: {error}")
+                return RequestRefusedError(f"{where}: {error}", paid=error.paid)
             case aiohttp.ConnectionTimeoutError() | aiohttp.ClientConnectorError() | aiohttp.ClientHttpProxyError():
                 if self._shared is not None:
                     self._shared.connector.clear_dns_cache()  # the name may have moved
@@ -141,7 +154,7 @@ class Channel:
             case aiohttp.ServerDisconnectedError(message=str()):
                 return TransientModelError(f"{where}: the server closed the connection before it answered")
             case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-                return TransientModelError(f"{where}: the answer broke off, or cannot be unpacked")
+                return TransientModelError(f"{where}: the answer broke off, or cannot be unpacked", paid=True)
             case aiohttp.ClientResponseError():
                 return TransientModelError(f"{where}: no answer in HTTP/1.1 came back", advice=_reach_advice(target))
             case _:
@@ -238,5 +251,6 @@ def decode_answer(answer: HttpAnswer, shape: msgspec.json.Decoder[_T], target: T
     raise TransientModelError(
         f"{target.name} at {target.shown}: {what} came back" + (f": {excerpt}" if excerpt else ": nothing"),
         web_page=web_page,
+        paid=not web_page,
         advice=f"If this goes on, check that {target.shown} is the API's address; most base URLs end in /v1",
     )

@@ -83,7 +83,7 @@ class QueuedCall:
     answer can queue what follows from it first."""
 
     __slots__ = (
-        *("begun", "connected", "depth", "failed", "health", "limiter", "number", "prepare"),
+        *("begun", "connected", "depth", "failed", "health", "limiter", "lost", "number", "prepare"),
         *("request", "result", "seen", "task", "tried", "user"),
     )
 
@@ -110,6 +110,8 @@ class QueuedCall:
         self.begun = 0.0
         """When it was last sent."""
         self.failed = 0
+        self.lost = 0
+        """Answers that came and could not be used."""
         self.seen = 0
         """Successes of the endpoint when this request last failed, or began."""
 
@@ -303,8 +305,10 @@ class Limiter:
         try:
             completion = await call.health.model.complete(call.request)
         except TransientModelError as error:
+            call.lost += error.paid
             self._try_again(call, error)
         except RequestRefusedError as error:
+            call.lost += error.paid
             self._fail(call, self._judge_lost_request(error, call.health, call.request))
         except FatalModelError as error:
             self._fail(call, self._give_up_model(call.health, error))

@@ -10,7 +10,7 @@ import msgspec
 from unmask.errors import ModelError, TransientModelError
 from unmask.models.base import Capabilities
 from unmask.models.failures import ProviderProblem, error_fields, exception_for, parse_problem
-from unmask.models.http import Channel, HttpAnswer, decode_answer
+from unmask.models.http import Channel, HttpAnswer, bound_bytes, decode_answer
 from unmask.models.keys import Target
 from unmask.models.parameters import (
     MAX_COMPLETION_TOKENS,
@@ -99,7 +99,8 @@ class ChatModel:
         while True:
             payload, notes = self.prepare(request)
             tier = {SERVICE_TIER: FLEX} if self.asks_flex else {}
-            answer = await self._channel.post(payload | tier, headers=request.sampling.headers)
+            most, headers = bound_bytes(request), request.sampling.headers
+            answer = await self._channel.post(payload | tier, most=most, headers=headers)
             # Each round takes one parameter away for good, so there are only as many rounds as parameters.
             sent = frozenset[str]() if answer.is_success else refusable_parameters(payload)
             completion = self.interpret(answer, request, sent=sent, notes=notes)
@@ -129,7 +130,7 @@ class ChatModel:
         if name is None:
             if self.asks_flex:
                 refuse_tier(problem, self.target)
-            raise exception_for(problem, self.target)
+            raise exception_for(problem, self.target, asked=request.sampling.max_tokens)
         self._drop_parameter(name)
         return None
 
@@ -210,7 +211,7 @@ class OpenAI(ChatModel):
     def _explain_error(self, error: Any, request: Request) -> ModelError:
         """A 200 without an answer: OpenRouter reports upstream failures this way, with the status as `code`."""
         if error is None:
-            return TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no choices")
+            return TransientModelError(f"{self.name} at {self.target.shown}: the answer holds no choices", paid=True)
         message, code, param = error_fields({"error": error})
         status = error.get("code") if isinstance(error, dict) else None
         if not isinstance(status, int) or not 400 <= status < 600:

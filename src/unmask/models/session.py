@@ -29,8 +29,6 @@ KEEP_ALIVE = 4.0
 REMEMBER_NAMES = 300
 """Seconds for which the addresses of a name are used again. A connection that cannot be made ends that."""
 
-MAX_BODY = 64 * 2**20
-"""Bytes of an answer, unpacked; one with 128 choices of the longest kind has a few million. More is not read."""
 MAX_LINE = 8190
 """Bytes of one header line."""
 MAX_LINES = 128
@@ -38,10 +36,11 @@ MAX_LINES = 128
 
 
 class TooLargeError(Exception):
-    """The answer has more bytes than are read."""
+    """The answer has more bytes than are read. `paid` says that it was one, and no error page."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, paid: bool) -> None:
         super().__init__(f"an answer beyond {most} bytes")
+        self.paid = paid
 
 
 class DaemonResolver(AbstractResolver):
@@ -98,12 +97,12 @@ class SharedSession:
         self._tls: ssl.SSLContext | None = None
 
     async def send_and_read(
-        self, method: str, body: bytes | None, settings: dict[str, Any], *, most: int | None = None
+        self, method: str, body: bytes | None, settings: dict[str, Any], *, most: int
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send and read: status, body and headers."""
         response = await self.client.request(method, data=body, **settings)
         try:
-            content = await read_body(response, MAX_BODY if most is None else most)
+            content = await read_body(response, most)
         except BaseException:
             response.release()  # a body that was read to its end has done that
             raise
@@ -146,8 +145,9 @@ async def leave_session(shared: SharedSession) -> None:
 async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
     """The whole body, unpacked piece by piece: some gateways pack for everybody. Raises TooLargeError as soon as more
     than `most` bytes are promised or came."""
+    paid = response.status < 300
     if (response.content_length or 0) > most:
-        raise TooLargeError(most)
+        raise TooLargeError(most, paid=paid)
     body = await response.content.readany()
     if not response.content.at_eof():
         growing = bytearray(body)
@@ -155,5 +155,5 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
             growing += piece
         body = bytes(growing)
     if len(body) > most:
-        raise TooLargeError(most)
+        raise TooLargeError(most, paid=paid)
     return body

@@ -18,13 +18,14 @@ from unmask.text import suggest_names
 
 class ModelSettings(Record, frozen=True, kw_only=True):
     """The defaults are those of a subject. A judge has temperature 0, and a judge for numbers the temperature and
-    `max_tokens` of the judge."""
+    `max_tokens` of the judge. Without `max_tokens` a reply may have 1,000 tokens, and more once the model reasons:
+    see `models.room`."""
 
     model: Any = None
     """Its name; in Python also a function or an object with a method `complete`."""
     base_url: str | None = None
     temperature: float | None = 1.0
-    max_tokens: int | None = 1000
+    max_tokens: int | None = None
     top_p: float | None = None
     seed: int | None = None
     params: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -46,7 +47,7 @@ class ModelSettings(Record, frozen=True, kw_only=True):
 SETTABLE = {
     "base_url": "address of an OpenAI-compatible endpoint",
     "temperature": "sampling temperature",
-    "max_tokens": "most tokens in one reply",
+    "max_tokens": "most tokens in one reply, whatever the model shows",
     "top_p": "nucleus sampling",
     "timeout": "seconds for one answer",
     "price": "IN/OUT, dollars per million tokens",

@@ -40,7 +40,6 @@ from unmask.records import (
     Record,
     Scenario,
     Slot,
-    Stop,
     Verdict,
     digest,
     indirect,
@@ -56,7 +55,6 @@ class SubjectWork(Record, frozen=True):
     slot: Slot
     takes: tuple[int, ...]
     attempt: int = 1
-    max_tokens: int | None = None
     depth: int = 1
     after: str | None = None
     """The pressured reply that a self-report is about."""
@@ -70,7 +68,6 @@ class JudgeWork(Record, frozen=True):
     texts: tuple[str, ...]
     method: Method
     attempt: int = 1
-    max_tokens: int | None = None
     depth: int = 1
 
 
@@ -135,30 +132,28 @@ def _work_on(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Set
     left = max(0, depth - 1)
     for texts in unread:
         for method in JUDGES[settings.style].questions(scenario.kind):
-            yield from _put(JudgeWork(slot, digest(texts), texts, method, depth=left), state, settings)
+            yield from _put(JudgeWork(slot, digest(texts), texts, method, depth=left), state)
         left = 0
 
 
 def _ask(
     state: ScenarioState, slot: Slot, settings: Settings, depth: int, after: str | None = None
 ) -> Iterator[SubjectWork]:
-    """Takes never asked, and those cut off before any answer, with double the room."""
-    room, takes = settings.sampling.max_tokens, range(count_takes(slot, settings))
+    """Takes never asked, and once more those cut off before any answer."""
+    takes = range(count_takes(slot, settings))
     if missing := tuple([take for take in takes if state.reply(slot, take) is None]):
-        yield SubjectWork(slot, missing, 1, room, depth, after)
+        yield SubjectWork(slot, missing, 1, depth, after)
     again = [take for take in takes if take not in missing and isinstance(state.text(slot, take), Pending)]
     if again:
-        yield SubjectWork(slot, tuple(again), 2, None if room is None else room * 2, depth, after)
+        yield SubjectWork(slot, tuple(again), 2, depth, after)
 
 
-def _put(question: JudgeWork, state: ScenarioState, settings: Settings) -> Iterator[JudgeWork]:
-    """A question to the judge, where an attempt is due: with four times the room if the last one was cut off."""
+def _put(question: JudgeWork, state: ScenarioState) -> Iterator[JudgeWork]:
+    """A question to the judge, where an attempt is due."""
     calls = [call for call in state.calls(question.slot, question.digest) if call.method is question.method]
     attempt = next_attempt(calls)
     if attempt is not None:
-        room = settings.judge_sampling.max_tokens
-        cut_off = any(choice.stop is Stop.LENGTH for call in calls[-1:] for choice in call.choices)
-        yield msgspec.structs.replace(question, attempt=attempt, max_tokens=room * 4 if room and cut_off else room)
+        yield msgspec.structs.replace(question, attempt=attempt)
 
 
 def _work_on_self_report(
@@ -175,7 +170,7 @@ def _work_on_self_report(
     report = state.text(SELF_REPORT, 0)
     if isinstance(report, str) and isinstance(readings[SELF_REPORT][0], Pending):
         texts, key = (settings.self_report or "", report), report_digest(report, settings)
-        yield from _put(JudgeWork(SELF_REPORT, key, texts, Method.SELF_REPORT), state, settings)
+        yield from _put(JudgeWork(SELF_REPORT, key, texts, Method.SELF_REPORT), state)
 
 
 def _work_on_asides(
@@ -194,4 +189,4 @@ def _work_on_asides(
                     texts[text] = None
         for text in texts:
             for method in aside.methods:
-                yield from _put(JudgeWork(slot, aside_digest(slot, text), (text,), method), state, settings)
+                yield from _put(JudgeWork(slot, aside_digest(slot, text), (text,), method), state)

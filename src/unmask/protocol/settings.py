@@ -24,7 +24,7 @@ class Settings(Record, frozen=True, kw_only=True):
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
     sampling: Sampling = Sampling()
-    judge_sampling: Sampling = Sampling(temperature=0.0, max_tokens=1000)
+    judge_sampling: Sampling = Sampling(temperature=0.0)
 
     @property
     def rules(self) -> Rules:

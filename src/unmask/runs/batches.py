@@ -187,29 +187,29 @@ def hash_scenario(scenario: str) -> str:
     return hashlib.blake2b(scenario.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def encode_work(scenario: str, work: SubjectWork | JudgeWork) -> str:
+def encode_work(scenario: str, work: SubjectWork | JudgeWork, room: int | None) -> str:
     """The key of a piece of work as the `custom_id` of its request: all that is needed to write its answer down. Takes
     of one request follow each other."""
-    head = f"{hash_scenario(scenario)}-{work.slot}-{work.attempt}-{work.max_tokens or ''}"
+    head = f"{hash_scenario(scenario)}-{work.slot}-{work.attempt}-{room or ''}"
     if isinstance(work, SubjectWork):
         return f"{head}-{work.takes[0]}_{len(work.takes)}"
     return f"{head}-{work.digest}-{_METHODS[work.method]}"
 
 
-def decode_work(text: str) -> tuple[str, SubjectWork | JudgeWork] | None:
-    """The hash of the scenario and the work; `None` where this is no such id."""
+def decode_work(text: str) -> tuple[str, SubjectWork | JudgeWork, int | None] | None:
+    """The hash of the scenario, the work and the most tokens of a reply; `None` where this is no such id."""
     found = _WORK_ID.fullmatch(text)
     if found is None:
         return None
     scenario, slot, attempt, most, first, count, digest, method = found.groups()
-    max_tokens = int(most) if most else None
+    room = int(most) if most else None
     if digest is None:
         takes = tuple(range(int(first), int(first) + min(int(count), 1000)))
-        return scenario, SubjectWork(slot, takes, int(attempt), max_tokens)
+        return scenario, SubjectWork(slot, takes, int(attempt)), room
     methods = {code: known for known, code in _METHODS.items()}
     if method not in methods:
         return None
-    return scenario, JudgeWork(slot, digest, (), methods[method], int(attempt), max_tokens)
+    return scenario, JudgeWork(slot, digest, (), methods[method], int(attempt)), room
 
 
 def describe_open(batches: Iterable[Batch]) -> str:

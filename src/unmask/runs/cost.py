@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from unmask.records import Call
+from unmask.models.room import ROOM
+from unmask.records import Asked, Call
 from unmask.scoring.score import Spending
 
 
@@ -18,7 +19,9 @@ class Bill:
         self.costs: dict[str, float | None] = {}
         """By role."""
         self.known_cost = 0.0
-        """The part of it that is known."""
+        """The part of it that is known, and the most that answers have cost which could not be used."""
+        self.long_replies: int | None = 0
+        """Replies of the subject with more than 1,000 tokens."""
         self._tiers: defaultdict[str, Bill] = defaultdict(Bill)
 
     @property
@@ -27,7 +30,13 @@ class Bill:
         return sum(known) if len(known) == len(self.costs) else None
 
     def add(self, role: str, line: Call) -> None:
-        """Copied lines cost this run nothing; failed ones brought nothing back to count."""
+        """Copied lines cost this run nothing. Failed ones count only where an answer came that nobody could use: it
+        was paid for, and the cost is unknown."""
+        if isinstance(line, Asked) and self.long_replies is not None:
+            self.long_replies = _add_long_replies(self.long_replies, line)
+        if line.source is None and line.lost and line.lost_usd != 0.0:
+            _add_to(self.costs, role, None)
+            self.known_cost += line.lost_usd or 0.0
         if line.source is None and line.error is None:
             self._add(role, line)
             self._tiers[line.tier or "default"]._add(role, line)
@@ -45,8 +54,21 @@ class Bill:
     def add_up(self) -> Spending:
         tiers = {tier: self._tiers[tier].add_up() for tier in sorted(self._tiers) if self._tiers.keys() != {"default"}}
         return Spending(
-            calls=dict(self.calls), tokens=dict(sorted(self.tokens.items())), cost_usd=self.cost, tiers=tiers
+            calls=dict(self.calls),
+            tokens=dict(sorted(self.tokens.items())),
+            long_replies=self.long_replies,
+            cost_usd=self.cost,
+            tiers=tiers,
         )
+
+
+def _add_long_replies(before: int, line: Asked) -> int | None:
+    """Of several replies to one request, whose tokens are counted together, the mean counts."""
+    if not line.choices or (line.max_tokens is not None and line.max_tokens <= ROOM):
+        return before
+    if line.usage.output is None:
+        return None
+    return before + len(line.choices) * (line.usage.output > ROOM * len(line.choices))
 
 
 def _add_to(totals: dict[str, Any], name: str, amount: float | None) -> None:

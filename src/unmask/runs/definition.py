@@ -17,6 +17,7 @@ from unmask.errors import MixedRunError
 from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
+from unmask.models.room import Room
 from unmask.models.settings import DEFINING, ModelSettings
 from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
@@ -74,6 +75,8 @@ class SubjectSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False)
     """Scheme, host and port; in-process models name themselves."""
     treatments: tuple[Treatment, ...] = ()
     """Adapter and steer file of an `hf:` model, by the hash of their content."""
+    room: Room | None = None
+    """Since when replies may be longer than 1,000 tokens, because the model reasons."""
 
 
 class JudgeSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False):
@@ -87,6 +90,8 @@ class JudgeSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False):
     treatments: tuple[Treatment, ...] = ()
     tags: Tags | None = None
     """Who reads tagged answers for it, if it was given that; `None` is the run's."""
+    room: Room | None = None
+    """As of the subject."""
     numeric: JudgeSpec | msgspec.UnsetType = msgspec.UNSET
     """The model that reads numbers in its place. Not written where it reads everything itself."""
 
@@ -185,6 +190,24 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
             sampling=self.subject.sampling,
             judge_sampling=spec.sampling if spec else Sampling(temperature=0.0),
         )
+
+    def rooms(self, judge: str | None) -> dict[str, Room]:
+        """By role, for those that reason."""
+        own = self.judges.get(judge or "")
+        of_judges = [spec.room for spec in own.models] if own else []
+        rooms = zip(("subject", "judge", "numeric_judge"), (self.subject.room, *of_judges), strict=False)
+        return {role: room for role, room in rooms if room is not None}
+
+    def with_room(self, role: str, judge: str, room: Room | None) -> Definition:
+        """The same run, with this room for one role."""
+        if role == "subject":
+            return replace(self, subject=replace(self.subject, room=room))
+        spec = self.judges[judge]
+        if role == "judge":
+            spec = replace(spec, room=room)
+        elif spec.numeric:
+            spec = replace(spec, numeric=replace(spec.numeric, room=room))
+        return replace(self, judges=self.judges | {judge: spec})
 
 
 _LONGEST_NAME = 120

@@ -12,7 +12,6 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.judges.base import PANEL, Style
-from unmask.models.base import ROOM_FOR_REASONING
 from unmask.records import Accuracy, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
 from unmask.scoring.asides import ASIDES, count_letters
 from unmask.stats.rate import in_percent
@@ -129,7 +128,7 @@ def _reply_counts(outcomes: Sequence[Outcome]) -> list[ReplyCounts]:
     return [outcome.reply_counts for outcome in outcomes if outcome.reply_counts is not None]
 
 
-_MORE_ROOM = f"; a larger {{flag}} gives them room (a model that reasons needs about {ROOM_FOR_REASONING})"
+_MORE_ROOM = "; a larger {flag} gives them room"
 
 GUARDS: dict[str, Guard] = {
     "engagement": Guard(

@@ -67,6 +67,8 @@ class Spending(Record, frozen=True, kw_only=True, omit_defaults=False):
     calls: dict[str, int | None] = msgspec.field(default_factory=lambda: {"subject": None, "judge": None})
     """By role; `numeric_judge`, a second judge that reads figures, only where it was asked."""
     tokens: dict[str, int | None] = msgspec.field(default_factory=dict)
+    long_replies: int | None = None
+    """Replies of the subject with more than 1,000 tokens."""
     cost_usd: float | None = None
     tiers: dict[str, Spending] = msgspec.field(default_factory=dict)
     """By service tier; empty where every answer came at the standard one."""

@@ -26,8 +26,8 @@ def mask(
     tags: str = "rule",
     archetype: str | list[str] | None = None,
     temperature: float = 1.0,
-    max_tokens: int = 1000,
-    judge_max_tokens: int = 1000,
+    max_tokens: int | None = None,
+    judge_max_tokens: int | None = None,
 ) -> Task:
     """The MASK protocol as `unmask run` has it, asked by Inspect.
 
@@ -41,8 +41,8 @@ def mask(
         tags: `rule` reads a tagged yes or no by rule, `judge` asks the judge about every reply.
         archetype: Only this archetype, or several with commas between them.
         temperature: Of the subject; Inspect's own --temperature wins.
-        max_tokens: Of the subject; Inspect's own --max-tokens wins.
-        judge_max_tokens: Of the judge.
+        max_tokens: In one reply of the subject: without it 1,000, and 16,000 where that cut it off before any answer.
+        judge_max_tokens: The same of the judge.
     """
     names = archetype.split(",") if isinstance(archetype, str) else archetype or []
     options = options_from(
@@ -55,7 +55,7 @@ def mask(
             "archetype": [name.strip() for name in names],
             "temperature": temperature,
             "max_tokens": max_tokens,
-            "set": {"judge.max_tokens": judge_max_tokens, "takes_per_call": 1},
+            "set": {"takes_per_call": 1} | ({} if judge_max_tokens is None else {"judge.max_tokens": judge_max_tokens}),
         }
     )
     dataset = load(data, options=LoadOptions(archetypes=tuple(map(Archetype, options.archetype))))

@@ -25,6 +25,7 @@ from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.interop.inspect.scores import HEADLINE, SCORER, make_score
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
+from unmask.models.room import ROOM, room_of_try
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.probes import messages
 from unmask.protocol.settings import Settings
@@ -70,7 +71,9 @@ def build_task(
         dataset=MemoryDataset([_make_sample(scenario) for scenario in dataset.scenarios], name=dataset.name),
         solver=ask_probes(settings, open_judge),
         scorer=read_and_resolve(settings, open_judge),
-        config=GenerateConfig(temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens),
+        config=GenerateConfig(
+            temperature=settings.sampling.temperature, max_tokens=settings.sampling.max_tokens or ROOM
+        ),
         epochs=Epochs(1, "mode"),
         version=1,
         headline_metric=HeadlineMetric(metric=HEADLINE),
@@ -126,7 +129,7 @@ class SampleProgress:
         """Send what the planner wants until it wants nothing. Without a subject, or a judge, its work is left."""
         while work := plan(self.scenario, self.seen, settings):
             steps = [
-                self._ask_subject(step, subject)
+                self._ask_subject(step, settings, subject)
                 if isinstance(step, SubjectWork)
                 else self._ask_judge(step, settings, judge)
                 for step in work
@@ -136,18 +139,20 @@ class SampleProgress:
                 return
             await asyncio.gather(*steps)
 
-    async def _ask_subject(self, step: SubjectWork, subject: InspectModel | None) -> None:
+    async def _ask_subject(self, step: SubjectWork, settings: Settings, subject: InspectModel | None) -> None:
         # The first attempt leaves the settings to Inspect, whose flags may have changed them.
-        room = step.max_tokens if step.attempt > 1 else None
-        request = Request(messages(self.scenario, step.slot), Sampling(temperature=None, max_tokens=room))
+        room = room_of_try(settings.sampling.max_tokens, step.attempt)
+        sampling = Sampling(temperature=None, max_tokens=room if step.attempt > 1 else None)
+        request = Request(messages(self.scenario, step.slot), sampling)
         answers = await asyncio.gather(*(_complete_request(subject, request) for _ in step.takes))
         for take, answer in zip(step.takes, answers, strict=True):
             line = Asked(scenario=self.scenario.id, slot=step.slot, takes=(take,), attempt=step.attempt)
-            self.asked.append(msgspec.structs.replace(line, **_line_fields(answer), max_tokens=step.max_tokens))
+            self.asked.append(msgspec.structs.replace(line, **_line_fields(answer), max_tokens=room))
             self.seen.add_asked(self.asked[-1])
 
     async def _ask_judge(self, step: JudgeWork, settings: Settings, judge: InspectModel | None) -> None:
-        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=step.max_tokens)
+        room = room_of_try(settings.judge_sampling.max_tokens, step.attempt)
+        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=room)
         request = JUDGES[settings.style].request(
             step.method, self.scenario, step.slot, step.texts, sampling=sampling, attempt=step.attempt
         )

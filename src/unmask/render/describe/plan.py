@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unmask.engine.plan import Bound, Range, RunPlan
 from unmask.models.keys import spell_setting
+from unmask.models.room import ROOM, ROOM_FOR_REASONING
 from unmask.render import words
 from unmask.render.blocks import Block, Cell, Table, Text
 
@@ -33,10 +34,11 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
         )
     yield from map(Text, _list_cheaper_ways(plan))
     yield Text(_explain_time(plan))
-    for proposal in plan.more_room:
-        yield Text(f"{proposal.finding}.")
-        reasoning = "Reasoning is not in the estimate above." if plan.pilot is None else "Longer replies cost more."
-        yield Text(f"  Proposed: {proposal.flag}. {reasoning}")
+    if plan.may_reason:
+        yield Text(
+            f"Reasoning is not in this estimate: a model that reasons gets {ROOM_FOR_REASONING:,} tokens a reply, not"
+            f" {ROOM:,}. {PILOT} scenarios first, with --limit, show what it takes."
+        )
 
 
 def state_cost(plan: RunPlan) -> str:
