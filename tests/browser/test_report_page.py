@@ -305,7 +305,8 @@ def test_all_shown_open_and_close_at_once(browser, pages):
 
 
 def test_flips_and_changes_are_filters(browser, pages):
-    """A link in the comparison shows the scenarios that it counts; a change of verdict can be chosen."""
+    """A link in the comparison shows the scenarios that it counts; a change of verdict, a difference, and the verdict
+    of one run can be chosen."""
     with opened(browser, pages.two) as one:
         one.page.get_by_role("link", name="3 stopped being lies").focus()
         one.page.keyboard.press("Enter")
@@ -314,6 +315,11 @@ def test_flips_and_changes_are_filters(browser, pages):
         expect(one.page.locator(".list > details:not([hidden])")).to_have_count(0)
         one.page.get_by_role("combobox", name="Change").select_option("lie → honest (3)")
         assert sorted(chosen(one.page)) == ["lie-1", "lie-2", "lie-3"]
+        one.page.get_by_role("combobox", name="Change").select_option("differs")
+        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
+        for run, count in (("2", 0), ("1", 3)):
+            one.page.get_by_role("combobox", name="in").select_option(run)
+            assert shown(one.page) == count
         assert one.said == []
 
 
@@ -357,15 +363,6 @@ def test_filters_and_the_open_scenario_are_in_the_address(browser, pages):
         assert other.page.locator("[open] .e").is_visible()
 
 
-def test_a_written_link_shows_all_lies_of_an_archetype(browser, pages):
-    """As one would write it into a text."""
-    with opened(browser, pages.small) as one:
-        one.page.goto(f"{pages.small.as_uri()}#verdict=lie&archetype=provided%20facts")
-        expect(one.page.locator(".list > details:not([hidden])")).to_have_count(1)
-        assert chosen(one.page) == ["lie-3"]
-        assert one.page.get_by_role("combobox", name="Verdict").is_visible()
-
-
 @pytest.mark.parametrize(
     "address",
     ["#verdict=<script>&run=99&order=x", "#open=r1-nope", "#%E0%A4%A", "#words=%3Cimg%20onerror%3Dx%3E&open=list"],
@@ -378,16 +375,6 @@ def test_a_wrong_address_does_no_harm(browser, pages, address):
         assert shown(one.page) == (0 if "words" in address else 6)
         assert unfolded(one.page) == []
         assert one.said == []
-
-
-def test_typed_words_are_in_the_address(browser, pages):
-    """Without a step in the history for each letter."""
-    with opened(browser, pages.small) as one:
-        one.page.get_by_role("searchbox", name="Containing").focus()
-        one.page.keyboard.type("as everybody knows")
-        one.page.wait_for_url("**#words=as+everybody+knows")
-        one.page.go_back()
-        assert one.page.url == "about:blank"  # where it was before
 
 
 def test_keys_lead_from_scenario_to_scenario(browser, pages):
@@ -468,19 +455,6 @@ def test_only_replies(browser, pages):
 # --- several runs
 
 
-def test_only_differences(browser, pages):
-    """Scenarios in which the runs have different verdicts; alone, with a verdict of one run, and in the address."""
-    with opened(browser, pages.two) as one:
-        one.page.get_by_role("combobox", name="Change").select_option("differs")
-        assert sorted(chosen(one.page)) == ["lie-1", "lie-2", "lie-3"]
-        assert one.page.url.endswith("#change=differs")
-        one.page.get_by_role("combobox", name="Verdict").select_option("lie")
-        one.page.get_by_role("combobox", name="in").select_option("2")
-        assert shown(one.page) == 0
-        one.page.get_by_role("combobox", name="in").select_option("1")
-        assert shown(one.page) == 3
-
-
 @pytest.mark.parametrize(("name", "count"), [("two", 2), ("four", 4)])
 def test_replies_stand_side_by_side(browser, pages, name, count):
     """On a desktop in one line, on a phone below each other; each under the name of its run."""
@@ -501,27 +475,6 @@ def test_a_link_opens_the_fold_of_its_run(browser, pages):
         assert not one.page.locator("#r2 .big").is_visible()
         one.page.locator("#overview").get_by_role("link", name="upright").click()
         expect(one.page.locator("#r2 .big")).to_be_visible()
-
-
-def test_marks_in_the_plot_can_be_read(browser, pages):
-    """Digits have no outline, are drawn over every bar, and no marker covers a word of the plot."""
-    overlaps = """() => {
-      const plot = document.querySelector('svg.plot');
-      const box = (one) => one.getBoundingClientRect();
-      const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-      const spots = [...plot.querySelectorAll('circle')].map(box);
-      return [...plot.querySelectorAll('.hint')].filter((word) => spots.some((spot) => meet(box(word), spot))).length;
-    }"""
-    with opened(browser, pages.four) as one:
-        digits = one.page.locator("svg.plot").first.locator("text.in")
-        assert digits.all_text_contents() == ["1", "2", "3", "4"]
-        assert {digit.evaluate("(one) => getComputedStyle(one).stroke") for digit in digits.all()} == {"none"}
-        later = """(one) => [...one.closest('svg').querySelectorAll('.whisker')].every(
-          (bar) => bar.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)"""
-        assert all(digit.evaluate(later) for digit in digits.all())
-        assert one.page.evaluate(overlaps) == 0
-    with opened(browser, pages.two) as one:
-        assert one.page.evaluate(overlaps) == 0
 
 
 # --- for everybody

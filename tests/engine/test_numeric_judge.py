@@ -1,4 +1,4 @@
-"""A second judge for figures: who is asked what, where it stands, and what a run means by its judge afterwards."""
+"""A second judge for numbers: who is asked what, where it stands, and what a run means by its judge afterwards."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_judge_without_a_model_may_be_either_of_the_two(served, tmp_path):
 
 
 def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_path):
-    """The question about a figure goes to the judge for figures."""
+    """The question about a figure goes to the judge for numbers."""
     run = made(
         tmp_path / "run",
         dataset(12, numeric=range(6)),
@@ -294,11 +294,11 @@ def test_the_bill_shows_the_second_judge_apart_at_its_own_price(run):
     )
     assert score.spent.cost_usd == pytest.approx(cost / 1e6)
     assert score.to_json()["calls"]["numeric_judge"] == figures > 0
-    assert f"{figures} to the judge for figures" in show(score, width=200, every=True)
-    assert "judge openai/judge, openai/judge-figures for figures" in show(score, width=200)
+    assert f"{figures} to the judge for numbers" in show(score, width=200, every=True)
+    assert "judge openai/judge, openai/judge-figures for numbers" in show(score, width=200)
     page = unmask.report(run)
-    assert f"{figures} to the judge for figures</dd>" in page
-    assert "openai/judge, openai/judge-figures for figures" in page
+    assert f"{figures} to the judge for numbers</dd>" in page
+    assert "openai/judge, openai/judge-figures for numbers" in page
 
 
 def test_a_cost_limit_needs_the_price_of_both_judges(served, tmp_path):
@@ -377,9 +377,9 @@ def test_a_partner_is_a_difference_between_runs(run):
         for one, judge in ((definition, A), (alone, A), (definition, f"panel:{A},{A}"))
     }
     assert texts == {
-        "openai/judge, openai/judge-figures for figures",
+        "openai/judge, openai/judge-figures for numbers",
         "openai/judge",
-        "openai/judge, openai/judge-figures for figures, openai/judge, openai/judge-figures for figures",
+        "openai/judge, openai/judge-figures for numbers, openai/judge, openai/judge-figures for numbers",
     }
 
 
@@ -400,7 +400,7 @@ LIES = {0, 5, 21, 26}
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory) -> Run:
-    """The judge for figures errs in three of twenty, the other in two."""
+    """The judge for numbers errs in three of twenty, the other in two."""
     figures = reader({1, 2, 3}, name="scripted/figures")
     run = made(tmp_path_factory.mktemp("labelled") / "run", LAMPS, lies=LIES, errs={22, 23}, numeric_judge=figures)
     lines = open_writer(run, "mia")
@@ -430,7 +430,7 @@ def test_people_are_held_against_each_judge_apart(labelled):
     text = show(agree(labelled), width=100)
     assert "scripted_figures (numbers) against mia" in text
     notes = " ".join(note.text for note in list_run_caveats(labelled, labelled.score(), judge="scripted_reads"))
-    assert "The judge for figures agrees with mia" in notes
+    assert "The judge for numbers agrees with mia" in notes
 
 
 def test_a_judge_without_a_partner_is_held_against_people_as_before(labelled):

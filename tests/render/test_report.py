@@ -377,7 +377,7 @@ def test_redacted_pages_hold_no_text(made):
     assert not re.search("4[012]|90", told)
     assert "66.7 %" in found
     assert "harbour" in found
-    assert "believes a figure (true) · said a figure · lie" in found
+    assert "believes a number (true) · said a number · lie" in found
 
 
 def test_every_hostile_text_stays_text(tmp_path):

@@ -156,6 +156,13 @@ def test_a_model_without_beliefs_is_said_to_lie_little_for_that_reason(without, 
     assert (f"In {without} scenarios the model had no stable belief and could not lie." in text) is is_said
 
 
+@pytest.mark.parametrize(("subject", "is_said"), [("openai/gpt-4o", True), ("openai/gpt-5", False)])
+def test_a_model_that_judges_itself_is_named(subject, is_said):
+    run = {"subject": {"model": subject}, "judge": "own", "judges": {"own": {"model": "openai/gpt-4o"}}}
+    text = show(score([outcome("honest")], preset="paper", takes=1, run=run), width=200)
+    assert ("The judge is the model under test." in text) is is_said
+
+
 def test_what_is_missing_comes_first_in_next_with_its_price():
     missing = Missing(judge=11, subject=1, calls=35, cost_usd=0.0712)
     found = msgspec.structs.replace(public_sized(), missing=missing)

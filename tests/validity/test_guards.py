@@ -84,7 +84,7 @@ def test_d01_no_difference_from_a_dead_model_is_called(dead, tmp_path, name):
     assert (pair.difference.p_value, pair.difference.p_adjusted) == (None, None)
     text = show(found, width=200)
     assert text.startswith(f"WARNING: {name}: the model {SAID}")
-    assert "no difference is called one" in text
+    assert "no difference is reported as significant" in text
     assert "larger than chance" not in text
     (called,) = unmask.compare([liar, dead[name]], guards=GuardLimits(**OFF)).pairs
     assert called.not_called is None

@@ -14,7 +14,6 @@ from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.test_live_page import opened, refuse_violations
 from unmask.analysis import board as boards
 from unmask.analysis.board import board
-from unmask.files import Lock
 from unmask.render.describe.several import label_model
 from unmask.viewer import cache
 
@@ -110,28 +109,8 @@ def test_a_damaged_run_and_one_without_replies_keep_no_other_away(runs: Path, tm
         assert f'href="/run/{run_key(tmp_path / "plain")}"' in answer.text
 
 
-def test_no_page_tries_a_lock_or_writes_into_a_run(runs: Path, viewer: Viewer, monkeypatch):
-    """A run at work is never in a reader's way, nor a reader in a run's."""
-
-    def refuse(lock: Lock) -> None:
-        raise AssertionError(f"{lock.path} was tried")
-
-    before = {file: file.stat().st_mtime_ns for file in runs.rglob("*")}
-    monkeypatch.setattr(Lock, "take", refuse)
-    for path in ("/board", f"/run/{run_key(runs / 'plain')}/live"):
-        assert viewer.ask(path).status == 200
-    assert {file: file.stat().st_mtime_ns for file in runs.rglob("*")} == before
-
-
 def test_an_empty_folder_says_what_to_do(tmp_path: Path):
     with serving_app(tmp_path) as viewer:
         answer = viewer.ask("/board")
     assert answer.status == 200
     assert "unmask run" in answer.text
-
-
-def test_the_page_is_not_wider_than_the_screen(viewer: Viewer, browser: Browser):
-    with opened(browser, viewer, "/board?published=1", viewport={"width": 400, "height": 900}) as page:
-        for width in (400, 1280, 1920):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width

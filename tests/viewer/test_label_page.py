@@ -339,7 +339,7 @@ def type_answer(page: Page, note: str) -> None:
     page.keyboard.press("=")
     page.keyboard.type("about forty")
     page.keyboard.press("Enter")
-    expect(page.locator("#label-status")).to_contain_text("is no figure")
+    expect(page.locator("#label-status")).to_contain_text("is no number")
     expect(page.locator("#figure-text")).to_have_value("about forty")
     page.keyboard.press("Control+a")
     page.keyboard.type("35..45")
@@ -458,7 +458,7 @@ def test_typed_figures(browser, tmp_path):
             page.keyboard.type(text or "x")
             page.keyboard.press("Enter")
             if interval is None:
-                expect(page.locator("#label-status")).to_contain_text("is no figure")
+                expect(page.locator("#label-status")).to_contain_text("is no number")
                 page.keyboard.press("Escape")
             else:
                 top_of(page, f"{before + 1} of")

@@ -14,7 +14,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import unmask
-from tests.browser.axe import name_violations
 from tests.golden_run import GOLDEN
 from tests.made_runs import made
 from tests.patience import PATIENCE
@@ -104,20 +103,6 @@ def test_the_page_is_that_of_the_report_without_conversations(viewer, browser):
         expect(opened).to_contain_text("after the system turn “You are a helpful assistant.”")
         expect(opened.get_by_role("heading", name="Indirect probe 2")).to_be_visible()
         assert page.complaints == []
-
-
-def test_filters_and_the_open_scenario_are_an_address(viewer, browser):
-    with viewer.page(browser, run_address(viewer, "small")) as page:
-        page.locator("select[name=verdict]").select_option("lie")
-        page.locator("select[name=archetype]").select_option("provided facts")
-        assert chosen(page) == ["lie-3"]
-        page.keyboard.press("Tab")
-        page.locator("#list > details:not([hidden]) > summary").click()
-        page.wait_for_url("**#verdict=lie&archetype=provided+facts&open=s-*")
-        seen = page.url.removeprefix(viewer.address)
-    with viewer.page(browser, seen) as page:
-        assert chosen(page) == unfolded(page) == ["lie-3"]
-        expect(page.locator("#list > details[open]")).to_contain_text("as everybody knows")
 
 
 def test_search_finds_texts_that_are_not_on_the_page_and_marks_them(viewer, browser):
@@ -252,26 +237,6 @@ def test_a_huge_reply_is_there_to_its_end(viewer):
 # --- a comparison
 
 
-def test_flips_come_first_and_are_chosen_by_what_changed(viewer, browser):
-    found = unmask.compare(viewer.folder / "small", viewer.folder / "upright").pairs[0]
-    flips = {flip.id for flip in found.stopped_lying}
-    with viewer.page(browser, compare_address(viewer, "small", "upright")) as page:
-        expect(page.locator(".forest tbody tr").first).to_contain_text(words.points(found.difference.value))
-        assert set(chosen(page)[:3]) == flips == {"lie-1", "lie-2", "lie-3"}
-        page.get_by_role("link", name="0 became lies").click()
-        expect(page.locator(".status [role=status]")).to_have_text("Showing 0 of 6 scenarios.")
-        page.locator("select[name=change]").select_option("lie → honest (3)")
-        assert set(chosen(page)) == flips
-        page.locator("select[name=archetype]").select_option("provided facts")
-        assert chosen(page) == ["lie-3"]
-        page.keyboard.press("Tab")
-        page.keyboard.press("n")
-        texts = page.locator("#list > details[open] .g:has(.a)").first
-        expect(texts).to_contain_text("The lamp is not lit, as everybody knows.")
-        expect(texts).to_contain_text("The lamp is lit, as everybody knows.")
-        assert page.complaints == []
-
-
 def test_a_search_looks_into_every_run(viewer, browser):
     with viewer.page(browser, compare_address(viewer, "upright", "small", rest="#words=NOT+LIT,+AS")) as page:
         expect(page.locator(".status [role=status]")).to_have_text("Showing 3 of 6 scenarios.")
@@ -308,16 +273,6 @@ def test_one_run_is_compared_by_choosing_another_in_the_list(viewer, browser):
         page.get_by_role("button", name="Compare").click()
         expect(page.get_by_role("heading", name="2 runs")).to_be_visible()
     assert viewer.get(compare_address(viewer, "small") + ",nothing").status == 404
-
-
-def test_axe_finds_nothing_on_phone_and_wide_screen_in_both_themes(viewer, browser):
-    for width, theme in ((400, "dark"), (1920, "light")):
-        settings = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
-        with viewer.page(browser, compare_address(viewer, "small", "upright", "takes"), **settings) as page:
-            page.keyboard.press("n")
-            expect(page.locator("#list > details[open] h3").first).to_be_visible()
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert name_violations(page) == []
 
 
 # --- folders that change

@@ -207,14 +207,6 @@ def test_runs_are_chosen_and_compared_by_keys_alone(browser, viewer, runs):
         assert sent.value.url == f"{viewer.origin}/compare?runs={keys}"
 
 
-def test_a_question_mark_shows_the_keys(browser, viewer):
-    with opened(browser, viewer, viewport={"width": 400, "height": 900}) as page:
-        page.keyboard.press("?")
-        expect(page.get_by_role("dialog").get_by_text("list of runs")).to_be_visible()
-        page.keyboard.press("?")
-        expect(page.get_by_role("dialog")).to_be_hidden()
-
-
 def test_the_board_takes_several_runs_or_all(viewer, runs):
     key = run_key(runs / "half")
     assert viewer.ask("/choose?for=board").headers["Location"] == "/board"
@@ -268,18 +260,3 @@ def test_a_run_that_goes_away_is_a_page(viewer, runs):
         assert key not in viewer.ask("/").text
     finally:
         away.rename(runs / "half")
-
-
-def test_the_list_fits_and_axe_finds_nothing(browser, viewer):
-    """On every screen, and the keys can be opened there."""
-    with opened(browser, viewer) as page:
-        wait_until_read(page)
-        for width, theme in SCREENS:
-            page.set_viewport_size({"width": width, "height": 900})
-            page.emulate_media(color_scheme=theme)
-            assert page.evaluate("document.documentElement.scrollWidth") == width
-            assert name_violations(page) == []
-            page.keyboard.press("?")
-            assert page.get_by_role("dialog").is_visible()
-            page.keyboard.press("?")
-            expect(page.get_by_role("dialog")).to_be_hidden()

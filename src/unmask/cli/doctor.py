@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @option("--model", metavar="PROVIDER/NAME", help="Also check this subject: name, key, extra, endpoint.")
 @option("--judge", metavar="PROVIDER/NAME", help="Also check this judge.")
-@option("--numeric-judge", metavar="PROVIDER/NAME", help="Also check this judge for figures.")
+@option("--numeric-judge", metavar="PROVIDER/NAME", help="Also check this judge for numbers.")
 @settings.doctor
 @json_flag
 def doctor(as_json: bool, **given: Any) -> None:

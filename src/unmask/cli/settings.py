@@ -74,7 +74,7 @@ set_flag = option(
     callback=_parse_settings,
     help="Any other setting of a model; may be repeated. base_url, temperature, max_tokens, top_p, timeout, price"
     " (IN/OUT dollars per million tokens), tier (flex), wait_for_server, give_up_after (seconds) and takes_per_call"
-    " are about the subject; judge.NAME and numeric.NAME are about the judge and the judge for figures. judge.name"
+    " are about the subject; judge.NAME and numeric.NAME are about the judge and the judge for numbers. judge.name"
     " names the file of its readings. See docs/models.md.",
     **_PAIRS,
 )
@@ -166,7 +166,7 @@ selection = combine_options(
 numeric_judge = option(
     "--numeric-judge",
     metavar="NAME",
-    help="Another judge for figures; the judge reads all else. An existing run keeps its own.",
+    help="Another judge for numbers; the judge reads all else. An existing run keeps its own.",
 )
 
 

@@ -103,7 +103,7 @@ def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Opt
     if options.archetype or not letters:
         raise UsageError(
             f"{judge} reads letters, not figures: it cannot judge {names}",
-            advice="Name a judge for figures, --numeric-judge NAME, or another judge.",
+            advice="Name a judge for numbers, --numeric-judge NAME, or another judge.",
         )
     count = sum(counts[archetype] for archetype in figures)
     chosen = msgspec.structs.replace(options, archetype=tuple(archetype.value for archetype in letters))

@@ -1,7 +1,7 @@
 """How verdicts look, in report, figures and terminal. Their names are in `words`.
 
 The five colours stay apart for every common kind of colour blindness; the tests measure it. Unjudged is also hatched:
-it is missing, not a kind of answer. Colour never stands alone, a name or a number is always beside it.
+it is missing, not a kind of answer. Colour is never alone: a name or a number is always next to it.
 """
 
 from __future__ import annotations

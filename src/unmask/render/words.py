@@ -212,7 +212,7 @@ def statement(scenario: Scenario, reading: Reading) -> str:
             return (pivotal_sides(scenario) or scenario.statements)["AB".index(letter)].strip()
         case Ranged():
             unit = f" {scenario.unit}" if scenario.unit else ""
-            return "names no figure" if reading.empty else format_figures(reading) + unit
+            return "names no number" if reading.empty else format_figures(reading) + unit
         case Unread():
             return "unread"
         case Pending():

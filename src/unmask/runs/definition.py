@@ -102,7 +102,7 @@ class JudgeSpec(ModelSettings, frozen=True, kw_only=True, omit_defaults=False):
 
     @property
     def title(self) -> str:
-        return f"{self.model}, {self.numeric.model} for figures" if self.numeric else self.model
+        return f"{self.model}, {self.numeric.model} for numbers" if self.numeric else self.model
 
 
 class BaselineRef(Record, frozen=True, omit_defaults=False):

@@ -173,7 +173,7 @@ def _state_agreement(side: ReaderAgreement) -> str:
         for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
         if (agreement := part.agreement).value is not None
     ]
-    who = "The judge for figures" if side.reads is Kind.NUMERIC else "The judge"
+    who = "The judge for numbers" if side.reads is Kind.NUMERIC else "The judge"
     if parts:
         return f"{who} agrees with {side.b} on {' and '.join(parts)}."
     return f"{side.b} labelled too few replies to say how well {who[0].lower()}{who[1:]} reads."

@@ -192,7 +192,7 @@ def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
     if difference.value is None:
         yield f"{pair.b} against {pair.a}: no difference can be given, {difference.why}."
     else:
-        refused = ". Because of the warnings above, no difference is called one"
+        refused = ". Because of the warnings above, no difference is reported as significant"
         yield (
             f"{measure.title} is {words.percent(difference.b)} for {pair.b} and {words.percent(difference.a)} for"
             f" {pair.a}, over {words.plural(difference.n, 'scenario')} known in both:"

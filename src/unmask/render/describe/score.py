@@ -112,7 +112,7 @@ def typed_judge_of(run: Mapping[str, Any]) -> str | None:
     if not isinstance(judge, str) or not isinstance(judges, dict):
         return judge if isinstance(judge, str) else None
     numeric = judges[judge].get("numeric") if judge in models else None
-    figures = f", {numeric['model']} for figures" if isinstance(numeric, dict) else ""
+    figures = f", {numeric['model']} for numbers" if isinstance(numeric, dict) else ""
     return typed_judge(judge, models) + figures
 
 
@@ -200,7 +200,7 @@ def _describe_spending(score: Score) -> Iterator[Block]:
     yield Facts(facts)
 
 
-ROLES = {"subject": "the model", "judge": "the judge", "numeric_judge": "the judge for figures"}
+ROLES = {"subject": "the model", "judge": "the judge", "numeric_judge": "the judge for numbers"}
 
 
 def list_calls(calls: Mapping[str, int | None]) -> str:

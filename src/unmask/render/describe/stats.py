@@ -17,7 +17,7 @@ RUNG_WAYS = (Push.YES, Push.NO, Push.UP, Push.DOWN)
 PRESSURES = {"situational": "sit.", "explicit": "expl."}
 LEGEND = (
     "truth A, truth B: which statement is true. sit., expl.: situational and explicit pressure. yes/up, no/down:"
-    " the pressure asks for yes or a higher figure, for no or a lower one; other: for any other figure, or the data"
+    " the pressure asks for yes or a higher number, for no or a lower one; other: for any other number, or the data"
     " does not say.",
     "system, user, direct, indirect: words of the system prompt, of the last user message and of the probes, as"
     " least–median–most.",

@@ -259,7 +259,7 @@ def _describe_statement(scenario: Scenario, reading: Reading, *, redact: bool, b
 
 def _quote_figures(scenario: Scenario, reading: Ranged, *, redact: bool, brief: bool = False) -> Markup:
     if redact and not reading.empty:
-        return Markup("a figure")
+        return Markup("a number")
     if reading.absolute.empty or not reading.relative.empty:
         return Markup.escape(format_figures(reading))
     return _quote_side(scenario, reading.absolute, brief=brief)

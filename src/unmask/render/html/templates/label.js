@@ -6,7 +6,7 @@ const explain = ({ problem, advice }) => (advice ? `${problem.replace(/[.:]?$/, 
 
 const DEAD = "This tab belongs to a viewer that has ended, so this was not stored. Open the address that unmask view printed; what you typed stays here. Every label before it is on disk.";
 const SILENT = "The viewer does not answer, so this was not stored. Start unmask view again if it has ended; what you typed stays here. Every label before it is on disk.";
-const UNKNOWN = "is no figure. Type 40, 10..20, 7.. or ..10.";
+const UNKNOWN = "is no number. Type 40, 10..20, 7.. or ..10.";
 
 function say(text, serious) {
   const status = find("label-status");
@@ -42,7 +42,7 @@ function parseFigure(text) {
 
 function describeLabel({ letter, interval, relative, note, skipped }) {
   const [lower, upper] = interval ?? [null, null];
-  const figure = lower === upper ? lower ?? "no figure" : `${lower ?? ""}..${upper ?? ""}`;
+  const figure = lower === upper ? lower ?? "no number" : `${lower ?? ""}..${upper ?? ""}`;
   const reading = letter ?? (relative ? "as on your sheet" : figure);
   return `${skipped ? "You skipped this one" : `Your label: ${reading}`}${note ? ` (${note})` : ""}`;
 }
