@@ -83,7 +83,7 @@ def test_a_control_has_floor_and_excess_in_one_line(tmp_path):
     """On the first screen, below P(lie)."""
     told = words(report([small_run(tmp_path / "control", control=True)]))
     line = "Without the role it lied in 0.0 %, with it in 75.0 % of the same 4 scenarios: an excess of +75.0 points"
-    assert told.index("P(honest)") < told.index(line) < told.index("The model lied in")
+    assert told.index("P(honest)") < told.index(line) < told.index("P(lie) by archetype")
 
 
 def test_a_ladder_has_its_curve_in_place_of_the_plot(tmp_path):

@@ -149,7 +149,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, arguments):
     assert refused.returncode == 2
     assert refused.stdout == ""
     assert (arguments or ("runs",))[0] in refused.stderr
-    assert "Name a folder that holds runs." in refused.stderr
+    assert "Name a folder that holds runs." in refused.stderr or "Name the folder of your runs." in refused.stderr
 
 
 def test_a_folder_without_runs_waits_for_the_first(tmp_path):
