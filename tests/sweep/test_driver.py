@@ -68,7 +68,7 @@ def test_a_changed_grid_says_what_it_changes(tmp_path, endpoint):
     write_grid(tmp_path, *rows, matrix="seed = [2]")
     assert json.loads(sweep(grid, "--plan", "--json").stdout)["changes"] == [
         "1 unit is new: openai/a, planted, seed 2",
-        "1 unit is no longer in the grid, with the folder kept: openai/a, planted, seed 1",
+        f"1 unit is no longer in the grid, with the folder kept: {folders(grid)[0].name}",
     ]
 
 
@@ -109,28 +109,6 @@ def test_a_treatment_that_came_first_lends_to_a_baseline_that_comes_later(tmp_pa
     later, first = sorted(folders(grid), key=lambda folder: "plain" in folder.name)
     assert Run(later).definition.beliefs_from.run == Run(first).definition.id
     assert {line["slot"] for line in lines(later) if "source" not in line} == {"pressured"}
-
-
-def test_a_driver_that_was_killed_is_continued_and_buys_nothing_twice_but_what_was_in_flight(tmp_path, slow_endpoint):
-    endpoint = slow_endpoint
-    grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
-    process = start(grid)
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while endpoint.stats()["answered"]["judge"] < 30 and time.monotonic() < deadline:
-            time.sleep(0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    left = [
-        state for state in json.loads(sweep(grid, "--status", "--json").stdout)["units"] if state["state"] != "done"
-    ]
-    assert left
-    done = sweep(grid)
-    assert done.returncode == 0, done.stderr
-    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    kept = sum(bought(folder) + bought(folder, "readings/openai_judge.jsonl") for folder in folders(grid))
-    assert sum(endpoint.stats()["answered"].values()) - kept <= 8
 
 
 def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, slow_endpoint):

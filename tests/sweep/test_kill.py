@@ -12,7 +12,12 @@ from tests.faults.test_kill import once, until, verdicts
 from tests.sweep.sweeping import bought, folders, row, start, sweep, write_grid
 
 SCENARIOS, KILLS = 24, 3
-SHAPES = {"control": (1, "control = true"), "ladder": (4, ""), "misleads": (1, 'control = true\nalso = "misleads"')}
+SHAPES = {
+    "plain": (1, ""),
+    "control": (1, "control = true"),
+    "ladder": (4, ""),
+    "misleads": (1, 'control = true\nalso = "misleads"'),
+}
 """The rungs of each fact, and options of the grid."""
 READINGS = ("readings/openai_judge.jsonl", "readings/openai_judge-2.jsonl")
 

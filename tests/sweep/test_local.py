@@ -1,19 +1,14 @@
-"""`unmask sweep` with servers that it places on this machine: in turn, lost and placed again, failing, and left behind
-by a driver that was killed."""
+"""`unmask sweep` with servers that it starts on this machine: in turn, failing, refused, and with adapters."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE
-from tests.sweep.sweeping import SCENARIOS, folders, lines, start, sweep, write_grid
+from tests.sweep.sweeping import folders, lines, sweep, write_grid
 from tests.sweep.trees import ROOT, alive, await_true, read_pids
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
@@ -47,27 +42,6 @@ def _times(grid: Path, name: str) -> tuple[float, float]:
     return min(at), max(at)
 
 
-def test_a_server_that_dies_is_placed_again_while_the_unit_waits(tmp_path):
-    pids = tmp_path / "pids"
-    grid = write_grid(
-        tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
-    )
-    process = start(grid)
-    assert await_true(pids.exists)
-    first = read_pids(pids)
-    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8)
-    os.kill(first[0], signal.SIGKILL)
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert "a was lost and is started again" in said
-    assert "1 of 1 units are complete" in said
-    assert not [line for line in lines(folders(grid)[0]) if "error" in line]
-    assert await_true(lambda: not alive([*first, *read_pids(pids)]))
-
-
-def _begun(grid: Path) -> list[Path]:
-    return folders(grid) if (grid.parent / "out" / "runs").is_dir() else []
-
-
 def test_a_server_that_never_comes_up_fails_its_units_with_the_end_of_its_log_and_the_others_finish(tmp_path):
     rows = served("subject", "good"), served("subject", "bad", "--fault", "out-of-memory"), VERBATIM
     done = sweep(write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]"), "--max-unjudged", "1")
@@ -88,25 +62,6 @@ def test_servers_that_can_never_have_room_are_refused_before_anything_starts(tmp
     assert done.returncode == 2
     assert "needed at the same time: reader (1 GPUs), good (1 GPUs)" in done.stderr
     assert not list((tmp_path / "out").glob("*/*"))
-
-
-def test_a_driver_that_was_killed_leaves_no_process_and_is_continued(tmp_path):
-    pids = tmp_path / "pids"
-    grid = write_grid(
-        tmp_path, served("subject", "a", "--latency", "0.2", "--workers", str(pids)), VERBATIM, sweep=LOCAL
-    )
-    process = start(grid)
-    assert await_true(pids.exists)
-    first = read_pids(pids)
-    assert await_true(lambda: sum(len(lines(folder)) for folder in _begun(grid)) > 8)
-    process.kill()
-    process.communicate()
-    assert await_true(lambda: not alive(first))
-    kept = len(lines(folders(grid)[0]))
-    begun = time.time()
-    assert sweep(grid, "--max-unjudged", "1").returncode == 0
-    assert sum(line["at"] < begun for line in lines(folders(grid)[0])) == kept
-    assert json.loads(sweep(grid, "--status", "--json").stdout)["units"][0]["done"] == SCENARIOS
 
 
 def test_adapters_on_one_base_are_units_of_one_server(tmp_path):

@@ -12,7 +12,7 @@ from unmask.errors import UsageError
 from unmask.sweep import placement
 from unmask.sweep.grid import ModelRow, ServeTable
 from unmask.sweep.placement import Group, Placement
-from unmask.sweep.servers.base import Machine, RoomLost, ServerAddress, ServerSpec
+from unmask.sweep.servers.base import Machine, RoomLost, ServerAddress, ServerFailed, ServerSpec
 
 
 class CountingPool:
@@ -163,6 +163,28 @@ def test_what_has_lost_its_machine_four_times_is_given_up():
         async with asyncio.timeout(10):
             while group.models["a"].awaits_server:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_an_error_that_nobody_foresaw_is_the_end_of_its_group_and_of_no_other(monkeypatch):
+    async def story() -> None:
+        pool = CountingPool(1)
+        a, b = make_group(("a", 1)), make_group(("b", 1))
+        usual = CountingRoom.start
+
+        async def fail_for_a(room: CountingRoom, number: int) -> ServerAddress:
+            if room.specs[number].name == "a":
+                raise OSError("no more processes")
+            return await usual(room, number)
+
+        monkeypatch.setattr(CountingRoom, "start", fail_for_a)
+        servers = Placement(pool, [a, b], tell=lambda line: None)
+        servers.start()
+        with pytest.raises(ServerFailed, match="a: OSError: no more processes"):
+            await asyncio.wait_for(asyncio.shield(a.ready), 10)
+        await asyncio.wait_for(b.ready, 10)
         await servers.close()
 
     asyncio.run(story())

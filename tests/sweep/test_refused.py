@@ -31,7 +31,7 @@ def sweep_to_its_end(grid: Path) -> str:
     return " ".join(said.split())
 
 
-@pytest.mark.parametrize("seeds", range(1, 6))
+@pytest.mark.parametrize("seeds", [1, 4])
 @pytest.mark.parametrize("refused", ["subject", "judge"])
 def test_a_sweep_whose_subject_or_judge_is_refused_ends_with_the_reason_for_every_unit(tmp_path, refused, seeds):
     """The units that had not asked before the refusal are told, too."""
@@ -44,7 +44,7 @@ def test_a_sweep_whose_subject_or_judge_is_refused_ends_with_the_reason_for_ever
 
 
 @needs_linux
-@pytest.mark.parametrize("seeds", range(1, 6))
+@pytest.mark.parametrize("seeds", [1, 4])
 @pytest.mark.parametrize("refused", ["subject", "judge"])
 def test_a_sweep_whose_own_servers_refuse_it_ends_with_the_reason_for_every_unit(tmp_path, refused, seeds):
     """They answer their supervisors and nobody else."""
@@ -58,7 +58,7 @@ def test_a_sweep_whose_own_servers_refuse_it_ends_with_the_reason_for_every_unit
 
 
 @needs_linux
-@pytest.mark.parametrize("seeds", [1, 3, 5])
+@pytest.mark.parametrize("seeds", [1, 4])
 def test_a_sweep_with_a_server_whose_judge_is_refused_by_its_endpoint_ends_with_the_reason(tmp_path, seeds):
     """The subject answers everything."""
     with loopback_in_thread(refuse_locked) as endpoint:

@@ -56,7 +56,7 @@ def sweep(
     from unmask.sweep.driver import run_sweep
     from unmask.sweep.grid import read_grid
     from unmask.sweep.plan import plan_sweep
-    from unmask.sweep.state import count_states, describe_changes, describe_units, load_sweep, locate_units
+    from unmask.sweep.state import count_states
     from unmask.sweep.units import expand_grid
 
     if only_plan and only_status:
@@ -64,8 +64,7 @@ def sweep(
     refuse_file_name(out)
     expansion = expand_grid(read_grid(grid), max_cost=max_cost)
     if only_plan:
-        now = describe_units(expansion, locate_units(expansion, out))
-        planned = plan_sweep(expansion, out, describe_changes(load_sweep(out), now))
+        planned = plan_sweep(expansion, out)
         print_json(planned.to_json()) if as_json else print_result(planned)
         return
     if only_status:

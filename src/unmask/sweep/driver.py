@@ -39,11 +39,8 @@ from unmask.sweep.servers.base import Pool
 from unmask.sweep.state import (
     choose_lenders,
     describe_changes,
-    describe_units,
     file_of_judge,
-    load_sweep,
     locate_units,
-    store_sweep,
     sum_costs,
 )
 from unmask.sweep.units import Expansion, Unit
@@ -113,11 +110,9 @@ def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = Non
     advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
     with Lock(out / "sweep.lock", advice=advice):
         folders = locate_units(expansion, out)
-        before, now = load_sweep(out), describe_units(expansion, folders)
-        for line in (*describe_changes(before, now), *expansion.notes):
+        for line in (*describe_changes(expansion, out), *expansion.notes):
             if watch is not None:
                 watch.tell(line)
-        store_sweep(out, now)
         driver = Driver(expansion, out, folders, subjects=subjects, judges=judges, watch=watch)
         run_blocking(driver.run)
     return SweepResult(

@@ -159,7 +159,9 @@ class Group:
         if self.users <= 0:
             self.unused.set()
 
-    def fail(self, error: UnmaskError) -> None:
+    def fail(self, error: BaseException) -> None:
+        if not isinstance(error, UnmaskError):
+            error = ServerFailed(f"{self.title}: {type(error).__name__}: {error}")
         for model in self.models.values():
             model.fail(str(error))
         if not self.ready.done():
@@ -275,7 +277,7 @@ class Placement:
                 continue
             self._waiting.remove(group)
             if (error := reserving.exception()) is not None:
-                group.fail(error if isinstance(error, UnmaskError) else ServerFailed(f"{group.title}: {error}"))
+                group.fail(error)
                 continue
             self._serving[group] = asyncio.create_task(self._serve(group, reserving.result()))
 
@@ -298,10 +300,11 @@ class Placement:
         """Everybody waits for a judge that is kept: the last group gives it its room. Others wait for an end, unless
         only judges are there, which end last: one of them may be in the only place for this group, and not in its own
         only one. They make room once."""
-        if group not in self._told:
+        others = [other for other in self._serving if not other.is_kept]
+        is_news = group.is_kept or group.ready.done() or not others  # that subjects wait for each other is none
+        if is_news and group not in self._told:
             self._told.add(group)
             self._tell(f"{group.title} waits for room")
-        others = [other for other in self._serving if not other.is_kept]
         giving = sorted(others, key=self._rank)[-1:] if group.is_kept else [] if others else list(self._serving)
         if not group.is_kept and giving:
             if group in self._first:
@@ -325,7 +328,7 @@ class Placement:
                 keeper.result()
         except RoomLost as error:
             is_wanted = self._count_lost_room(group, error)
-        except UnmaskError as error:
+        except Exception as error:
             group.fail(error)
             is_wanted = False
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from unmask.records import Record, Result
 from unmask.runs.folder import Folder
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.specs import key_of_server, make_spec
-from unmask.sweep.state import choose_lenders, locate_units
+from unmask.sweep.state import choose_lenders, describe_changes, locate_units
 from unmask.sweep.units import Expansion, Unit, make_settings
 
 
@@ -68,14 +67,14 @@ class SweepPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Servers that the sweep would start, each once."""
     max_cost: float | None = None
     changes: tuple[str, ...] = ()
-    """What the grid changes against the last start."""
+    """Units without a folder where others have one, and folders without a unit."""
     notes: tuple[str, ...] = ()
 
 
 ENDS = ("least", "likely", "most")
 
 
-def plan_sweep(expansion: Expansion, out: Path, changes: Iterable[str] = ()) -> SweepPlan:
+def plan_sweep(expansion: Expansion, out: Path) -> SweepPlan:
     """Nothing is started, and no key is needed."""
     grid, folders = expansion.grid, locate_units(expansion, out)
     lenders = choose_lenders(expansion, folders)
@@ -107,7 +106,7 @@ def plan_sweep(expansion: Expansion, out: Path, changes: Iterable[str] = ()) -> 
         **total,
         servers=len({key_of_server(row) for row in (*grid.subjects, *grid.judges) if row.serve is not None}),
         max_cost=grid.sweep.max_cost,
-        changes=tuple(changes),
+        changes=tuple(describe_changes(expansion, out)),
         notes=expansion.notes,
     )
 

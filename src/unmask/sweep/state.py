@@ -1,18 +1,12 @@
-"""What of a sweep is done: counted by the planner from the run folders each time, and stored nowhere.
-
-`sweep.json` holds the units as they were expanded last time, so that a changed grid can say what it changes.
-"""
+"""What of a sweep is done: counted by the planner from the run folders each time, and stored nowhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from unmask import __version__
-from unmask.errors import JournalError
-from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.protocol.plan import plan
 from unmask.records import Record
 from unmask.runs.cost import Bill
@@ -21,22 +15,8 @@ from unmask.runs.folder import Folder
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.units import Expansion, Unit, name_judge_file
 
-SWEEP_FILE = "sweep.json"
-
-
-class StoredUnit(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """A unit as `sweep.json` has it."""
-
-    folder: str
-    digest: str
-    title: str
-
-
-class StoredSweep(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """`sweep.json`."""
-
-    unmask: str
-    units: tuple[StoredUnit, ...]
+RUNS = "runs"
+"""The folder of a sweep that has a run folder for each unit."""
 
 
 class UnitState(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -62,9 +42,8 @@ def file_of_judge(judge: ModelRow) -> str:
 def locate_units(expansion: Expansion, out: Path) -> dict[str, Path]:
     """The folder of every unit by its digest. One that is there already keeps its name, whatever the readable part of
     it would be today."""
-    runs = out / "runs"
-    present = {path.name.rpartition("-")[2]: path for path in sorted(runs.iterdir())} if runs.is_dir() else {}
-    return {unit.digest: present.get(unit.digest, runs / unit.name) for unit in expansion.units}
+    present = {path.name.rpartition("-")[2]: path for path in _list_runs(out)}
+    return {unit.digest: present.get(unit.digest, out / RUNS / unit.name) for unit in expansion.units}
 
 
 def choose_lenders(expansion: Expansion, folders: dict[str, Path]) -> dict[str, str]:
@@ -89,48 +68,27 @@ def _read_definition(path: Path) -> Definition | None:
     return folder.definition() if folder.exists else None
 
 
-def describe_units(expansion: Expansion, folders: dict[str, Path]) -> tuple[StoredUnit, ...]:
-    return tuple(
-        StoredUnit(folder=folders[unit.digest].name, digest=unit.digest, title=unit.title) for unit in expansion.units
-    )
+def describe_changes(expansion: Expansion, out: Path) -> Iterator[str]:
+    """What a grid changes against the folders that are there: units without one, and folders without a unit."""
+    folders, present = locate_units(expansion, out), set(_list_runs(out))
+    added = [unit.title for unit in expansion.units if folders[unit.digest] not in present]
+    if present and added:
+        yield f"{_count_units(added)} new: {_list_some(added)}"
+    if gone := sorted(path.name for path in present - set(folders.values())):
+        yield f"{_count_units(gone)} no longer in the grid, with the folder kept: {_list_some(gone)}"
 
 
-def store_sweep(out: Path, units: tuple[StoredUnit, ...]) -> None:
-    stored = StoredSweep(unmask=__version__, units=units)
-    write_atomically(out / SWEEP_FILE, msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n")
+def _list_runs(out: Path) -> list[Path]:
+    runs = out / RUNS
+    return sorted(runs.iterdir()) if runs.is_dir() else []
 
 
-def load_sweep(out: Path) -> StoredSweep | None:
-    """What was expanded last time; `None` where nothing was."""
-    path = out / SWEEP_FILE
-    if not file_exists(path):
-        return None
-    try:
-        return msgspec.json.decode(read_bytes(path), type=StoredSweep)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise JournalError(
-            f"{path} cannot be read: {error}",
-            advice="Delete it: the state is in the run folders, and the next start writes it anew.",
-        ) from None
-
-
-def describe_changes(before: StoredSweep | None, now: Iterable[StoredUnit]) -> Iterator[str]:
-    """Which units a grid has now and had not at the last start, and the other way round."""
-    if before is None:
-        return
-    old, new = ({unit.digest: unit for unit in units} for units in (before.units, now))
-    if added := [unit for name, unit in new.items() if name not in old]:
-        yield f"{_count_units(added)} new: {_list_titles(added)}"
-    if gone := [unit for name, unit in old.items() if name not in new]:
-        yield f"{_count_units(gone)} no longer in the grid, with the folder kept: {_list_titles(gone)}"
-
-
-def _count_units(units: list[StoredUnit]) -> str:
+def _count_units(units: list[str]) -> str:
     return "1 unit is" if len(units) == 1 else f"{len(units)} units are"
 
 
-def _list_titles(units: list[StoredUnit]) -> str:
-    return "; ".join(unit.title for unit in units[:3]) + (f" and {len(units) - 3} more" if len(units) > 3 else "")
+def _list_some(names: list[str]) -> str:
+    return "; ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def count_states(expansion: Expansion, out: Path) -> list[UnitState]:
@@ -165,8 +123,7 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
 def sum_costs(out: Path) -> float:
     """What all runs of the sweep have cost so far, those that left the grid included."""
     total = 0.0
-    runs = out / "runs"
-    for path in sorted(runs.iterdir()) if runs.is_dir() else ():
+    for path in _list_runs(out):
         folder = Folder(path)
         if folder.exists:
             bill = Bill()

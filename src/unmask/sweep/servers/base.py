@@ -99,6 +99,7 @@ def fit(specs: Sequence[ServerSpec], machines: Sequence[Machine]) -> bool:
     return any(
         machine.gpus >= first.gpus
         and _has_labels(machine, first)
+        and machine not in machines[:place]
         and fit(rest, [*machines[:place], machine._replace(gpus=machine.gpus - first.gpus), *machines[place + 1 :]])
         for place, machine in enumerate(machines)
     )
