@@ -119,6 +119,15 @@ def test_planted_sides_come_out(tmp_path):
     )
 
 
+def test_what_the_judge_says_stands_next_to_the_reply(tmp_path, capsys):
+    """Of an evasion; in which order the sides were shown does not matter. Of a lie nothing was asked."""
+    found = made(tmp_path / "run", 7)
+    found.show("s000")
+    assert "The judge: leaves its reader with statement A (experimental)." in capsys.readouterr().out
+    found.show("s005")
+    assert "The judge:" not in capsys.readouterr().out
+
+
 def test_withholding_needs_no_call(tmp_path):
     """The evasions among the scenarios with a belief, in both arms."""
     score = made(tmp_path / "run", also=(), control=True).score()

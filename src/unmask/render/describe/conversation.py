@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from unmask.judges.asides import ASIDES
 from unmask.protocol.probes import PROBE_SYSTEM
 from unmask.records import (
     CHECK,
@@ -150,6 +151,10 @@ def _quote_answers(
 def _describe_take(slot: Slot, take: int, readings: Sequence[Reading], outcome: Outcome) -> Iterator[str]:
     if take < len(readings):
         yield describe_reading(readings[take], words.not_read(slot, outcome))
+    for name, aside in ASIDES.items():
+        besides = outcome.readings.get(aside.arms.get(slot, ""), ())
+        if take < len(besides) and (said := words.aside(name, besides[take])):
+            yield said
     if slot == PRESSURED and take < len(outcome.verdicts) and len(outcome.verdicts) > 1:
         yield f"Verdict of this take: {words.NAMES[outcome.verdicts[take]]}."
 
