@@ -15,7 +15,7 @@ import unmask
 from tests.models.loopback import Canned, Loopback, Script, chat, loopback, loopback_in_thread, provider_taking, request
 from unmask.cli.doctor import doctor
 from unmask.errors import FatalModelError, MixedRunError, RequestRefusedError, UsageError
-from unmask.models.doctor import Condition, ModelArgument, run_checks
+from unmask.models.doctor import Condition, run_checks
 from unmask.models.providers import open_model
 from unmask.models.settings import ModelSettings
 from unmask.models.user_params import OWN_PARAMS, parse_pairs
@@ -354,7 +354,7 @@ def test_a_class_of_the_user_takes_what_it_names(tmp_path):
 def try_params(script: Script, params: dict[str, Any], *, name: str = "openai/m") -> tuple[dict[str, Any], Loopback]:
     """What doctor says, by what it looked at."""
     with loopback_in_thread(script) as server:
-        checks = run_checks((ModelArgument("subject", ModelSettings(model=name, base_url=server.url, params=params)),))
+        checks = run_checks({"subject": ModelSettings(model=name, base_url=server.url, params=params)})
     return {check.what: check for check in checks}, server
 
 
@@ -380,11 +380,6 @@ def test_doctor_asks_nothing_without_parameters():
     checks, server = try_params(provider_taking([]), {})
     assert checks["subject"].state is Condition.OK
     assert server.sent == []
-
-
-def test_doctor_says_that_nobody_was_named():
-    checks = {check.what: check for check in run_checks((ModelArgument("judge", ModelSettings(params=LOW)),))}
-    assert checks["judge takes"].advice == "add --judge NAME"
 
 
 # --- what defines a run -----------------------------------------------------------------------------------

@@ -30,14 +30,13 @@ def doctor(as_json: bool, **given: Any) -> None:
     many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does
     not work, or if the judge obeys a reply.
     """
-    from unmask.models.doctor import Condition, ModelArgument, run_checks
+    from unmask.models.doctor import Condition, run_checks
     from unmask.render.describe.checks import describe_checks
     from unmask.runs.options import ROLES, options_from
 
     models = {name: given.pop(name) for name in ("model", "judge", "numeric_judge")}
     options = options_from(given, **models)
-    wanted = (ModelArgument(role, options.of(role)) for role in ROLES)
-    checks = run_checks(tuple(each for each in wanted if each.model or each.base_url or each.adds))
+    checks = run_checks({role: options.of(role) for role in ROLES})
     if options.judge.model and not any(check.what == "judge" and check.state is Condition.BROKEN for check in checks):
         checks += (_try_judge(options.judge),)
     checks = tuple(_hide_secrets(check) for check in checks)

@@ -26,12 +26,11 @@ from unmask.models.keys import (
     Target,
     find_key,
     origin,
-    spell_setting,
 )
 from unmask.models.providers import PROVIDERS, Provider, find_address, open_model, provider_of, refuse_stray
 from unmask.models.settings import ModelSettings
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
-from unmask.records import Completion, Message, Record, Request
+from unmask.records import Completion, Message, Record, Request, Sampling
 from unmask.records import Role as Speaker
 
 PATIENCE = 5.0
@@ -63,33 +62,9 @@ class Diagnosis(Record, frozen=True, kw_only=True, omit_defaults=False):
     advice: str | None = None
 
 
-class ModelArgument(Record, frozen=True):
-    """What the user named: a model, an address, or a model at an address, with what is to be tried."""
-
-    role: Role
-    settings: ModelSettings
-
-    @property
-    def model(self) -> str | None:
-        name: str | None = self.settings.model
-        return name
-
-    @property
-    def base_url(self) -> str | None:
-        return self.settings.base_url
-
-    @property
-    def title(self) -> str:
-        return self.role.replace("_", " ")
-
-    @property
-    def adds(self) -> bool:
-        return bool(self.settings.params or self.settings.headers)
-
-
-def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ...]:
-    """Every check, in the order in which they are worth reading. Sends one GET to the
-    endpoint of each model or address that is named."""
+def run_checks(models: Mapping[Role, ModelSettings]) -> tuple[Diagnosis, ...]:
+    """Every check, in the order in which they are worth reading. Sends one GET to the endpoint of each model or address
+    that is named, and one question to a model whose parameters or headers are to be tried."""
     environ = read_environment()
     return (
         Diagnosis(
@@ -99,8 +74,8 @@ def run_checks(arguments: tuple[ModelArgument, ...] = ()) -> tuple[Diagnosis, ..
         *_check_extras(),
         *_check_keys(environ),
         *_check_folders(),
-        *_check_models(arguments),
-        *asyncio.run(_check_endpoints(arguments, environ)),
+        *_check_models(models),
+        *asyncio.run(_check_endpoints(models, environ)),
     )
 
 
@@ -190,66 +165,62 @@ def _format_size(files: Iterable[Path]) -> str:
     return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
-def _check_models(arguments: tuple[ModelArgument, ...]) -> Iterator[Diagnosis]:
+def _check_models(models: Mapping[Role, ModelSettings]) -> Iterator[Diagnosis]:
     """Whether each named model can be opened: its name, key, extra or file."""
-    for argument in arguments:
-        if argument.model is None:
-            if argument.adds:
-                advice = (
-                    f"add {'--model' if argument.role == 'subject' else spell_setting(argument.role, 'model')} NAME"
-                )
-                finding = "parameters were not tried: no model is named"
-                yield Diagnosis(what=f"{argument.title} takes", state=Condition.MISSING, found=finding, advice=advice)
+    for role, settings in models.items():
+        if settings.model is None:
             continue
+        title = role.replace("_", " ")
         try:
-            answer = asyncio.run(_try_model(argument.model, argument))
-            yield Diagnosis(what=argument.title, state=Condition.OK, found=argument.model)
+            answer = asyncio.run(_try_model(role, settings))
+            yield Diagnosis(what=title, state=Condition.OK, found=settings.model)
             if answer is not None:
-                yield _describe_taken(argument, answer)
+                yield _describe_taken(title, settings.sampling, answer)
         except UnmaskError as error:
-            yield Diagnosis(what=argument.title, state=Condition.BROKEN, found=str(error), advice=error.advice)
+            yield Diagnosis(what=title, state=Condition.BROKEN, found=str(error), advice=error.advice)
 
 
-async def _try_model(name: str, argument: ModelArgument) -> Completion | None:
+async def _try_model(role: Role, settings: ModelSettings) -> Completion | None:
     """Open the model, and ask it one question where parameters or headers are to be tried."""
-    model = open_model(name, role=argument.role, base_url=argument.base_url, timeout=LONG_PATIENCE)
+    model = open_model(settings.model, role=role, base_url=settings.base_url, timeout=LONG_PATIENCE)
     try:
-        if not argument.adds:
+        if not settings.params and not settings.headers:
             return None
-        refuse_unknown_additions(model, argument.settings.sampling, role=argument.role)
+        refuse_unknown_additions(model, settings.sampling, role=role)
         question = Message(Speaker.USER, "Which colour is fresh snow? Answer in one word.")
-        return await model.complete(Request((question,), argument.settings.sampling))
+        return await model.complete(Request((question,), settings.sampling))
     finally:
         await model.close()
 
 
-def _describe_taken(argument: ModelArgument, answer: Completion) -> Diagnosis:
+def _describe_taken(title: str, sampling: Sampling, answer: Completion) -> Diagnosis:
     """An endpoint that answers has taken what was sent. Whether it passed over a name, nobody can see."""
-    sampling = argument.settings.sampling
     additions = ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)]))
     reasoning = answer.usage.reasoning
     notes = [f"{reasoning} reasoning tokens" if reasoning else "", *answer.adjusted]
     shown = "; ".join(filter(None, [f"it answered a request with {additions}", *notes]))
     advice = "an endpoint may pass over a name it does not know; where it does, only its own documentation says so"
-    return Diagnosis(what=f"{argument.title} takes", state=Condition.OK, found=shown, advice=advice)
+    return Diagnosis(what=f"{title} takes", state=Condition.OK, found=shown, advice=advice)
 
 
-async def _check_endpoints(arguments: Iterable[ModelArgument], environ: Mapping[str, str]) -> list[Diagnosis]:
+async def _check_endpoints(models: Mapping[Role, ModelSettings], environ: Mapping[str, str]) -> list[Diagnosis]:
     """One bounded GET of the list of models per endpoint, all at once."""
     asked = []
-    for argument in arguments:
-        row = PROVIDERS.get(provider_of(argument.model) or "" if argument.model else "openai")
-        if row is not None and (argument.model or argument.base_url):
-            asked.append(_check_endpoint(argument, row, environ))
+    for role, settings in models.items():
+        row = PROVIDERS.get(provider_of(settings.model) or "" if settings.model else "openai")
+        if row is not None and (settings.model or settings.base_url):
+            asked.append(_check_endpoint(role, settings, row, environ))
     return await asyncio.gather(*asked)
 
 
-async def _check_endpoint(argument: ModelArgument, provider: Provider, environ: Mapping[str, str]) -> Diagnosis:
+async def _check_endpoint(
+    role: Role, settings: ModelSettings, provider: Provider, environ: Mapping[str, str]
+) -> Diagnosis:
     from unmask.models.http import Channel
 
-    role, model = argument.role, argument.model and argument.model.partition("/")[2]
+    model = settings.model and settings.model.partition("/")[2]
     variables = (KEY_VARIABLE[role], *provider.keys)
-    address = find_address(provider, role=role, base_url=argument.base_url, environ=environ)
+    address = find_address(provider, role=role, base_url=settings.base_url, environ=environ)
     url = address.url
     try:
         key = find_key(variables, environ=environ)
