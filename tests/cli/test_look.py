@@ -131,8 +131,8 @@ def test_a_report_of_other_runs_is_not_overwritten(folder):
     assert refused.returncode == 2
     assert "no report of other" in refused.stderr
     assert (folder / "page.html").read_bytes() == page
-    assert unmask("report", "other", "--out", "page.html", "--overwrite", cwd=folder).returncode == 0
-    assert (folder / "page.html").read_bytes() != page
+    (folder / "page.html").unlink()
+    assert unmask("report", "other", "--out", "page.html", cwd=folder).returncode == 0
     (folder / "page.html").unlink()
 
 

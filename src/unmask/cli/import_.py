@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import crash, flags
+from unmask.cli import crash
 from unmask.cli.options import json_flag, option, print_blocks, print_json
 
 
 @click.command("import")
 @click.argument("source", metavar="LOG|FOLDER")
 @option("--out", required=True, metavar="DIR", help="The run folder to make.")
-@flags.preset
 @option("--model", metavar="NAME", help="Which model, where a folder holds files of several.")
 @json_flag
-def import_(source: str, out: str, preset: str | None, model: str | None, as_json: bool) -> None:
+def import_(source: str, out: str, model: str | None, as_json: bool) -> None:
     """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call.
 
     Where a log holds verdicts of inspect_evals, they are shown next to ours with the reason for each difference.
@@ -23,7 +22,7 @@ def import_(source: str, out: str, preset: str | None, model: str | None, as_jso
     from unmask.render.describe.imported import describe_import
     from unmask.runs.imported import read_import_file
 
-    run = import_run(source, out=out, preset=preset, model=model)
+    run = import_run(source, out=out, model=model)
     about = read_import_file(run.path)
     assert about is not None
     if as_json:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--out", metavar="FILE", help="Where to write the page; - prints it. In the folder of the run unless given.")
 @option("--open", "opened", is_flag=True, help="Open the page in the browser.")
-@option("--overwrite", is_flag=True, help="Replace FILE also where it is no report of these runs.")
 @option("--redact", is_flag=True, help="Leave out every text of scenarios, replies and judges.")
 @option("--full-text", is_flag=True, help="Shorten no text, however large the page becomes.")
 @flags.preset
@@ -30,7 +29,6 @@ def report(
     runs: tuple[str, ...],
     out: str | None,
     opened: bool,
-    overwrite: bool,
     redact: bool,
     full_text: bool,
     preset: str | None,
@@ -40,7 +38,7 @@ def report(
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
 
     A folder that holds runs, such as that of a sweep, stands for all of them.
-    A page of the same runs is made anew. Any other file that is there already stays, unless --overwrite says otherwise.
+    A page of the same runs is made anew. Any other file that is there already stays.
     """
     from pathlib import Path
 
@@ -58,8 +56,7 @@ def report(
             raise UsageError("--open needs a file, and --out - prints the page", advice="Give --out FILE.")
     else:
         choose_by_ending(target, {".html": True, ".htm": True})
-        if not overwrite:
-            _refuse_other_page(target, shown)
+        _refuse_other_page(target, shown)
     page = compose_report(shown, redact=redact, full_text=full_text, preset=preset, judge=judge, labels=labels).encode(
         "utf-8"
     )
@@ -90,5 +87,5 @@ def _refuse_other_page(target: Path, runs: list[Run]) -> None:
     if set(_RUN_ID.findall(target.read_bytes())) != {run.definition.id.encode() for run in runs}:
         raise UsageError(
             f"{target} is there already, and it is no report of {' and '.join(str(run.path) for run in runs)}",
-            advice="Choose another --out, or replace it with --overwrite.",
+            advice="Choose another --out, or delete that file.",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli.options import choice_of, json_flag, option, print_blocks, print_json, print_paged, show_result
+from unmask.cli.options import json_flag, option, print_blocks, print_json, print_paged, show_result
 from unmask.records import Archetype
 
 if TYPE_CHECKING:
@@ -24,18 +24,13 @@ _NOTES = (
 
 @click.command("list")
 @click.argument("source", metavar="[SET]", required=False)
-@option("--archetype", multiple=True, type=choice_of(Archetype), help="Only this archetype of SET; may be repeated.")
 @json_flag
-def list_sets(*, source: str | None, archetype: tuple[str, ...], as_json: bool) -> None:
+def list_sets(*, source: str | None, as_json: bool) -> None:
     """The sets that ship with unmask, with their size. Or the scenarios of SET, a name or a path: ids, archetypes and
     what they are about."""
     if source is not None:
-        _list_scenarios(source, archetype, as_json=as_json)
+        _list_scenarios(source, as_json=as_json)
         return
-    if archetype:
-        from unmask.errors import UsageError
-
-        raise UsageError("--archetype chooses scenarios of a set", advice="Name it: unmask data list core")
     from unmask.data.load import bundled_sets, load
 
     sets = [load(name) for name in bundled_sets()]
@@ -65,20 +60,19 @@ def _format_counts(counts: Mapping[Archetype, int]) -> str:
     return ", ".join(f"{archetype} {number}" for archetype, number in counts.items())
 
 
-def _list_scenarios(source: str, archetypes: tuple[str, ...], *, as_json: bool) -> None:
+def _list_scenarios(source: str, *, as_json: bool) -> None:
     from unmask.data.dataset import LoadOptions
     from unmask.data.load import load
     from unmask.render.blocks import to_terminal
     from unmask.render.describe.listing import list_scenarios
 
-    options = LoadOptions(skip_bad_rows=True, archetypes=tuple(map(Archetype, archetypes)))
-    dataset = load(source, options=options)
+    dataset = load(source, options=LoadOptions(skip_bad_rows=True))
     listed = dataset.scenarios
     if as_json:
         fields = ("id", "archetype", "proposition")
         print_json([{field: getattr(scenario, field) for field in fields} for scenario in listed])
         return
-    note = f"{len(listed)} of {len(dataset.scenarios)} scenarios" + (
+    note = f"{len(listed)} scenarios" + (
         f"; {len(dataset.skipped)} bad rows are left out, unmask data check says why" if dataset.skipped else ""
     )
     command = join(["unmask", "data", "show", listed[0].id, "--data", source])
