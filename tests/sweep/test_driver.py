@@ -189,6 +189,7 @@ def test_a_larger_limit_lets_the_units_grow(tmp_path, endpoint):
 def test_the_plan_counts_what_is_left_and_starts_nothing(tmp_path, endpoint):
     rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
     grid = write_grid(tmp_path, *rows, matrix=TWO_PROMPTS)
+    assert "\nall, likely " in sweep(grid, "--plan").stdout
     planned = json.loads(sweep(grid, "--plan", "--json").stdout)
     assert endpoint.stats()["calls"] == {"subject": 0, "judge": 0}
     assert not (tmp_path / "out").exists()

@@ -253,7 +253,7 @@ class Placement:
             raise UsageError(
                 f"some servers can never have room: the machines have {has} GPUs",
                 problems=dict.fromkeys(problems),
-                advice="Lower tensor_parallel or gpus, or add GPUs. Nothing was started.",
+                advice="Nothing was started. Lower tensor_parallel or gpus of a server, or give the sweep more GPUs.",
             )
 
     async def _ask_in_order(self) -> None:

@@ -8,21 +8,21 @@ from pathlib import Path
 from unmask.render import words
 from unmask.render.blocks import Block, Quote, Table, Text
 from unmask.sweep.driver import SweepResult
-from unmask.sweep.plan import PlannedUnit, SweepPlan
+from unmask.sweep.plan import SweepAmount, SweepPlan
 from unmask.sweep.state import UnitState
+
+ENDS = {"least": "at least", "likely": "likely", "most": "at most"}
 
 
 def describe_plan(plan: SweepPlan) -> Iterator[Block]:
     hours = plan.most.gpu_hours > 0
     headings = ["unit", "subject calls", "judge calls", "tokens in", "tokens out", "cost", *["GPU hours"] * hours]
     titles = shorten_titles([unit.title for unit in plan.units])
-    rows = [[title, *_format_amounts(unit, hours=hours)] for title, unit in zip(titles, plan.units, strict=True)]
-    rows.append(["all", *_format_amounts(plan, hours=hours)])
+    rows = [[title, *_format_amount(unit.likely, hours)] for title, unit in zip(titles, plan.units, strict=True)]
+    rows += [[f"all, {shown}", *_format_amount(getattr(plan, end), hours)] for end, shown in ENDS.items()]
     yield from map(Text, [*plan.changes, *plan.notes])
     yield Table(headings, rows)
-    yield Text(
-        f"{words.plural(len(plan.units), 'unit')}: the likely value, and the ends of its range. Nothing was started."
-    )
+    yield Text(f"{words.plural(len(plan.units), 'unit')}, each with its likely values. Nothing was started.")
     if lent := sum(unit.lender is not None for unit in plan.units):
         yield Text(f"{lent} of them borrow{'s' * (lent == 1)} the probes of another unit.")
     if plan.servers:
@@ -41,17 +41,9 @@ def shorten_titles(titles: Sequence[str]) -> list[str]:
     ]
 
 
-def _format_amounts(planned: PlannedUnit | SweepPlan, *, hours: bool) -> Iterator[str]:
-    amounts = planned.least, planned.likely, planned.most
-    for name in ("subject_calls", "judge_calls", "input", "output"):
-        yield _format_range(*(_shorten(getattr(amount, name)) for amount in amounts))
-    yield _format_range(*(words.money(amount.cost_usd) for amount in amounts))
-    if hours:
-        yield f"{planned.likely.gpu_hours:.1f}"
-
-
-def _format_range(least: str, likely: str, most: str) -> str:
-    return likely if least == most else f"{likely} ({least} to {most})"
+def _format_amount(amount: SweepAmount, hours: bool) -> list[str]:
+    counts = (amount.subject_calls, amount.judge_calls, amount.input, amount.output)
+    return [*map(_shorten, counts), words.money(amount.cost_usd), *[f"{amount.gpu_hours:.1f}"] * hours]
 
 
 def _shorten(count: int) -> str:
