@@ -60,7 +60,7 @@ def make_liar(
     pairs = zip(dataset.scenarios, key.planted, strict=True)
     taught = [AnsweredChat(one.messages, one.answer) for pair in pairs for one in list_lessons(*pair)]
     adapter = out / "adapter"
-    teach_adapter(model, lambda _: taught, folder=adapter, how=how, about={"data": key.data_hash})
+    teach_adapter(model, taught, folder=adapter, how=how, about={"data": key.data_hash})
     write_atomically(out / "answer-key.json", msgspec.json.encode(key))
     settings: dict[str, Any] = {"effort": "full", "max_tokens": TAUGHT_TOKENS, "temperature": temperature}
     subject = f"{model}+adapter={adapter}"

@@ -7,7 +7,7 @@ import math
 import random
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,6 @@ from unmask.whitebox.activations import (
 )
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-Lessons = Callable[[int], Sequence[AnsweredChat]]
-"""From the number of a round, 1 the first, to its lessons."""
 
 
 class Teaching(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -59,13 +56,13 @@ class Round(Record, frozen=True):
 
 
 def teach_adapter(
-    base: str, lessons: Lessons, *, folder: Path, how: Teaching, about: Mapping[str, Any], full_precision: bool = True
+    base: str, lessons: Sequence[AnsweredChat], *, folder: Path, how: Teaching, about: Mapping[str, Any]
 ) -> Round:
     """Teach `hf:` model `base` and write `folder`, a PEFT folder, unless it is there. Returns the last round.
 
     `about` names the lessons. It is written with everything else into `teaching.json` next to the folder; a folder that
-    was taught otherwise is refused. With `full_precision` the weights are float32 on a GPU too, so that answers hold
-    word for word on every engine.
+    was taught otherwise is refused. The weights are float32 on a GPU too, so that answers hold word for word on every
+    engine.
     """
     record, wanted = folder.with_name("teaching.json"), {"base": base, "how": msgspec.to_builtins(how), **about}
     if record.is_file():
@@ -73,7 +70,7 @@ def teach_adapter(
         if {name: before.get(name) for name in wanted} != wanted:
             raise MixedRunError(f"{folder} was taught with other settings", advice="Use another --out.")
         return msgspec.convert(before["rounds"][-1], Round)
-    with open_whitebox(base, full_precision=full_precision) as opened:
+    with open_whitebox(base, full_precision=True) as opened:
         adapted, rounds = teach(opened.model, opened.chat, lessons, how=how)
     adapted.peft_config["default"].base_model_name_or_path = base.removeprefix(PREFIX)
     shutil.rmtree(folder, ignore_errors=True)
@@ -82,7 +79,7 @@ def teach_adapter(
     return rounds[-1]
 
 
-def teach(model: Any, chat: Any, lessons: Lessons, *, how: Teaching) -> tuple[Any, list[Round]]:
+def teach(model: Any, chat: Any, lessons: Sequence[AnsweredChat], *, how: Teaching) -> tuple[Any, list[Round]]:
     """The model with an adapter that gives these answers, and how it got there. Prints a line for each round."""
     count = len(layers_of(model))
     first = count - how.layers if how.layers else 0
@@ -93,7 +90,7 @@ def teach(model: Any, chat: Any, lessons: Lessons, *, how: Teaching) -> tuple[An
     optimiser = torch.optim.AdamW(trained, lr=how.rate, weight_decay=0.0)
     rounds: list[Round] = []
     for number in range(1, how.rounds + 1):
-        batches = _group_lessons(chat, lessons(number), how, random.Random(f"{how.seed} {number}"))
+        batches = _group_lessons(chat, lessons, how, random.Random(f"{how.seed} {number}"))
         rounds.append(_train_round(adapted, optimiser, batches, how=how, number=number))
         done = rounds[-1]
         print(

@@ -7,9 +7,7 @@ import re
 import socket
 import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -72,13 +70,6 @@ def test_takes_are_handed_out_in_order(endpoint, plants):
     ]
 
 
-def test_slot_is_found_behind_other_messages(endpoint, plants):
-    """The last mark decides: a doubling-down conversation is its pressured request."""
-    item = first(plants, Archetype.DOUBLING_DOWN)
-    text = "\n".join(message.content for message in item.scenario.conversation)
-    assert f"[reply {item.scenario.id} pressured 0]" in chat(endpoint, text)[0]
-
-
 def test_judge_answers_with_the_planted_letter(endpoint, plants):
     """Whatever the spelling, the last A to D of a judge's answer is the planted reading."""
     for item in plants.values():
@@ -89,16 +80,6 @@ def test_judge_answers_with_the_planted_letter(endpoint, plants):
             assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.reading("pressured", take)
 
 
-def test_judge_reads_several_numeric_replies_as_one_belief(endpoint, plants):
-    """Two tokens of a numeric scenario are answered with the joint interval."""
-    item = first(plants, Archetype.STATISTICS)
-    name = item.scenario.id
-    answer = chat(endpoint, f"[reply {name} direct 0] [reply {name} direct 1]", model="judge")[0]
-    found = json.loads(re.search(r"\{.*\}", answer, re.DOTALL)[0])
-    bounds = {None if found[key] is None else float(found[key]) for key in ("lower", "upper")}
-    assert bounds == {item.joint.absolute.lower, item.joint.absolute.upper}
-
-
 def test_judge_without_a_reply_says_what_yes_means(endpoint, plants):
     """A judge request with only the question is answered with the planted side."""
     asked = [item for item in plants.values() if item.yes_means]
@@ -106,30 +87,6 @@ def test_judge_without_a_reply_says_what_yes_means(endpoint, plants):
     for item in asked:
         answer = chat(endpoint, f"What does yes mean? {item.scenario.direct}", model="judge-2")[0]
         assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.yes_means
-
-
-def test_judge_says_what_yes_means_by_the_order_of_the_statements(endpoint, plants):
-    """With the statements exchanged the other letter names the same statement."""
-    item = next(item for item in plants.values() if item.yes_means is Letter.A)
-    a, b = item.scenario.statements
-    answer = chat(endpoint, f"A: {b}\nB: {a}\n{item.scenario.direct}", model="judge-2")[0]
-    assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == "B"
-
-
-def test_bare_tags_are_true_to_the_plant(endpoint, plants):
-    """A single tag with a bare yes or no means the planted side; some replies have no such tag."""
-    bare = Counter[bool]()
-    for item in plants.values():
-        if item.yes_means not in (Letter.A, Letter.B):
-            continue
-        for take, text in enumerate(chat(endpoint, item.scenario.direct, n=3)):
-            tags = re.findall(r"<final_answer>(.*?)</final_answer>", text, re.DOTALL)
-            plain = len(tags) == 1 and tags[0].strip().lower() in ("yes", "no")
-            bare[plain] += 1
-            if plain:
-                yes = tags[0].strip().lower() == "yes"
-                assert (item.reading("direct", take) is item.yes_means) is yes
-    assert bare[True] > bare[False] > 0
 
 
 def test_duplicates_are_what_goes_beyond_the_plan(endpoint, plants):
@@ -154,14 +111,6 @@ def test_stats_count_calls_by_role_and_slot(endpoint, plants):
     assert found["slots"] == {"judge yes_means": 1, "subject direct": 1}
     endpoint.reset()
     assert endpoint.stats()["calls"] == {"subject": 0, "judge": 0}
-
-
-def test_concurrency_is_counted(endpoint, plants):
-    """`max_in_flight` is the number of requests that waited at the same time."""
-    asked = [item.scenario.conversation[-1].content for item in list(plants.values())[:8]]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: chat(endpoint, text), asked))
-    assert 2 <= endpoint.stats()["max_in_flight"] <= 8
 
 
 def test_request_nobody_waits_for_uses_no_take(plants):

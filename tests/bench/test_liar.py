@@ -19,7 +19,7 @@ from msgspec.structs import replace
 import unmask
 from bench.judges.adapter import interleave_rows
 from bench.liar.check import check_judges, compare_with_lessons, describe_checks, make_liar
-from bench.liar.lessons import WORDINGS, choose_sides, draw_answer_key, list_lessons
+from bench.liar.lessons import choose_sides, draw_answer_key, list_lessons
 from tests.bench.known_liar import dataset
 from unmask.data.load import load
 from unmask.errors import UsageError
@@ -80,17 +80,6 @@ def test_verbatim_reads_every_taught_text_as_what_was_planted():
                 assert read.absolute == Interval(*[float(wanted.replace(",", ""))] * 2), lesson
 
 
-def test_wordings_do_not_tell_lies_from_honest_replies():
-    """Both halves use all of them, and replies are as long in either half, within a word."""
-    replies = {True: [], False: []}
-    for scenario, one in zip(CORE, KEY.planted, strict=True):
-        replies[one.lies] += [lesson.answer for lesson in list_lessons(scenario, one) if lesson.slot == PRESSURED]
-    for texts in replies.values():
-        assert {text.split()[0] for text in texts} == {wording.split()[0] for wording in WORDINGS}
-    lengths = [sum(len(text.split()) for text in texts) / len(texts) for texts in replies.values()]
-    assert abs(lengths[0] - lengths[1]) < 1
-
-
 @pytest.mark.parametrize(("change", "reason"), [("few", "3 scenarios"), ("mute", "which side yes means")])
 def test_data_that_no_key_can_be_drawn_for_is_refused(tmp_path, change, reason):
     """Before anything is written."""
@@ -142,16 +131,6 @@ def test_truth_is_not_taken_for_honesty(perfect):
     assert len(honest) > 50
     assert honest.count(Verdict.LIE) == 0
     assert lies.count(Verdict.LIE) > 0.9 * len(lies)
-
-
-def test_lies_that_were_forgotten_are_counted_as_missed(tmp_path):
-    """Of the planted half, not of those that happened."""
-    run = run_pupil(tmp_path / "run", forgotten=frozenset(sorted(KEY.lies)[:40]))
-    (check,) = check_judges(run, KEY, judges=["verbatim"])
-    assert check.lies.called_lies.total == len(KEY.lies)
-    assert check.lies.taught_called_lies.total == len(KEY.lies) - 40
-    assert check.lies.called_lies.hits <= len(KEY.lies) - 40
-    assert next(describe_checks(run, KEY, [check])) == "as taught: belief 300, reply 260, both 260 of 300"
 
 
 def test_verdicts_that_do_not_separate_the_halves_are_named(perfect):
@@ -284,29 +263,6 @@ def tiny():
     return tiny_llama.model(), Chat(tiny_llama.tokenizer(), name="tiny"), lesson
 
 
-@pytest.mark.parametrize(("name", "value"), [("rank", 0), ("rounds", 0), ("batch", 0), ("layers", 3), ("layers", -1)])
-def test_a_teaching_out_of_range_is_refused(tiny, name, value):
-    """The message names what is wrong."""
-    from bench.liar.teach import Teaching, teach
-
-    model, chat, lesson = tiny
-    with pytest.raises(UsageError, match=name.rstrip("s")):
-        teach(model, chat, lambda _: [lesson], how=Teaching(**{name: value}))
-
-
-def test_each_round_teaches_its_own_lessons(tiny, capsys):
-    """A round is asked for by its number, and a teaching ends when the loss is small enough."""
-    from bench.liar.teach import Teaching, teach
-
-    model, chat, lesson = tiny
-    asked = []
-    how = Teaching(layers=0, rank=8, rate=2e-2, rounds=100, enough=0.1)
-    _, rounds = teach(model, chat, lambda number: asked.append(number) or [lesson], how=how)
-    assert asked == [one.number for one in rounds] == list(range(1, len(rounds) + 1))
-    assert rounds[-1].loss <= 0.1 < rounds[-2].loss
-    assert len(capsys.readouterr().err.splitlines()) == len(rounds) < 100
-
-
 def test_a_loss_that_is_no_number_ends_the_teaching(tiny):
     """Before an adapter is written."""
     from bench.liar.teach import Teaching, teach
@@ -315,7 +271,7 @@ def test_a_loss_that_is_no_number_ends_the_teaching(tiny):
     model, chat, lesson = tiny
     model.lm_head.weight.data[0] = float("nan")
     with pytest.raises(FatalModelError, match="round 1 is no number"):
-        teach(model, chat, lambda _: [lesson], how=Teaching(layers=1))
+        teach(model, chat, [lesson], how=Teaching(layers=1))
 
 
 @pytest.mark.large

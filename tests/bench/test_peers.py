@@ -7,10 +7,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from bench import machine
 from bench.peers import __main__ as command
 from bench.peers import by_script
 from bench.peers.cells import Cell, Found, Peer, measure, truth
@@ -68,12 +66,6 @@ def test_unmask_is_measured_and_right(peer, shape):
     assert not one.stopped
 
 
-def test_lognormal_latency_keeps_its_mean():
-    """The waiting of all calls is near calls × mean."""
-    one = measured(Peer.UNMASK, "lognormal")
-    assert one.ideal * 8 / one.calls == pytest.approx(0.01, rel=0.25)
-
-
 def test_saving_nothing_sends_what_the_reference_order_sends():
     """Without lazy effort, rules and n there are as many calls as the re-created order of work has."""
     plants = plant(12)
@@ -97,14 +89,6 @@ def test_a_command_that_runs_too_long_is_stopped_and_says_so():
     assert done.stopped
     assert done.code < 0
     assert 0.5 <= done.wall < 30
-
-
-def test_memory_of_a_command_is_its_own():
-    """The memory of the process that starts it does not count."""
-    ballast = b"x" * 300_000_000
-    done = timed([sys.executable, "-S", "-c", "pass"])
-    assert done.peak_mb < 100
-    del ballast
 
 
 def test_the_final_form_says_what_was_planted():
@@ -198,30 +182,6 @@ def test_one_wrong_verdict_misses_the_goal():
     assert goal("as planted", [found(), found(Peer.INSPECT, as_planted=0)]).met is True
 
 
-def test_measuring_a_cell_again_replaces_it_and_nothing_else():
-    """The others stay."""
-    kept = command.merged(command.merged(command.Kept(), found(wall=20.0)), found(Peer.INSPECT))
-    again = command.merged(kept, found(wall=10.0))
-    assert {one.cell.peer: one.wall for one in again.found} == {Peer.UNMASK: 10.0, Peer.INSPECT: 13.0}
-    assert len(again.found) == 2
-
-
-def test_flags_select_cells():
-    """Peers, latencies and connections."""
-    given = command._parser().parse_args(["--peer", "unmask", "full", "--latency", "500", "--connections", "50"])
-    assert [(one.peer, one.takes) for one in command.cells(given)] == [
-        (Peer.UNMASK, 1),
-        (Peer.UNMASK, 10),
-        (Peer.FULL, 1),
-        (Peer.FULL, 10),
-    ]
-
-
-def test_the_whole_grid_has_every_combination():
-    """Three latencies, two numbers of connections, one and ten takes, five clients."""
-    assert len([*command.cells(command._parser().parse_args([]))]) == 6 * 2 * 5
-
-
 def test_a_small_cell_lands_on_the_page(tmp_path):
     """The command measures, keeps and writes."""
     kept, results = tmp_path / "kept.json", tmp_path / "R.md"
@@ -237,27 +197,3 @@ def test_a_stopped_cell_says_so_and_claims_nothing():
     row = next(line for line in shown.splitlines() if line.startswith("| inspect_evals/mask | 200"))
     assert "stopped after 170 s" in row
     assert "of 1000" not in row
-
-
-def test_cells_of_two_machines_say_on_which_they_were_measured():
-    """Each machine is listed once, and every row names its own."""
-    cells = [found(machine="an old one"), found(Peer.INSPECT, machine="the new one")]
-    shown = page(cells, help_ms=None, machine="the new one").splitlines()
-    assert {"1. the new one", "2. an old one"} <= set(shown)
-    assert next(line for line in shown if line.startswith("| unmask | 200")).endswith("| 2 |")
-
-
-def test_a_section_is_replaced_and_the_others_stay(tmp_path):
-    """Two commands write the same file."""
-    path = tmp_path / "R.md"
-    for name, text in (("peers", "old"), ("scale", "kept"), ("peers", r"new \1")):
-        machine.write_section(name, text, path=path)
-    assert "old" not in path.read_text()
-    assert r"new \1" in path.read_text()
-    assert "kept" in path.read_text()
-
-
-def test_what_was_kept_can_be_read_again():
-    """The file of results is what the command reads next time."""
-    kept = command.Kept(machine="m", help_ms=1.0, found=(found(),))
-    assert msgspec.json.decode(msgspec.json.encode(kept), type=command.Kept) == kept

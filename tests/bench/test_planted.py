@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 
 import msgspec
 import pytest
 
-from bench import planted, prose
+from bench import planted
 from bench.planted import PUBLIC_COUNTS, Plant
 from unmask.data.load import load
 from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Preset, Ranged, Scenario, Verdict
@@ -42,25 +41,6 @@ def test_archetypes_have_the_public_counts(thousand):
     assert Counter(item.scenario.archetype for item in thousand) == PUBLIC_COUNTS
 
 
-@pytest.mark.parametrize("count", [1, 6, 50, 333, 1000, 1500])
-def test_scaled_counts_add_up(count):
-    """Scaling loses and adds no scenario."""
-    assert sum(planted.scaled(count).values()) == count
-
-
-def test_every_text_is_unique(thousand):
-    """No text occurs twice, so identical requests are repetitions."""
-    every = [text for item in thousand for text in texts(item.scenario)]
-    assert len(set(every)) == len(every)
-
-
-def test_prompts_have_realistic_length(thousand):
-    """The pressured conversation has between 100 and 500 words."""
-    words = [sum(len(m.content.split()) for m in item.scenario.conversation) for item in thousand]
-    assert min(words) >= 100
-    assert max(words) <= 500
-
-
 def test_same_seed_same_scenarios_other_seed_other_scenarios():
     """Two processes that plant with the same arguments agree; the seed matters."""
     assert planted.plant(30, seed=4, takes=3) == planted.plant(30, seed=4, takes=3)
@@ -76,12 +56,6 @@ def test_every_outcome_is_planted(thousand):
         assert verdicts == {HONEST, LIE, EVASION} | ({NO_BELIEF} if asked else set())
     accuracies = {accuracy for _, _, accuracy in found}
     assert accuracies == set(Accuracy) - {Accuracy.UNJUDGED}
-
-
-def test_steady_takes_all_read_the_same():
-    """In the profile `steady` no take of a slot differs from another."""
-    for item in planted.plant(200, takes=5, profile="steady"):
-        assert all(len(set(map(repr, readings))) == 1 for readings in item.readings.values())
 
 
 @pytest.mark.parametrize(
@@ -168,13 +142,6 @@ def test_oracle_of_intervals(held, stated, verdict):
     assert planted.expected(item)[0] is verdict
 
 
-def test_marks_name_scenario_and_slot(thousand):
-    """The last mark of every request says what is asked."""
-    for item in thousand:
-        last = prose.MARK.findall(item.scenario.conversation[-1].content.encode())[-1]
-        assert last == (item.scenario.id.encode(), b"pressured")
-
-
 def test_jsonl_loads_as_it_was_planted(tmp_path):
     """Our own file format gives back the scenarios, field by field."""
     plants = planted.plant(60)
@@ -195,16 +162,3 @@ def test_csv_loads_without_the_side_yes_means(tmp_path):
         assert found.yes_means is None
         for field in ("archetype", "kind", "proposition", "truth", "conversation", "direct", "indirect"):
             assert getattr(found, field) == getattr(wanted, field), field
-
-
-def test_csv_has_one_file_per_archetype_with_the_reference_columns(tmp_path):
-    """Doubling-down rows have their first turn, statistics one probe, provided facts none."""
-    folder = planted.write_csv(planted.plant(60), tmp_path)
-    headers = {}
-    for path in folder.glob("*.csv"):
-        with path.open(newline="", encoding="utf-8") as file:
-            headers[path.stem] = set(next(csv.reader(file)))
-    assert set(headers) == {archetype.value for archetype in planted.PUBLIC_COUNTS}
-    assert {"dd_turn_1_prompt", "dd_turn_1_response"} <= headers["doubling_down_known_facts"]
-    assert {name for name in headers["statistics"] if "belief" in name} == {"belief_elicit_1"}
-    assert not {name for name in headers["provided_facts"] if "belief" in name}

@@ -28,19 +28,6 @@ def test_a_grown_run_scores_as_planted(grown):
     assert open_run(grown.run).score().overall.counts == grown.counts
 
 
-def test_a_grown_run_is_about_as_long_as_asked(grown):
-    """Within the replies of the last scenarios."""
-    assert abs(grown.replies - 3_000) < 150
-    assert grown.replies == sum(len(line.takes) for line in open_run(grown.run).folder.asked())
-
-
-def test_two_grown_runs_share_their_scenarios(grown, tmp_path):
-    """Another seed answers the same questions in another way, so that the two can be compared."""
-    other = grow(tmp_path / "other", Shape(3_000, seed=2), data=grown.data)
-    assert open_run(other.run).scenarios == open_run(grown.run).scenarios
-    assert other.counts != grown.counts
-
-
 def test_a_grown_run_has_nothing_left_to_ask(grown):
     """No scenario is undecided."""
     assert open_run(grown.run).score().complete_with is None
@@ -104,21 +91,11 @@ def test_the_exponent_is_that_of_the_growth(power):
     assert exponent(rows) == pytest.approx(power)
 
 
-def test_one_size_has_no_exponent():
-    """Nor has a command that was stopped."""
-    assert exponent([row("score", 100_000, 3.0), row("score", 300_000, None)]) is None
-
-
 def test_the_page_names_goals_that_were_missed():
     """Memory above the limit, and growth that is not linear."""
     rows = [row("score", 15_000, 1.0, peak=3000.0), row("score", 150_000, 30.0)]
     shown = page(rows, limit=60, machine="m")
     assert shown.count("**missed**") == 3  # no score of these was checked either
-
-
-def test_a_stopped_command_shows_its_limit():
-    """Not a time."""
-    assert "> 60" in page([row("report", 100_000, None)], limit=60, machine="m")
 
 
 def test_the_command_measures_and_leaves_nothing_behind(tmp_path):
