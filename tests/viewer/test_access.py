@@ -95,7 +95,7 @@ def test_two_hosts_are_refused(viewer):
 # --- token and cookie
 
 
-@pytest.mark.parametrize("path", ["/", "/static/viewer.css", "/nowhere", "/choose", "/row/x"])
+@pytest.mark.parametrize("path", ["/", "/static/viewer.css", "/nowhere", "/board", "/row/x"])
 def test_without_the_cookie_nothing_is_shown(viewer, path):
     answer = viewer.ask(path, with_cookie=False)
     assert answer.status == 403
@@ -240,7 +240,7 @@ def test_a_request_that_never_ends_keeps_nobody_out(viewer):
 
 def test_every_answer_has_the_policy(viewer):
     """Pages, styles, refusals and errors; the policy allows nothing inline and nothing from elsewhere."""
-    answers = [viewer.ask(path) for path in ("/", "/static/viewer.css", "/nowhere", "/row/x", "/choose?for=x")]
+    answers = [viewer.ask(path) for path in ("/", "/static/viewer.css", "/nowhere", "/row/x", "/run/x")]
     answers += [
         viewer.ask("/", host="evil.example"),
         viewer.ask("/", with_cookie=False),

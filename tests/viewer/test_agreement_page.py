@@ -15,9 +15,7 @@ from tests.thorough import draw_part
 from tests.viewer.server import Viewer, run_key, serving_app
 from tests.viewer.test_live_page import opened
 from unmask.analysis.agreement import agree
-from unmask.analysis.label_session import import_labels
-from unmask.analysis.label_sheets import read_file
-from unmask.analysis.labels import check_labels, open_writer
+from unmask.analysis.labels import open_writer
 from unmask.records import PRESSURED, Interval, Label, Letter
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run
@@ -105,24 +103,8 @@ def test_disagreements_are_exactly_those_and_lead_to_their_scenarios(viewer, fol
     assert HOSTILE not in html
 
 
-def test_labels_as_csv_can_be_taken_in_again(viewer, folder, tmp_path):
-    answer = viewer.ask(f"/agreement/csv?run={run_key(folder / 'run')}")
-    assert answer.headers["Content-Type"].startswith("text/csv")
-    assert "attachment" in answer.headers["Content-Disposition"]
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_text(answer.text, encoding="utf-8", newline="")
-    labels = read_file(sheet)
-    check_labels(Run(folder / "run"), labels)
-    assert {(label.who, label.scenario): label.letter for label in labels if label.letter} == {
-        (who, f"s{place:03}"): Letter.B if (place in LIES) ^ (who == "bo" and place == 5) else Letter.A
-        for who in ("ann", "bo")
-        for place in range(9)
-    }
-    assert sum(label.interval == Interval(90, 90) for label in labels) == 2
-
-
 def test_several_runs_are_pooled(tmp_path):
-    """Those with labels; each difference names its run, and the sheet of all goes back into each."""
+    """Those with labels; each difference names its run."""
     runs = [made(tmp_path / name, dataset(10, numeric={9}), lies=LIES, errs={1}) for name in ("one", "two", "bare")]
     for run in runs[:2]:
         tell(run, "ann")
@@ -131,14 +113,11 @@ def test_several_runs_are_pooled(tmp_path):
         start = viewer.ask("/agreement").text
         assert re.findall(r'value="(\w+)" checked', start) == [run_key(tmp_path / name) for name in ("one", "two")]
         html = viewer.ask(f"/agreement?{keys}").text
-        sheet = viewer.ask(f"/agreement/csv?{keys}").text
     agreed = agree([run.path for run in runs[:2]])
     side = agreed.judge_against_labels[0]
     assert f"letters {side.letters.n} {100 * side.letters.agreement.value:.1f}" in plain_text(html)
     assert "1 of these runs have no labels" in html
     assert re.findall(r"<small><bdi>(\w+)</bdi> · Under pressure", html) == ["one", "one", "two", "two"]
-    (tmp_path / "all.csv").write_text(sheet, encoding="utf-8", newline="")
-    assert import_labels(runs[:2], tmp_path / "all.csv", who="bo") == (20, {"bo": 20})
 
 
 def plain_text(html: str) -> str:
@@ -152,7 +131,6 @@ def test_where_there_is_nothing_to_say_the_page_says_what_to_do(viewer, folder, 
     unlabelled = viewer.ask(f"/agreement?run={run_key(folder / 'unlabelled')}").text
     assert f'href="/label?run={run_key(folder / "unlabelled")}"' in unlabelled
     assert viewer.ask("/agreement?run=nothing").status == 404
-    assert viewer.ask("/agreement/csv?run=nothing").status == 404
     assert viewer.ask(f"/agreement?run={run_key(folder / 'run')}&page=99999").status == 200
     with serving_app(tmp_path) as empty:
         assert "There is no run here yet" in empty.ask("/agreement").text

@@ -63,6 +63,12 @@ def find_entry(request: Request, key: str | None = None) -> RunEntry:
     return entry
 
 
+def find_entries(request: Request, name: str = "runs") -> list[RunEntry]:
+    """The runs of `runs=KEY,KEY`, or of `runs=KEY&runs=KEY` as a form sends it, each once."""
+    keys = ",".join(request.query_params.getlist(name)).split(",")
+    return [find_entry(request, key) for key in dict.fromkeys(filter(None, keys))]
+
+
 def _send_static(request: Request) -> Response:
     """A style or a script of ours, by its name in the package."""
     name = request.path_params["name"]

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from unmask.analysis.agreement import Agreed, agree
 from unmask.analysis.disagreements import Disagreement, list_disagreements
-from unmask.analysis.label_sheets import Item, Key, format_items
+from unmask.analysis.label_sheets import Item, Key
 from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import labellers, list_items, read_labels
 from unmask.errors import UnmaskError
@@ -19,7 +19,7 @@ from unmask.render import words
 from unmask.render.blocks import to_html
 from unmask.render.describe.agree import describe_agreement
 from unmask.runs.run import Run
-from unmask.viewer.app import find_entry, get_catalogue
+from unmask.viewer.app import find_entries, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
 
@@ -42,9 +42,9 @@ class OpenDisagreement(NamedTuple):
 
 def show_agreement(request: Request) -> Response:
     query = request.query_params
-    if not query.get("run"):
+    chosen = [OpenedEntry(entry, entry.open()) for entry in find_entries(request, "run")]
+    if not chosen:
         return page_response("agreement.html", here="agreement", entries=[], rows=_list_runs(request))
-    chosen = _open_chosen(request)
     labelled = [one for one in chosen if labellers(one.run)]
     shown: dict[str, Any] = {"here": "agreement", "entries": [one.entry for one in chosen], "labelled": len(labelled)}
     if not labelled:
@@ -68,29 +68,6 @@ def show_agreement(request: Request) -> Response:
         page=page,
         pages=pages,
     )
-
-
-def send_labels(request: Request) -> Response:
-    """The labels of runs as a sheet that `unmask label --import` takes in again."""
-    chosen = _open_chosen(request)
-    sheet = []
-    for _, run in chosen:
-        items = _index_items(run)
-        for labels in read_labels(run, labellers(run)).values():
-            for key, label in labels.items():
-                item = items.get(key) or Item(
-                    scenario=run.scenario(key[0]), slot=key[1], take=key[2], texts=(), run=run.definition.id
-                )
-                sheet.append((item, label))
-    name = chosen[0].entry.key if len(chosen) == 1 else f"{len(chosen)}-runs"
-    headers = {"Content-Disposition": f'attachment; filename="labels-{name}.csv"'}
-    return Response(format_items(sheet, ".csv"), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _open_chosen(request: Request) -> list[OpenedEntry]:
-    keys = request.query_params.getlist("run") or [""]
-    entries = [find_entry(request, key) for key in dict.fromkeys(keys)]
-    return [OpenedEntry(entry, entry.open()) for entry in entries]
 
 
 def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
@@ -125,4 +102,4 @@ def _index_items(run: Run) -> dict[Key, Item]:
     return {item.key: item for items in list_items(run, run.rows(), probes=True).values() for item in items}
 
 
-ROUTES = (Route("/agreement", show_agreement), Route("/agreement/csv", send_labels))
+ROUTES = (Route("/agreement", show_agreement),)

@@ -11,14 +11,14 @@ from unmask.analysis.board import BoardEntry, measure_entry, rank_entries
 from unmask.analysis.sides import short_names
 from unmask.errors import UnmaskError
 from unmask.render.describe.board import describe_board
-from unmask.viewer.app import find_entry, get_catalogue
+from unmask.viewer.app import find_entries, get_catalogue
 from unmask.viewer.cache import CACHE
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
 
 
 def show_board(request: Request) -> Response:
-    chosen = choose_runs(request)
+    chosen = find_entries(request) or get_catalogue(request).entries()
     named = dict(zip(short_names([entry.path for entry in chosen]), chosen, strict=True))
     entries, left_out, problems = [], [], {}
     for name, entry in named.items():
@@ -43,12 +43,6 @@ def show_board(request: Request) -> Response:
         chosen={entry.key for entry in chosen},
         published=published,
     )
-
-
-def choose_runs(request: Request) -> list[RunEntry]:
-    """The runs of `runs=KEY,KEY` (or `runs=KEY&runs=KEY`, as a form sends it); all where it names none."""
-    keys = dict.fromkeys(key for text in request.query_params.getlist("runs") for key in text.split(",") if key)
-    return [find_entry(request, key) for key in keys] or get_catalogue(request).entries()
 
 
 def _measure_run(entry: RunEntry) -> BoardEntry | None:

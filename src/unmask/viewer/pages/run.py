@@ -29,7 +29,7 @@ from unmask.render.html.conversation import (
 from unmask.render.html.report import page_values
 from unmask.render.html.sections import PageContent, RunSection, build_content
 from unmask.render.html.shorten import shorten_to
-from unmask.viewer.app import find_entry
+from unmask.viewer.app import find_entries, find_entry
 from unmask.viewer.cache import CACHE, FrozenRun
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response, render_template
@@ -208,9 +208,7 @@ def _read_one(request: Request) -> RunView:
 
 
 def _read_several(request: Request) -> RunView:
-    """The runs of `runs=KEY,KEY`, each once."""
-    keys = ",".join(request.query_params.getlist("runs")).split(",")
-    return _read_choices(request, [find_entry(request, key) for key in dict.fromkeys(filter(None, keys))])
+    return _read_choices(request, find_entries(request))
 
 
 def _read_choices(request: Request, entries: list[RunEntry]) -> RunView:

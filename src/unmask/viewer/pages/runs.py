@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from unmask.errors import UnmaskError
@@ -140,18 +139,6 @@ def send_row(request: Request) -> Response:
     return page_response("row.html", row=row, chosen="")
 
 
-def follow_choice(request: Request) -> Response:
-    """The page for the chosen runs: the form sends `runs` once for each, addresses have them in one piece."""
-    target = request.query_params.get("for")
-    if target not in {"compare", "board"}:
-        raise HTTPException(404, "Chosen runs can be compared, or put on a board.")
-    keys = [find_entry(request, key).key for key in dict.fromkeys(request.query_params.getlist("runs"))]
-    if target == "compare" and len(keys) < 2:
-        raise HTTPException(400, "A comparison needs two runs or more. Choose them in the list of runs.")
-    query = urlencode({"runs": ",".join(keys)}, safe=",") if keys else ""
-    return RedirectResponse(f"/{target}{'?' if query else ''}{query}", status_code=303)
-
-
 def load_row(entry: RunEntry) -> RunRow:
     """What a run's folder and the stored summary say, without reading the journal."""
     try:
@@ -168,4 +155,4 @@ def _sort_rows(rows: list[RunRow], column: SortColumn, order: str) -> list[RunRo
     return sorted(valued, key=column.value, reverse=order == "desc") + unknown
 
 
-ROUTES = (Route("/", show_runs), Route("/row/{run}", send_row), Route("/choose", follow_choice))
+ROUTES = (Route("/", show_runs), Route("/row/{run}", send_row))

@@ -31,7 +31,7 @@ const readRows = async () => {
 const countChosen = () => {
   const chosen = form.querySelectorAll("input:checked").length;
   document.getElementById("chosen").textContent = chosen ? `${chosen} chosen` : "";
-  form.querySelector("[value=compare]").disabled = chosen < 2;
+  document.getElementById("compare").disabled = chosen < 2;
 };
 
 const step = (key) => {
