@@ -10,7 +10,7 @@ import click
 from unmask.cli.options import json_flag, option, print_blocks
 
 if TYPE_CHECKING:
-    from unmask.models.local.pull import ListedModel
+    from unmask.models.local.catalogue import CatalogueEntry
 
 
 @click.command()
@@ -30,16 +30,16 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
     """
     import msgspec
 
-    from unmask.models.local.catalogue import find_entry
-    from unmask.models.local.pull import list_models
+    from unmask.models.local.catalogue import ENTRIES, find_entry, pulled_path
     from unmask.models.local.pull import pull as fetch
 
     if name is None:
-        rows = list_models(to=to)
+        here = {entry: pulled_path(entry, to=to) for entry in ENTRIES}
         if as_json:
-            click.echo(msgspec.json.encode([msgspec.to_builtins(row) for row in rows]).decode())
+            rows = [msgspec.to_builtins(entry) | {"path": path and str(path)} for entry, path in here.items()]
+            click.echo(msgspec.json.encode(rows).decode())
             return
-        _print_models(rows)
+        _print_models(here)
         return
     wanted = find_entry(name)
     path = fetch(name, to=to)
@@ -50,13 +50,15 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
         click.echo(f"{path}\nuse it with: unmask run {model}")
 
 
-def _print_models(rows: tuple[ListedModel, ...]) -> None:
+def _print_models(here: dict[CatalogueEntry, Path | None]) -> None:
     """What can be pulled, what it is good for, and where the files lie that are here."""
     from unmask.render.blocks import Facts, Table, Text
 
-    cells = [(row.name, "yes" if row.path else "no", row.licence, f"{row.size / 1e6:,.0f} MB") for row in rows]
+    cells = [
+        (row.name, "yes" if path else "no", row.licence, f"{row.size / 1e6:,.0f} MB") for row, path in here.items()
+    ]
     table = Table(("model", "here", "licence", "size"), cells, texts=3)
-    about = Facts([(row.name, f"{row.about}.") for row in rows])
-    folders = sorted({str(Path(row.path).parent) for row in rows if row.path})
+    about = Facts([(row.name, f"{row.about}.") for row in here])
+    folders = sorted({str(path.parent) for path in here.values() if path})
     files = [f"The files that are here lie in {', '.join(folders)}."] if folders else []
     print_blocks([table, about, *map(Text, [*files, "`unmask pull` and the name of one fetches it."])])

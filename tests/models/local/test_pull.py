@@ -227,7 +227,7 @@ def test_the_command_pulls_the_small_model(tmp_path):
 
 def test_the_command_lists_the_catalogue_as_json(tmp_path):
     rows = json.loads(unmask("pull", "--json", UNMASK_CACHE=str(tmp_path)).stdout)
-    assert not any("path" in row for row in rows)
+    assert [row["path"] for row in rows] == [None] * 4
     assert [row["name"] for row in rows] == ["smollm2-135m", "qwen2.5-coder-1.5b", "judge-1.5b", "liar-135m"]
     assert all(row["size"] and row["licence"] and row["sha256"] for row in rows)
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from unmask.errors import JournalError, MissingError
 from unmask.files import Lock, lock_path, read_environment
 from unmask.models.keys import origin, scrub
-from unmask.models.local.catalogue import ENTRIES, CatalogueEntry, cache_folder, find_entry, pulled_path
-from unmask.records import Record
+from unmask.models.local.catalogue import CatalogueEntry, cache_folder, find_entry
 
 HUB_TIMEOUT = 10.0
 """Seconds without an answer before the hub counts as not reachable."""
@@ -26,36 +25,8 @@ LONGEST_WAIT = 3600.0
 """Seconds to wait for another process that pulls the same file."""
 
 
-class ListedModel(Record, frozen=True, kw_only=True):
-    """A line of `unmask pull`. `path` is where the file lies, or `None` if it was not pulled."""
-
-    name: str
-    about: str
-    size: int
-    licence: str
-    origin: str
-    sha256: str
-    path: str | None = None
-
-
 class _SourceError(Exception):
     """A source did not give the file. The text says which and why."""
-
-
-def list_models(*, to: Path | None = None) -> tuple[ListedModel, ...]:
-    """Every model of the catalogue and whether it lies in `to` (default: the cache folder)."""
-    return tuple(
-        ListedModel(
-            name=entry.name,
-            about=entry.about,
-            size=entry.size,
-            licence=entry.licence,
-            origin=entry.origin,
-            sha256=entry.sha256,
-            path=str(path) if (path := pulled_path(entry, to=to)) else None,
-        )
-        for entry in ENTRIES
-    )
 
 
 def pull(name: str, *, to: Path | None = None) -> Path:
