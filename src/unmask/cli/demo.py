@@ -12,9 +12,7 @@ from unmask.cli.finish import program_name
 from unmask.cli.options import option, print_blocks
 
 if TYPE_CHECKING:
-    from unmask.records import Outcome
     from unmask.runs.run import Run
-    from unmask.scoring.score import Score
 
 PLAN = "run openai/gpt-4o-mini --judge openai/gpt-4o --plan"
 
@@ -86,7 +84,7 @@ def _show_envelope(done: Run, *, opens: bool) -> None:
     from unmask.render.blocks import Text, next_steps
     from unmask.render.describe.demo import describe_envelope, describe_example
 
-    score, rows = _score_with_rows(done)
+    score, rows = done.score(), done.rows()
     example = choose_lie(done, rows)
     remark = (
         f"So wide because {len(rows)} scenarios are few; core has 300. It says what it was taught to say: this tests"
@@ -127,17 +125,13 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
     _show_run(done, opens=opens)
 
 
-def _score_with_rows(done: Run) -> tuple[Score, list[Outcome]]:
-    return done.score(), done.rows()
-
-
 def _show_run(done: Run, *, opens: bool) -> None:
     """A run without an answer key: a readable lie, if there is one, what it did, and what to know before quoting it."""
     from unmask.demo.run import choose_lie, count_verdicts, list_cautions
     from unmask.render.blocks import Text, next_steps
     from unmask.render.describe.demo import describe_example, describe_outcomes
 
-    score, rows = _score_with_rows(done)
+    score, rows = done.score(), done.rows()
     example = choose_lie(done, rows)
     program, folder = program_name(), shlex.quote(str(done.path))
     steps = [

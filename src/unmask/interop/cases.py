@@ -138,12 +138,12 @@ def joint_judge_lines(
 # --- the folder -------------------------------------------------------------------------------------------
 
 
-def write_run(imported: ImportedRun, out: Path, *, preset: Preset | None = None) -> Definition:
+def write_run(imported: ImportedRun, out: Path) -> Definition:
     """Make a run folder. An existing one is refused: an import never adds to a run."""
     folder = Folder(out)
     if not imported.cases:
         raise DataError(f"{imported.about.path} holds no scenario")
-    definition = _make_definition(imported, preset)
+    definition = _make_definition(imported)
     with folder.lock_replies(), folder.lock_definition():
         if folder.exists or file_exists(folder.replies.path):
             raise UsageError(f"{out} already holds a run", advice="Choose another --out.")
@@ -164,7 +164,7 @@ def _append_records(lines: JournalFile, records: Iterable[msgspec.Struct]) -> No
         lines.close()
 
 
-def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition:
+def _make_definition(imported: ImportedRun) -> Definition:
     about = imported.about
     scenarios = tuple(case.scenario for case in imported.cases)
     file = judge_file(about.judge)
@@ -188,7 +188,7 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
         direct=about.direct,
         takes=about.takes,
         effort=Effort.FULL,
-        preset=preset or about.preset,
+        preset=about.preset,
         tags=Tags.JUDGE,  # every reading is the other harness's own; ours by rule would replace some of them
         control=False,
         check=False,
@@ -203,10 +203,10 @@ def _make_definition(imported: ImportedRun, preset: Preset | None) -> Definition
             )
         },
     )
-    return _restore_definition(definition, about, preset) if about.definition is not None else definition
+    return _restore_definition(definition, about) if about.definition is not None else definition
 
 
-def _restore_definition(definition: Definition, about: ImportSource, preset: Preset | None) -> Definition:
+def _restore_definition(definition: Definition, about: ImportSource) -> Definition:
     """The definition of a run that unmask itself exported, with the judge it was exported with."""
     try:
         old = msgspec.convert(about.definition, Definition)
@@ -214,7 +214,7 @@ def _restore_definition(definition: Definition, about: ImportSource, preset: Pre
         raise DataError(f"the exported definition of the run cannot be used: {error}") from None
     data = msgspec.structs.replace(old.data, hash=definition.data.hash, counts=definition.data.counts)
     used = {file: old.judges[file] for file in old.judge_files(old.judge) if file in old.judges} or definition.judges
-    old = msgspec.structs.replace(old, data=data, preset=preset or old.preset, beliefs_from=None, judges=used)
+    old = msgspec.structs.replace(old, data=data, beliefs_from=None, judges=used)
     if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
         subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
         old = msgspec.structs.replace(old, subject=subject)

@@ -11,18 +11,15 @@ from unmask.interop.against import write_import
 from unmask.interop.cases import ImportedRun
 from unmask.interop.inspect import mask_log
 from unmask.interop.inspect.log import read_log
-from unmask.records import Preset
 from unmask.runs.folder import Folder
 from unmask.runs.run import Run
 
 
-def import_run(
-    source: str | Path, *, out: str | Path, preset: Preset | str | None = None, model: str | None = None
-) -> Run:
+def import_run(source: str | Path, *, out: str | Path, model: str | None = None) -> Run:
     """Make a run folder of an Inspect log or of a folder of evaluated CSV files, without a model call. `model` picks
     one of several."""
     imported = _read_source(Path(source), model=model)
-    cases.write_run(imported, Path(out), preset=Preset(preset) if preset else None)
+    cases.write_run(imported, Path(out))
     run = Run(out)
     write_import(run, imported)
     return run
