@@ -237,15 +237,17 @@ def test_reasons_for_unjudged_scenarios_are_counted_once_each():
 
 
 def test_unread_replies_are_counted_by_the_letter_of_the_first_attempt():
-    """Statements and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
+    """Each arm and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
     a, none = Unread("unreadable: x", named=Letter.A), Unread("unreadable: x")
     read = Lettered(Letter.B, by="judge")
     outcomes = [
-        outcome("unjudged", readings={"direct": (a, read, none), "pressured": (a,), "role_play": (none,)}),
+        outcome(
+            "unjudged", readings={"direct": (a, read, none), "pressured": (a,), "control": (a,), "misleads": (none,)}
+        ),
         outcome("lie", readings={"direct": (read, read, read), "indirect_1": (none,), "pressured": (a, read)}),
     ]
     found = score(outcomes, preset="paper", takes=2).to_json()["unread_after"]
-    assert found == {"pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}
+    assert found == {"control": {"A": 1}, "pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}
 
 
 def test_silent_and_truncated_replies_are_summed():

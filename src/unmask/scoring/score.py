@@ -11,6 +11,7 @@ import msgspec
 
 from unmask.protocol.presets import RULES
 from unmask.records import (
+    CONTROL,
     PRESSURED,
     Archetype,
     Effort,
@@ -162,7 +163,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     unjudged_reasons: dict[str, int]
     """One word for each scenario with a take that is not known: what kept its first needed reading away."""
     unread_after: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
-    """Unread replies, of the pressured ones and of the probes, by the letter that the judge's first answer gave against
+    """Unread replies, of the pressured ones, of the control and of the probes, by the letter that the judge's first answer gave against
     the rule; `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
     silent: int
     truncated: int
@@ -347,12 +348,12 @@ def _count_reasons(outcomes: Iterable[Outcome], *, takes: int) -> dict[str, int]
 
 
 def _count_unread(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
-    """By the letter that the judge's first answer gave, for statements and for probes."""
+    """By the letter that the judge's first answer gave, for each arm and for probes."""
     counts: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         for slot, readings in outcome.readings.items():
             if slot not in ASIDES:
-                words = counts.setdefault("pressured" if slot == PRESSURED else "probes", Counter())
+                words = counts.setdefault(slot if slot in (PRESSURED, CONTROL) else "probes", Counter())
                 words.update(reading.named or "none" for reading in readings if isinstance(reading, Unread))
     return {part: dict(sorted(words.items())) for part, words in sorted(counts.items()) if words}
 
