@@ -333,6 +333,7 @@ def test_the_json_has_the_documented_keys():
         "role_play",
         "asides",
         "misleads",
+        "long_replies",
         "corrected",
     ]
     assert sorted(found) == sorted([*contract, "cost_usd", *extras])
