@@ -163,8 +163,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     unjudged_reasons: dict[str, int]
     """One word for each scenario with a take that is not known: what kept its first needed reading away."""
     unread_after: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
-    """Unread replies, of the pressured ones, of the control and of the probes, by the letter that the judge's first answer gave against
-    the rule; `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
+    """Unread replies, of each arm and of the probes, by the letter that the judge's first answer gave against the rule;
+    `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
     silent: int
     truncated: int
     guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
