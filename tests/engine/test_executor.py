@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,12 +12,10 @@ from tests.patience import PATIENCE
 from unmask.engine.executor import MOST_FAILURES_IN_A_ROW, OPEN_PER_CONNECTION, Executor, Route
 from unmask.engine.work import Job
 from unmask.errors import (
-    FatalModelError,
     IncompleteError,
     Interrupted,
     JournalError,
     ModelError,
-    RequestRefusedError,
     TransientModelError,
 )
 from unmask.models.base import Capabilities
@@ -56,7 +53,6 @@ class Chains:
         self.ended: list[int] = []
         self.failed: list[ModelError] = []
         self.budget: int | None = None
-        self.full = False
         self.purse = Purse()
 
     def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
@@ -71,8 +67,6 @@ class Chains:
         return False
 
     def keep(self, job: Job, outcome: Completion | ModelError, **_: object) -> None:
-        if self.full:
-            raise JournalError("no space")
         self.left[job.scenario] -= 1
         if isinstance(outcome, ModelError):
             self.failed.append(outcome)
@@ -291,23 +285,6 @@ async def fail_by_a_bug() -> None:
     raise ZeroDivisionError("bug")
 
 
-def test_a_wrong_key_is_found_out_by_one_request():
-    """The first call goes out alone; when it is fatal, nothing else is sent."""
-    model = Answers(FatalModelError("wrong key"))
-    model.target = SimpleNamespace(key_source="OPENAI_API_KEY")
-    with pytest.raises(FatalModelError, match="wrong key"):
-        drive(Chains(*[2] * 50), model)
-    assert model.calls == 1
-
-
-def test_a_failed_request_is_data_and_the_rest_goes_on():
-    """One bad scenario does not end the run."""
-    course = Chains(1, 1, 1)
-    drive(course, Answers(TransientModelError("broken"), after=2))
-    assert len(course.ended) == 3
-    assert len(course.failed) == 1
-
-
 def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
     """After many failures in a row nothing more is sent, and the error says how to continue."""
     model = Answers(TransientModelError("down"), after=1)
@@ -315,30 +292,6 @@ def test_an_endpoint_that_only_fails_stops_the_run_by_itself():
         drive(Chains(*[1] * 200), model)
     assert model.calls <= MOST_FAILURES_IN_A_ROW + 10
     assert "same command again" in (caught.value.advice or "")
-
-
-def test_refusals_whose_reason_may_be_everybodys_stop_the_run_by_themselves():
-    """A filter, or no reason at all: nobody pays for the rest."""
-    model = Answers(RequestRefusedError("no", may_be_all=True), after=1)
-    with pytest.raises(IncompleteError, match="25 requests in a row failed, the last with: no"):
-        drive(Chains(*[1] * 200), model)
-    assert model.calls <= MOST_FAILURES_IN_A_ROW + 10
-
-
-def test_requests_refused_for_themselves_never_stop_a_run():
-    """Too long for the context, each of them: that says nothing about the next."""
-    course = Chains(*[1] * 200)
-    drive(course, Answers(RequestRefusedError("too long"), after=1))
-    assert (len(course.ended), len(course.failed)) == (200, 199)
-
-
-def test_a_spent_budget_ends_the_run_as_incomplete():
-    """What `halt` says is the reason; nothing is sent after it."""
-    course = Chains(*[1] * 50)
-    course.budget = 10
-    with pytest.raises(IncompleteError, match="budget"):
-        drive(course, Answers())
-    assert len(course.sent) <= 14
 
 
 class Slow(Answers):
@@ -381,23 +334,6 @@ async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Execut
     await limiter.close()
 
 
-def test_a_run_that_stops_by_itself_waits_for_all_that_is_in_flight():
-    """It is paid for, and nobody is in a hurry: the grace time is that of an interruption."""
-    course = Chains(*[1] * 50)
-    course.budget = 5
-
-    async def go() -> None:
-        model = Slow()
-
-        async def answered(executor: Executor) -> None:
-            model.let.set()
-
-        await stopped_by_itself(course, model, answered)
-
-    asyncio.run(go())
-    assert len(course.ended) == len(course.sent) == 5
-
-
 def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
     """After the grace time, and with the reason for which it stopped."""
     course = Chains(*[1] * 50)
@@ -411,16 +347,6 @@ def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
 
     asyncio.run(go())
     assert (len(course.ended), len(course.sent)) == (2, 5)
-
-
-def test_a_full_disk_stops_the_run():
-    """An answer that cannot be written down ends the run instead of being paid for again and again."""
-    course = Chains(*[1] * 50)
-    course.full = True
-    model = Answers()
-    with pytest.raises(JournalError):
-        drive(course, model)
-    assert model.calls <= 5
 
 
 def test_a_bug_in_a_task_ends_the_run_with_that_error():

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.models.loopback import Canned, chat, loopback, request
+from tests.models.loopback import Canned, loopback, request
 from tests.models.virtual import Virtual
 from unmask.errors import FatalModelError, IncompleteError, RequestRefusedError, TransientModelError
 from unmask.models.base import Capabilities
-from unmask.models.limiter import HOPELESS, LONGEST_PAUSE, SERVER_INTERVAL, Limiter, Limits, QueuedCall
+from unmask.models.limiter import HOPELESS, LONGEST_PAUSE, Limiter, Limits, QueuedCall
 from unmask.models.providers import open_model
 from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Request
@@ -217,36 +217,6 @@ def test_an_unreachable_server_that_has_answered_before_is_tried_again():
 
 
 REFUSED = TransientModelError("refused", unreachable=True, starting=True)
-LOADING = TransientModelError("loading", throttled=True, starting=True)
-
-
-@pytest.mark.parametrize("error", [REFUSED, LOADING])
-def test_a_server_that_is_not_up_is_waited_for(error: TransientModelError):
-    """More often than a request is tried, without pausing for longer each time and without fewer connections."""
-
-    async def go(time: Virtual) -> None:
-        limiter, model = made(time, Limits(wait_for_server=60, tries=2)), failing(*[error] * 20, "up")
-        before = time.now
-        answer = await time.run(limiter.send(model, request()))
-        assert answer.choices[0].text == "up"
-        assert time.now - before == 20 * SERVER_INTERVAL
-        assert limiter.limit == 50
-        assert not limiter.awaits_server
-
-    run(go)
-
-
-@pytest.mark.parametrize("error", [REFUSED, LOADING])
-def test_a_server_that_never_comes_up_ends_the_wait_with_the_reason(error: TransientModelError):
-    async def go(time: Virtual) -> None:
-        limiter, model = made(time, Limits(wait_for_server=61)), failing(error)
-        before = time.now
-        with pytest.raises(FatalModelError, match=f"{error}; waited 61 s for the server") as caught:
-            await time.run(limiter.send(model, request()))
-        assert time.now - before == 61
-        assert "--set wait_for_server=122" in (caught.value.advice or "")
-
-    run(go)
 
 
 def test_a_name_that_nobody_knows_is_not_waited_for():
@@ -274,18 +244,6 @@ def test_a_server_that_has_answered_is_tried_again_as_without_the_wait():
 
 
 PAGE = TransientModelError("an HTML page came back", web_page=True, advice="is that the API?")
-
-
-def test_an_address_that_answers_html_twice_is_a_wrong_address():
-    """Not eight times and not for minutes; the reason and the advice are those of the page."""
-
-    async def go(time: Virtual) -> None:
-        limiter, model = made(time), failing(PAGE)
-        with pytest.raises(FatalModelError, match="an HTML page came back") as caught:
-            await time.run(limiter.send(model, request()))
-        assert (caught.value.advice, model.calls) == ("is that the API?", 2)
-
-    run(go)
 
 
 @pytest.mark.parametrize("worked", [False, True])
@@ -907,29 +865,3 @@ def test_against_a_real_server_with_a_wrong_key_one_request_is_sent(monkeypatch)
     sent, errors = asyncio.run(go())
     assert sent == 1
     assert [type(error) for error in errors] == [FatalModelError] * 50
-
-
-def test_against_a_real_server_that_throttles_everything_gets_through():
-    """A server that refuses every fifth request still answers all hundred."""
-
-    async def go() -> tuple[int, int, int]:
-        busy = 0
-
-        def script(_: Any) -> Canned:
-            nonlocal busy
-            busy += 1
-            if busy % 5 == 0:
-                return Canned({"error": {"message": "slow"}}, 429, {"retry-after-ms": "10"})
-            return Canned(chat("x"))
-
-        async with loopback(script) as server:
-            model = open_model("vllm/m", base_url=server.url)
-            limiter = Limiter(model.endpoint, Limits(backoff_base=0.01))
-            answers = await asyncio.gather(*(limiter.send(model, request()) for _ in range(100)))
-            await model.close()
-            await limiter.close()
-            return len(answers), limiter.throttles, limiter.in_flight
-
-    answers, throttles, in_flight = asyncio.run(go())
-    assert (answers, in_flight) == (100, 0)
-    assert throttles >= 20

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from unmask.engine.work import Job, Workload
 from unmask.models.limiter import QueuedCall
 from unmask.records import Request
+
+if TYPE_CHECKING:
+    from unmask.engine.executor import Executor
 
 Key = tuple[int, tuple[object, ...], int]
 """A scenario, what is asked of it, and how deep: what waits for its turn is queued anew where its depth changes."""
@@ -30,18 +33,7 @@ class Sending:
         return self.sent is not None
 
 
-class Sender(Protocol):
-    """What a scenario needs of the run that it belongs to."""
-
-    @property
-    def workload(self) -> Workload: ...
-    @property
-    def is_stopping(self) -> bool: ...
-    def send(self, job: Job) -> Sending: ...
-    def keep(self, sending: Sending) -> None: ...
-
-
-async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
+async def ask_scenarios(group: Sequence[int], executor: Executor) -> None:
     """Ask everything about scenarios that share their probes, usually one: plan, start what is new, await the first
     answer, write it down, plan again.
 
@@ -52,12 +44,12 @@ async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
     answered: list[Sending] = []
     try:
         while True:
-            wanted = {} if sender.is_stopping else _list_wanted(group, sender.workload, sendings)
+            wanted = {} if executor.is_stopping else _list_wanted(group, executor.workload, sendings)
             for key in [key for key, one in sendings.items() if not one.is_sent and key not in wanted]:
                 unwanted = sendings.pop(key).call
                 unwanted.cancel()
                 unwanted.release()
-            sendings |= {key: sender.send(job) for key, job in wanted.items() if key not in sendings}
+            sendings |= {key: executor.send(job) for key, job in wanted.items() if key not in sendings}
             while answered:
                 answered.pop().call.release()
             if not sendings:
@@ -65,14 +57,14 @@ async def ask_scenarios(group: Sequence[int], sender: Sender) -> None:
             await asyncio.wait([one.call.result for one in sendings.values()], return_when=asyncio.FIRST_COMPLETED)
             answered = [sendings.pop(key) for key, one in list(sendings.items()) if one.call.result.done()]
             for sending in answered:
-                sender.keep(sending)
+                executor.keep(sending)
     finally:
         for sending in (*sendings.values(), *answered):
             sending.call.cancel()
             sending.call.release()
-    if not (sender.is_stopping and _list_wanted(group, sender.workload, {})):
+    if not (executor.is_stopping and _list_wanted(group, executor.workload, {})):
         for scenario in group:
-            sender.workload.finished(scenario)
+            executor.workload.finished(scenario)
 
 
 def _list_wanted(group: Sequence[int], work: Workload, sendings: dict[Key, Sending]) -> dict[Key, Job]:

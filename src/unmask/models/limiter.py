@@ -83,7 +83,7 @@ class QueuedCall:
     answer can queue what follows from it first."""
 
     __slots__ = (
-        *("begun", "connected", "depth", "failed", "health", "limiter", "lost", "number", "prepare"),
+        *("begun", "connected", "depth", "failed", "health", "limiter", "lost", "number", "prepare", "ready_at"),
         *("request", "result", "seen", "task", "tried", "user"),
     )
 
@@ -107,6 +107,8 @@ class QueuedCall:
         self.connected = False
         """Whether it holds a connection."""
         self.tried = False
+        self.ready_at = float("-inf")
+        """When it has waited by itself for long enough."""
         self.begun = 0.0
         """When it was last sent."""
         self.failed = 0
@@ -196,8 +198,6 @@ class Limiter:
         self._calls: set[QueuedCall] = set()
         self._queue: list[QueuedCall] = []
         self._stopped: set[object] = set()
-        self._timers: set[asyncio.Task[None]] = set()
-        """Of requests that wait by themselves."""
         self._looks = False
         """Whether the queue will be looked at in the next turn of the loop."""
         self._healths: dict[int, ModelHealth] = {}
@@ -266,8 +266,8 @@ class Limiter:
                 call.cancel()
 
     async def close(self) -> None:
-        for task in (*self._timers, *filter(None, [self._waker])):
-            task.cancel()
+        if self._waker is not None:
+            self._waker.cancel()
 
     def _is_stopped(self, user: object) -> bool:
         return None in self._stopped or user in self._stopped
@@ -289,11 +289,6 @@ class Limiter:
         else:
             heappush(self._queue, call)
             self.admit_soon()
-
-    async def _enter_later(self, call: QueuedCall, delay: float) -> None:
-        await self._sleep(delay)
-        if not call.result.done():
-            self._enter(call)
 
     async def _try(self, call: QueuedCall) -> None:
         """Ask, and write down the answer or whether to ask again."""
@@ -325,7 +320,7 @@ class Limiter:
             call.task = None
 
     def _try_again(self, call: QueuedCall, error: TransientModelError) -> None:
-        """Into the queue again, once it has waited by itself, unless that is hopeless."""
+        """Into the queue again, where it waits by itself first, unless that is hopeless."""
         try:
             delay = self._learn_from_failure(error, call)
         except (ModelError, IncompleteError) as final:
@@ -333,13 +328,9 @@ class Limiter:
             return
         self.retries += 1
         call.task = None
+        call.ready_at = self.clock() + delay
         self._disconnect(call)
-        if delay <= 0 or self._is_stopped(call.user):
-            self._enter(call)
-            return
-        timer = asyncio.get_running_loop().create_task(self._enter_later(call, delay))
-        self._timers.add(timer)
-        timer.add_done_callback(self._timers.discard)
+        self._enter(call)
 
     def _fail(self, call: QueuedCall, error: Exception) -> None:
         if not call.result.done():
@@ -390,8 +381,11 @@ class Limiter:
                 heappush(self._queue, call)
 
     def _held_for(self, call: QueuedCall, now: float) -> float:
-        """Seconds until another look: another request to the same model goes alone, or its server is being started."""
+        """Seconds until another look: it waits by itself, another request to the same model goes alone, or its server
+        is being started."""
         health = call.health
+        if call.ready_at > now:
+            return call.ready_at - now
         if awaits_server(health.model):
             self._failing_since, self._excused = None, 0.0  # what comes is another server
             return PLACING_INTERVAL
