@@ -162,16 +162,6 @@ def test_lines_say_that_they_came_from_a_batch(served, tmp_path):
     assert {line.tier for line in folder.asked()} == {"batch"}
 
 
-def test_the_judge_takes_three_rounds_and_all_takes_six(served, tmp_path):
-    """Where nothing fails."""
-    for batch, most in (("judge", 3), ("all", 6)):
-        served.configure()
-        run_to_the_end(served, tmp_path, batch=batch, name=f"first-{batch}")
-        served.configure()
-        # The judge has said in the first run which side yes means.
-        assert run_to_the_end(served, tmp_path, batch=batch, name=f"second-{batch}").rounds <= most
-
-
 # --- faults ----------------------------------------------------------------------------------------------------
 
 
