@@ -19,6 +19,7 @@ from unmask.interop.exported import KEY, SampleJournal, sample_id
 from unmask.interop.inspect.scores import HEADLINE, SCORER, make_score
 from unmask.judges import letters
 from unmask.models.inspect import make_config
+from unmask.models.room import ROOM
 from unmask.protocol.probes import messages, slots
 from unmask.records import (
     PRESSURED,
@@ -223,7 +224,9 @@ def _make_turn(inspect: _InspectModules, message: Message) -> Any:
 
 def _make_log(inspect: _InspectModules, definition: Definition, samples: list[Any], score: Score) -> Any:
     log = inspect.log
-    sampling = definition.subject.sampling
+    subject = definition.subject
+    room = subject.room.tokens if subject.room else ROOM
+    sampling = msgspec.structs.replace(subject.sampling, max_tokens=subject.max_tokens or room)
     arguments = {
         "data": definition.data.source,
         "judge": definition.judge,
