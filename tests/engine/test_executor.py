@@ -196,6 +196,36 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
     assert (course.sent, len(course.ended) < 1000) == ([], True)
 
 
+def test_runs_that_share_an_endpoint_have_four_scenarios_a_connection_open_together():
+    """Eight runs of a sweep, with the memory of one; a run that ends leaves its part to the others."""
+
+    class Holding(Answers):
+        async def complete(self, request: Request) -> Completion:
+            await held.wait()
+            return await super().complete(request)
+
+    class Watched(Chains):
+        def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
+            opened.add((id(self), scenario))
+            return super().jobs(scenario, busy)
+
+    held, opened = asyncio.Event(), set[tuple[int, int]]()
+    courses = [Watched(*[1] * 100) for _ in range(8)]
+
+    async def go() -> None:
+        limiter, model = Limiter("test", Limits(max_connections=10)), Holding()
+        executors = [Executor(course, {"subject": Route(model, limiter)}, groups=each(100)) for course in courses]
+        running = asyncio.gather(*(executor.run(grace=1) for executor in executors))
+        await asyncio.sleep(0.05)
+        assert 10 <= len(opened) <= OPEN_PER_CONNECTION * 10
+        held.set()
+        await asyncio.wait_for(running, PATIENCE)
+        await limiter.close()
+
+    asyncio.run(go())
+    assert all(len(course.ended) == 100 for course in courses)
+
+
 class Sisters(Chains):
     """Scenarios of three requests that can all be sent at once; the first answer makes the others unnecessary."""
 

@@ -66,6 +66,15 @@ class Executor:
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
         interrupts, or after a crash, that may take `grace` seconds more."""
+        for limiter in self._limiters:
+            limiter.users += 1
+        try:
+            await self._run_to_end(grace)
+        finally:
+            for limiter in self._limiters:
+                limiter.users -= 1
+
+    async def _run_to_end(self, grace: float) -> None:
         self._start(self._open_scenarios())
         while self._tasks and not self.is_stopping:
             await self._await_change()
@@ -150,7 +159,9 @@ class Executor:
             self.tick()
 
     def _window(self) -> int:
-        return OPEN_PER_CONNECTION * max((limiter.limit for limiter in self._limiters), default=1)
+        """Scenarios that may be open. Of connections that several runs share each run has its part."""
+        shares = (OPEN_PER_CONNECTION * limiter.limit // limiter.users for limiter in self._limiters)
+        return max(shares, default=0) or 1
 
     def send(self, job: Job) -> Sending:
         """Queue a request of a scenario."""

@@ -176,6 +176,8 @@ class Limiter:
         self.name = name
         self.limits = limits
         self.in_flight = 0
+        self.users = 0
+        """Runs that send through this limiter now."""
         self.retries = 0
         self.throttles = 0
         self.last_error: str | None = None
