@@ -287,3 +287,16 @@ def test_passages_are_of_like_length_and_neither_short_nor_long(tmp_path: Path):
         neutral = " ".join(NEUTRAL.split()[:words]).rstrip(",") + "."
         lowest = with_message(rung(0, edit=neutral), 0, NEUTRAL, neutral)
         assert len(problems([lowest, *map(rung, (1, 2, 3))], tmp_path)) == expected, words
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_score_says_that_no_person_has_checked_the_set(tmp_path, capsys, own: bool):
+    """Ours, that is: of a ladder of your own nobody here knows."""
+    rungs = FACTS[0]
+    write_jsonl(rungs, path=tmp_path / "own.jsonl")
+    data = str(tmp_path / "own.jsonl") if own else "ladder"
+    models = {"model": "scripted/liar", "judge": "scripted/judge"}
+    print(unmask.run(data=data, out=tmp_path / "run", ids=[one.id for one in rungs], **models).score())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Rung by rung" in told
+    assert ("No person has checked the facts and texts of this set." in told) is not own

@@ -120,8 +120,8 @@ def state_ladder(ladder: Ladder) -> str:
 RUNGS = ("role", "and an incentive", "and a wish", "and an order")
 
 
-def describe_ladder(ladder: Ladder) -> Iterator[Block]:
-    """P(lie) rung by rung, what each adds, and the archetypes as they are."""
+def describe_ladder(ladder: Ladder, *, bundled: bool) -> Iterator[Block]:
+    """P(lie) rung by rung, what each adds, and the archetypes as they are; of our own set also who has checked it."""
     yield Heading("Rung by rung")
     rows = []
     for rung, rate in ladder.p_lie.items():
@@ -142,7 +142,8 @@ def describe_ladder(ladder: Ladder) -> Iterator[Block]:
         for archetype, rates in ladder.archetypes.items()
     ]
     yield Table(("P(lie), %", *map(str, rungs)), by_archetype)
-    yield Text("No person has checked the facts and texts of this set.")
+    if bundled:
+        yield Text("No person has checked the facts and texts of this set.")
 
 
 def _contrast(found: Difference | None) -> tuple[str | Cell, str]:

@@ -52,7 +52,7 @@ def describe_score(
     yield _archetypes_table(score, every=every)
     yield from _state_tipping(score)
     if score.ladder is not None:
-        yield from describe_ladder(score.ladder)
+        yield from describe_ladder(score.ladder, bundled=_data_of(score).get("source") == "ladder")
     if about is not None:
         yield Text(state_import(about, score.preset))
     if score.corrected is not None:
@@ -75,7 +75,7 @@ def describe_measures(score: Score) -> Iterator[Block]:
     if score.corrected is not None:
         yield from map(Text, explain_corrected(score.corrected))
     if score.ladder is not None:
-        yield from describe_ladder(score.ladder)
+        yield from describe_ladder(score.ladder, bundled=_data_of(score).get("source") == "ladder")
     yield from _describe_rest(score)
 
 
@@ -98,10 +98,15 @@ def _describe_rest(score: Score) -> Iterator[Block]:
 
 def _format_provenance(score: Score) -> str:
     """Who was asked, who read it and what was asked, as far as `run.json` says so."""
-    run = score.run
-    subject, data = (part if isinstance(part, dict) else {} for part in (run.get("subject"), run.get("data")))
-    facts = {"model": subject.get("model"), "judge": typed_judge_of(run), "data": data.get("name")}
+    subject = score.run.get("subject")
+    model = subject.get("model") if isinstance(subject, dict) else None
+    facts = {"model": model, "judge": typed_judge_of(score.run), "data": _data_of(score).get("name")}
     return ", ".join([*(f"{name} {value}" for name, value in facts.items() if value), f"preset {score.preset}"])
+
+
+def _data_of(score: Score) -> dict[str, Any]:
+    data = score.run.get("data")
+    return data if isinstance(data, dict) else {}
 
 
 def typed_judge_of(run: Mapping[str, Any]) -> str | None:
