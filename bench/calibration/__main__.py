@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from os import cpu_count
 
-from bench.calibration import differences, gates, labels, page, rates
+from bench.calibration import differences, gates, labels, page, pressure, rates
 from bench.calibration.goals import AGAIN, Finding, Seen, World, add_up, decide_close, simulate
 
 SEED = 1
@@ -17,7 +17,7 @@ PART = 200
 
 
 def list_worlds() -> dict[str, World]:
-    worlds = [world for part in (rates, differences, gates, labels) for world in part.list_worlds()]
+    worlds = [world for part in (rates, differences, gates, labels, pressure) for world in part.list_worlds()]
     return {f"{world.about}: {world.name}": world for world in worlds}
 
 

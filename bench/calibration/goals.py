@@ -20,6 +20,10 @@ class Kind(StrEnum):
     """How often a 95 % interval holds the planted value. The goal follows from the clusters that lie or differ."""
     CAREFUL = "holds the truth, may be wide"
     """The same for corrected rates and for the mean of archetypes."""
+    WIDE = "holds the truth, may be wider still"
+    """The same for a difference of two corrected rates: no upper limit."""
+    FAILS = "does not hold the truth"
+    """A world in which the usual interval must fail, or it would show nothing."""
     WRONG = "false positives"
     LIMIT = "passes at the limit"
     EVER = "ever passes at the limit"
@@ -31,7 +35,11 @@ class Kind(StrEnum):
     """Without a goal."""
 
 
+COVERAGES = {Kind.COVERAGE: 0.975, Kind.CAREFUL: 0.985, Kind.WIDE: inf}
+"""The most that an interval may cover."""
+
 LIMITS = {
+    Kind.FAILS: (-inf, 0.9),
     Kind.WRONG: (-inf, 0.055),
     Kind.LIMIT: (-inf, 0.025),
     Kind.EVER: (-inf, 0.05),
@@ -88,18 +96,18 @@ class Finding(NamedTuple):
     @property
     def limits(self) -> tuple[float, float] | None:
         """Least and most; `None` without a goal."""
-        if self.kind not in {Kind.COVERAGE, Kind.CAREFUL}:
+        if self.kind not in COVERAGES:
             return LIMITS.get(self.kind)
         telling = round(self.telling)
         if telling < FEW:
             return None
-        most = (0.985 if self.kind is Kind.CAREFUL else 0.975) if telling >= 40 and self.few <= 0.5 else inf
+        most = COVERAGES[self.kind] if telling >= 40 and self.few <= 0.5 else inf
         return 0.935 if telling >= 20 else 0.91, most
 
     @property
     def marked(self) -> bool:
         """Whether the goal is only that the interval is marked as one of few clusters."""
-        return self.kind in {Kind.COVERAGE, Kind.CAREFUL} and self.limits is None
+        return self.kind in COVERAGES and self.limits is None
 
     @property
     def met(self) -> bool | None:
