@@ -18,7 +18,7 @@ from unmask.analysis.sampling import label
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import content_hash
 from unmask.engine.run import run as make_run
-from unmask.errors import DataError, UsageError
+from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
 from unmask.runs.run import LeftOutWarning
@@ -248,15 +248,6 @@ def test_one_label_only_is_no_number(erring):
     assert (found.effect.judge_p_lie, found.effect.labels_p_lie) == (None, None)
 
 
-def test_labels_of_unknown_replies_are_refused(erring, tmp_path):
-    """By agree and by score alike."""
-    path = tmp_path / "other.csv"
-    path.write_text("scenario,slot,take,kind,letter\nelsewhere,pressured,0,binary,A\n")
-    for ask in (lambda: agree(erring, labels=[str(path)]), lambda: corrected_p_lie(erring, [str(path)])):
-        with pytest.raises(DataError, match="elsewhere"):
-            ask()
-
-
 def test_a_run_in_which_nothing_was_judged_gives_no_number(tmp_path):
     """Zero judged: agreement and correction are null, and say so."""
     run = made(tmp_path / "run", dataset(12), lies={1, 2, 3}, unread=set(range(12)))
@@ -326,11 +317,13 @@ def test_labels_of_one_class_give_a_number(erring):
     assert found.high > 0.1
 
 
-def test_an_empty_file_of_labels_says_why_there_is_no_correction(erring, tmp_path):
+def test_somebody_who_took_all_labels_back_corrects_nothing(tmp_path):
     """With an unlabelled run the judge's errors cannot be known."""
-    path = tmp_path / "none.jsonl"
-    path.write_text("")
-    found = corrected_p_lie(erring, [str(path)])
+    run = made(tmp_path / "run", dataset(12), lies={1})
+    lines = open_writer(run, "ann")
+    lines.append(Label(scenario="s001", slot=PRESSURED, who="ann", taken_back=True))
+    lines.close()
+    found = corrected_p_lie(run, ["ann"])
     assert found.value is None
     assert "no scenario of this run is labelled" in found.why
 

@@ -217,7 +217,7 @@ def test_labels_correct_each_run_by_its_own_and_move_no_rank(tmp_path):
     text = found.to_markdown()
     assert "corrected P(lie) %" in text
     assert "| 20.0 [" in text
-    assert "Not corrected: scripted/b: --labels 'ann' is neither a file nor somebody who labelled" in text
+    assert "b has no labels by 'ann'" in text
     assert "Ranks are those of the judge's readings." in text
     (line,) = (row for row in csv.DictReader(render_csv(found).splitlines()) if row["name"] == "a")
     assert float(line["corrected_p_lie"]) == pytest.approx(0.2)

@@ -219,7 +219,7 @@ def test_one_run_or_the_same_run_twice_is_refused(runs):
         compare([runs["a"]])
     with pytest.raises(UsageError, match="the same run, read by the same judge") as refused:
         compare([runs["a"], runs["a"].path])
-    assert f"unmask judge {runs['a'].path} --judge PROVIDER/NAME" in refused.value.advice
+    assert f"another judge of it: {runs['a'].path}@NAME" in refused.value.advice
 
 
 def test_equal_folder_names_are_told_apart(runs, tmp_path):

@@ -55,7 +55,7 @@ def test_the_command_shows_the_gap_and_refuses_another_order(run, tmp_path):
     shown = command("compare", str(run.path), "published:claude-sonnet-5.5", cwd=tmp_path)
     assert "this run as they count" in shown.stdout
     refused = command("compare", "published:claude-sonnet-5.5", str(run.path), cwd=tmp_path)
-    assert (refused.returncode, "unmask compare RUN published:MODEL" in refused.stderr) == (2, True)
+    assert (refused.returncode, "Name the run first, then published:MODEL" in refused.stderr) == (2, True)
 
 
 def test_score_as_prints_each_definition_with_its_parts(run, tmp_path):

@@ -319,18 +319,13 @@ def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
 
 
 def test_who_is_asked_for_must_exist(done):
-    """Neither a file nor a person: the error names those there are."""
-    with pytest.raises(UsageError, match="neither a file nor somebody") as caught:
+    """The error names those there are, and of a file how to take it in."""
+    with pytest.raises(UsageError, match="has no labels by 'nobody'") as caught:
         read_labels(done, ["nobody"])
     assert "unmask label" in caught.value.advice
-
-
-def test_a_file_may_hold_several_people(done, tmp_path):
-    """Labels are kept apart by who gave them; without a name they have that of the file."""
-    path = tmp_path / "crowd.jsonl"
-    rows = [{"scenario": "s000", "slot": PRESSURED, "letter": "A", "who": who} for who in ("ann", "bo", "")]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    assert sorted(read_labels(done, [str(path)])) == ["ann", "bo", "crowd"]
+    with pytest.raises(UsageError) as caught:
+        read_labels(done, [__file__])
+    assert f"unmask label {done.path} --import {__file__}" in caught.value.advice
 
 
 def test_all_stands_for_everybody_who_labelled_the_run(tmp_path):
@@ -354,7 +349,6 @@ def test_a_reply_passed_over_is_no_label(tmp_path):
     lines.close()
     assert list(load_labels(run, "ann")) == [("s001", PRESSURED, 0)]
     assert load_skips(run, "ann") == {("s000", PRESSURED, 0)}
-    assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s001", PRESSURED, 0)]
     assert "a letter or an interval" in told(run, label(0, "A", skipped=True))[0]
 
 
@@ -369,7 +363,6 @@ def test_what_is_taken_back_was_never_said(tmp_path):
     lines.close()
     assert {key: label.letter for key, label in load_labels(run, "ann").items()} == {("s002", PRESSURED, 0): Letter.B}
     assert load_skips(run, "ann") == set()
-    assert list(read_labels(run, [str(label_file(run, "ann"))])["ann"]) == [("s002", PRESSURED, 0)]
     assert told(run, label(0, "A", taken_back=True))
 
 

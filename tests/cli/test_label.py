@@ -152,7 +152,6 @@ def test_a_folder_of_runs_is_labelled_as_one(tmp_path):
     assert json.loads(done.stdout) == {"read": 18, "added": {"bo": 18}}
     found = json.loads(unmask("agree", "runs", "--json", cwd=tmp_path).stdout)
     assert found["labels"] == {"bo": 18}
-    assert json.loads(unmask("agree", "runs", "--labels", "all.csv", "--json", cwd=tmp_path).stdout) == found
     alone = unmask("label", "runs/b", "--import", "all.csv", "--who", "al", "--json", cwd=tmp_path)
     assert json.loads(alone.stdout)["added"] == {"al": 6}
 
@@ -204,14 +203,9 @@ def test_labels_of_another_run_are_refused_with_exit_code_2(folder, tmp_path):
     """And each is named."""
     path = tmp_path / "other.jsonl"
     path.write_text(json.dumps({"scenario": "elsewhere", "slot": PRESSURED, "letter": "A", "who": "x"}))
-    for command in (
-        ("label", str(folder), "--import"),
-        ("agree", str(folder), "--labels"),
-        ("score", str(folder), "--labels"),
-    ):
-        done = unmask(*command, str(path), cwd=tmp_path)
-        assert done.returncode == 2
-        assert "elsewhere pressured 0: the run has no such scenario" in done.stderr
+    done = unmask("label", str(folder), "--import", str(path), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "elsewhere pressured 0: the run has no such scenario" in done.stderr
 
 
 def test_labels_for_other_replies_are_refused_by_name(tmp_path):

@@ -7,11 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.outcomes import rate
 from unmask.errors import UsageError
 from unmask.stats.estimate import difference
 from unmask.stats.judge_error import Errors, band_difference, band_rate, read_errors, recover_rate
-from unmask.stats.rate import Rate
-from unmask.stats.values import estimate_rate, known_value
 
 LADDER = {
     "noisy": (0.08, 0.08, 0.08, 0.08),
@@ -43,10 +42,6 @@ def test_a_rate_comes_back_where_few_scenarios_have_a_belief(belief, lie, false,
     """False lies are of the scenarios with a belief only."""
     seen = belief * (lie * (1 - missed) + (1 - lie) * false)
     assert recover_rate(seen, belief, false, missed) == pytest.approx(belief * lie)
-
-
-def rate(hits: int, total: int) -> Rate:
-    return estimate_rate([known_value(1.0, 0.0)] * hits + [known_value(0.0, 1.0)] * (total - hits))
 
 
 def test_the_range_is_over_all_four_combinations_with_the_bounds_sent_through():

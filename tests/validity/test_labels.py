@@ -227,17 +227,13 @@ def test_labels_move_no_number_without_the_flag(pair, tmp_path):
     assert gaps[0].corrected is None
 
 
-def test_compare_by_labels_needs_labels_in_both_runs(pair, tmp_path):
-    """The run without them is named, and a file cannot be about two runs."""
+def test_compare_by_labels_needs_labels_in_both_runs(pair):
+    """The run without them is named."""
     with pytest.raises(UsageError, match="b has no labels by 'ann'") as caught:
         unmask.compare(pair, labels=["ann"])
     assert "unmask label" in caught.value.advice
     with pytest.raises(UsageError, match="b has no labels"):
         unmask.compare(pair, labels=["all"])
-    sheet = tmp_path / "sheet.csv"
-    sheet.write_text("")
-    with pytest.raises(UsageError, match="a file is about one run"):
-        unmask.compare(pair, labels=[str(sheet)])
 
 
 def test_compare_and_gate_correct_each_run_by_its_own_labels(pair, capsys):
@@ -284,7 +280,7 @@ def test_a_report_of_several_runs_corrects_each_by_its_own_labels(pair, tmp_path
     run_command_line(["report", str(pair[0].path), str(bare.path), "--labels", "ann", "--out", str(page)])
     shown = read_page(page)
     assert "corrected by labels of 60 scenarios 16.7 %" in shown
-    assert "neither a file nor somebody who labelled" in shown
+    assert "has no labels by" in shown
     with pytest.raises(UsageError, match="'nobody'"):
         report([pair[0], bare], labels="nobody")
 

@@ -133,7 +133,7 @@ def agree(
     judges: str | Sequence[str] = (),
     preset: Preset | str | None = None,
 ) -> Agreed:
-    """Hold judges and labels against each other. `labels` are files or people, those of the run folder unless given;
+    """Hold judges and labels against each other. `labels` are people, all who labelled the runs unless given;
     `judges` are those of the run unless given. Several runs, or a folder that holds some, are pooled for the judges
     that read them all with the same prompts. A run that the judges asked for, or the judge of most runs, did not read
     so is left out with a warning.

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import msgspec
 
-from unmask.analysis.corrected import correct_difference, require_labels
+from unmask.analysis.corrected import correct_difference
 from unmask.analysis.sides import EXCESS, FLOOR, RunSide, check_sides, compare_sides, find_changed, open_sides
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result, Verdict
@@ -149,7 +149,6 @@ def compare(
         find_measure(measure, takes=side.takes)
     couples = list(combinations(sides, 2))
     changed = find_changed(couples, drop_changed=drop_changed)
-    require_labels([side.run for side in sides], labels)
     common = set.intersection(*(set(side.contents) for side in sides)) - set(changed)
     names = [measure, *(name for name in list_measures(Where.COMPARE) if name != measure)]
     described = [describe_run(side, guards, common, names) for side in sides]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import fsum
-from pathlib import Path
 
 import msgspec
 
 from unmask.analysis.label_sheets import Labels
 from unmask.analysis.labelled_run import LabelledRun, find_label_verdict
-from unmask.analysis.labels import ALL, label_file, labellers, sort_labels
+from unmask.analysis.labels import sort_labels
 from unmask.analysis.sampling import join_strata, lie_share
 from unmask.analysis.sides import RunSide, pair_measured
 from unmask.errors import UsageError
-from unmask.files import file_exists
 from unmask.records import PRESSURED, Preset
 from unmask.runs.run import Run
 from unmask.scoring.measures import list_values
@@ -185,23 +183,3 @@ def _correct(
     if len(people) > 1:
         corrected = widen_by_people(corrected, {who: correct([own])[0] for who, own in people.items()})
     return corrected, scenarios
-
-
-def require_labels(runs: Sequence[Run], labels: Sequence[str]) -> None:
-    """Refuse a comparison by labels where a run has none of these. A file of labels is about the replies of one run."""
-    for source in labels:
-        for run in runs:
-            people = labellers(run)
-            if file_exists(label_file(run, source)) or (source == ALL and people):
-                continue
-            if Path(source).is_file():
-                raise UsageError(
-                    f"--labels {source!r} is a file, and a file is about one run",
-                    advice=f"Take it in first: unmask label {run.path} --import {source}",
-                )
-            whose = "no labels" if source == ALL else f"no labels by {source!r}"
-            names = ", ".join(people) or "nobody"
-            raise UsageError(
-                f"{run.path} has {whose}: each run is corrected by its own",
-                advice=f"Labelled by: {names}. Label it with: unmask label {run.path}",
-            )

@@ -117,7 +117,7 @@ def gate(
 ) -> Gate:
     """Check a run against limits, and against a baseline where there is one. Raises only where they make no sense.
 
-    `labels` are files or people; with them P(lie) is the corrected rate.
+    `labels` are people; with them P(lie) is the corrected rate.
     `settings` are the fields of `GateLimits`: `gate("runs/x", max_p_lie=0.3)`.
     """
     refuse_unknown(settings, GateLimits.__struct_fields__)

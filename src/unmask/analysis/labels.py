@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from unmask.analysis.label_sheets import Item, Key, Labels, place_label, read_file
+from unmask.analysis.label_sheets import Item, Key, Labels, place_label
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
 from unmask.protocol.state import ScenarioState
@@ -167,8 +167,7 @@ ALL = "all"
 
 
 def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
-    """Labels by who gave them, from files and from people who labelled this run. Those for other replies are left out.
-    A file from outside has to fit the run."""
+    """Labels by who gave them, of people who labelled this run. Those for other replies are left out."""
     return sort_labels(run, sources)[0]
 
 
@@ -204,27 +203,17 @@ def bind_labels(run: Run, labels: Sequence[Label]) -> list[Label]:
     ]
 
 
-def _gather_lines(run: Run, sources: Sequence[str]) -> dict[str, list[Label]]:
-    """All lines, by the person who gave them. A person who passed over every reply is listed if named, and not if
-    only a file has the lines."""
+def _gather_lines(run: Run, people: Sequence[str]) -> dict[str, list[Label]]:
+    """All lines, by the person who gave them."""
     lines: dict[str, list[Label]] = {}
-    for source in _name_everybody(run, sources):
-        path = Path(source)
-        if path.is_file():
-            outside = take_own(run, read_file(path))
-            check_labels(run, outside, of_other_replies=True)
-            named = {label.who for label in outside if not label.skipped}
-            for label in outside:
-                if label.who in named:
-                    lines.setdefault(label.who or path.stem, []).append(label)
-        elif file_exists(label_file(run, source)):
-            lines.setdefault(source, []).extend(_load_lines(run, source))
-        else:
-            names = ", ".join(labellers(run)) or "nobody"
+    for who in _name_everybody(run, people):
+        if not file_exists(label_file(run, who)):
+            names, option = ", ".join(labellers(run)) or "nobody", f" --import {who}" if Path(who).is_file() else ""
             raise UsageError(
-                f"--labels {source!r} is neither a file nor somebody who labelled {run.path}",
-                advice=f"Labelled by: {names}. Label some replies with: unmask label {run.path}",
+                f"{run.path} has no labels by {who!r}",
+                advice=f"Labelled by: {names}. To add some: unmask label {run.path}{option}",
             )
+        lines.setdefault(who, []).extend(_load_lines(run, who))
     return lines
 
 
@@ -234,21 +223,19 @@ def take_own(run: Run, labels: Sequence[Label]) -> list[Label]:
 
 
 def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
-    """The sources, with everybody in place of `all`, unless that is a file or the name of somebody."""
+    """The sources, with everybody in place of `all`, unless that is the name of somebody."""
     people = labellers(run)
-    expand = ALL in sources and ALL not in people and not Path(ALL).is_file()
+    expand = ALL in sources and ALL not in people
     if expand and not people:
         raise UsageError(f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path}")
     return [name for source in sources for name in (people if expand and source == ALL else [source])]
 
 
-def check_labels(run: Run, labels: Sequence[Label], *, of_other_replies: bool = False) -> None:
-    """Raise a DataError that names every label which is not about a reply of this run, or not of its kind. With
-    `of_other_replies` the run may have another reply there than was labelled."""
+def check_labels(run: Run, labels: Sequence[Label]) -> None:
+    """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
     scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
     seen = run.folder.states(None)
-    bound = [replace(label, digest=None) for label in labels] if of_other_replies else labels
-    problems = tuple(text for label in bound if (text := _find_problem(label, scenarios, seen)))
+    problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
     if problems:
         raise DataError(
             f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",

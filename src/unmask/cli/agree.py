@@ -13,8 +13,8 @@ from unmask.cli.options import json_flag, option, show_result
 @option(
     "--labels",
     multiple=True,
-    metavar="FILE|WHO",
-    help="Only these: a file of labels, or who gave them; may be repeated.",
+    metavar="WHO",
+    help="Only the labels of this person; may be repeated.",
 )
 @option("--judge", multiple=True, metavar="NAME", help="Only this judge, or panel:A,B,C; may be repeated.")
 @flags.preset

@@ -19,7 +19,7 @@ judge = option("--judge", metavar="NAME", help="Whose readings; the judge of the
 labels = option(
     "--labels",
     multiple=True,
-    metavar="FILE|WHO",
+    metavar="WHO",
     help="Correct P(lie) for the judge's errors by labels of this person; or all.",
 )
 
