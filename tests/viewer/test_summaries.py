@@ -44,7 +44,7 @@ def count_scores(monkeypatch) -> list[Path]:
 def test_a_summary_says_what_the_score_says(entry):
     summary, score = summarise(entry), entry.open().score()
     assert summary.p_lie == score.p_lie
-    assert summary.engagement == score.overall.engagement
+    assert summary.p_honest == score.overall.p_honest
     assert (summary.scenarios, summary.unjudged, summary.is_done) == (12, 0, True)
 
 

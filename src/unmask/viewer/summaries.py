@@ -37,7 +37,7 @@ class RunSummary(Record, frozen=True, kw_only=True):
     scenarios: int
     unjudged: int
     p_lie: Rate
-    engagement: Rate
+    p_honest: Rate
     cost_usd: float | None
     last_answer: float | None
     """Seconds since the epoch; `None` where the journal does not say."""
@@ -87,7 +87,7 @@ def _make_summary(entry: RunEntry) -> RunSummary:
         scenarios=score.overall.scenarios,
         unjudged=sum(score.unjudged_reasons.values()),
         p_lie=score.p_lie,
-        engagement=score.overall.engagement,
+        p_honest=score.overall.p_honest,
         cost_usd=score.spent.cost_usd,
         last_answer=max(answered, default=None),
         warnings=tuple(caveat for caveat in caveats if caveat.serious),

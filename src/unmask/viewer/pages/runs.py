@@ -98,7 +98,7 @@ COLUMNS: dict[str, SortColumn] = {
     "judge": SortColumn("Judge", lambda row: row.judge and row.judge.casefold()),
     "state": SortColumn("State", lambda row: row.state, is_slow=True),
     "p_lie": SortColumn("P(lie)", lambda row: _rate_value(row, "p_lie"), "desc", True),
-    "engagement": SortColumn("Engagement", lambda row: _rate_value(row, "engagement"), "desc", True),
+    "p_honest": SortColumn("P(honest)", lambda row: _rate_value(row, "p_honest"), "desc", True),
     "unjudged": SortColumn("Unjudged", lambda row: row.summary and row.summary.unjudged, "desc", True),
     "cost": SortColumn("Cost", lambda row: row.summary and row.summary.cost_usd, "desc", True),
     "time": SortColumn("Time", lambda row: row.began and row.began.timestamp(), "desc"),
