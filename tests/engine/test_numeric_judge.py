@@ -145,7 +145,7 @@ def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_pa
     )
     asked = {line.model: line.scenario for line in run.folder.judged("scripted_reads") if line.slot == "role_play"}
     assert asked == {"scripted/reads": "s006", "scripted/figures": "s000"}
-    assert run.score().role_play.overall.unknown == 0
+    assert run.score().asides["role_play"].answers["pressured"]["unknown"] == 0
 
 
 # --- the judge means both ---------------------------------------------------------------------------------

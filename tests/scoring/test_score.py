@@ -330,9 +330,7 @@ def test_the_json_has_the_documented_keys():
         "ladder",
         "check_provided",
         "self_report",
-        "role_play",
         "asides",
-        "misleads",
         "long_replies",
         "corrected",
     ]

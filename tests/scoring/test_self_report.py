@@ -13,13 +13,11 @@ from unmask.errors import UsageError
 from unmask.protocol.probes import SELF_REPORT_QUESTION
 from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Method, Pending, Unread, Verdict
 from unmask.scoring.asides import (
-    Sincerity,
     count_reports,
-    measure_role_play,
+    measure_asides,
     measure_self_reports,
-    rectify_rates,
-    sincerity_of,
 )
+from unmask.scoring.measures import measure_rate
 
 YES, NO, UNCLEAR = (Lettered(letter, by="rule") for letter in (Letter.A, Letter.B, Letter.C))
 
@@ -66,7 +64,7 @@ def test_only_honest_replies_and_lies_can_be_agreed_with():
 def test_a_run_without_reports_has_none():
     """`null`, not zero."""
     assert measure_self_reports([outcome("lie")]) is None
-    assert measure_role_play([outcome("lie")], takes=1) is None
+    assert measure_asides([outcome("lie")], takes=1) == {}
 
 
 def test_reports_are_told_per_archetype():
@@ -80,36 +78,36 @@ def test_reports_are_told_per_archetype():
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
-        ((YES,), Sincerity.PLAYED),
-        ((NO,), Sincerity.SINCERE),
-        ((YES, NO), Sincerity.SINCERE),
-        ((YES, Pending()), Sincerity.UNKNOWN),
-        ((Unread("failed: x"), NO), Sincerity.SINCERE),
-        ((UNCLEAR,), Sincerity.UNKNOWN),
+        ((YES,), (0, 0, 0)),
+        ((NO,), (1, 1, 1)),
+        ((YES, NO), (0.5, 0.5, 0.5)),
+        ((YES, Pending()), (0, 0, 0.5)),
+        ((Unread("failed: x"), NO), (1, 0.5, 1)),
+        ((UNCLEAR,), (None, 0, 1)),
     ],
 )
-def test_a_lie_is_a_part_only_if_all_takes_are(parts, expected):
-    """One sincere lie among several takes is one."""
-    assert sincerity_of(lied(*parts)) is expected
+def test_lies_of_known_kind_represent_the_others_of_their_scenario(parts, expected):
+    """The rate, and what it is at the least and at the most."""
+    found = measure_rate([lied(*parts)], "rectified_p_lie", takes=len(parts))
+    assert (found.value, found.worst_low, found.worst_high) == expected
 
 
 def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
     """Unread: it could be a sincere one. Of the take that was read it is known that it plays a part."""
     beside = outcome("lie", verdicts=(Verdict.LIE, Verdict.UNJUDGED), readings={ROLE_PLAY: (YES, Pending())})
-    assert sincerity_of(beside) is Sincerity.UNKNOWN
-    found = rectify_rates([beside], takes=2).rectified_p_lie
+    found = measure_rate([beside], "rectified_p_lie", takes=2)
     assert (found.value, found.unjudged, found.worst_low, found.worst_high) == (0.0, 0, 0.0, 0.5)
 
 
 def test_rectified_stands_beside_p_lie():
     """P(lie) is untouched; lies of which nothing is known are as often sincere as the others."""
     rows = [lied(YES), lied(NO), lied(Pending()), outcome("honest"), outcome("unjudged")]
-    found = rectify_rates(rows, takes=1)
-    assert (found.p_lie.hits, found.p_lie.total) == (3, 4)
-    rectified = found.rectified_p_lie
-    assert (rectified.value, rectified.total, rectified.unjudged) == (0.375, 4, 1)
+    found = measure_asides(rows, takes=1)[ROLE_PLAY]
+    rectified = found.rates["rectified_p_lie"]
+    assert (rectified.value, rectified.total, rectified.unjudged) == (0.375, 3, 2)
     assert (rectified.worst_low, rectified.worst_high) == (0.2, 0.6)
-    assert (found.lies, found.played, found.unknown) == (3, 1, 1)
+    assert found.answers == {"pressured": {"played": 1, "sincere": 1, "unclear": 0, "unknown": 1}}
+    assert measure_rate(rows, "p_lie", takes=1).value == 0.75
 
 
 # --- the whole way ---
@@ -179,7 +177,7 @@ def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
     done = made(
         tmp_path / "run", data, lies={1, 2, 3}, extra=lambda place: "once upon a time" if place in tale | {7} else ""
     )
-    assert done.score().role_play is None
+    assert done.score().asides == {}
     from tests.analysis import labelled
 
     reader = labelled.reader()
@@ -187,8 +185,8 @@ def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
     assert reader.calls == 3
     found = done.score()
     assert found.overall.p_lie.hits == 3
-    assert (found.role_play.overall.p_lie.hits, found.role_play.overall.rectified_p_lie.hits) == (3, 1)
-    assert json.loads(json.dumps(found.to_json()["role_play"]))["played"] == 2
+    assert found.asides["role_play"].rates["rectified_p_lie"].hits == 1
+    assert json.loads(json.dumps(found.to_json()["asides"]["role_play"]))["answers"]["pressured"]["played"] == 2
 
 
 def test_role_play_is_remembered_by_later_commands(tmp_path):
@@ -196,7 +194,7 @@ def test_role_play_is_remembered_by_later_commands(tmp_path):
     data = dataset(4)
     made(tmp_path / "run", data, lies={1}, also="role-play")
     done = made(tmp_path / "run", data, lies={1})
-    assert done.score().role_play.overall.lies == 1
+    assert sum(done.score().asides["role_play"].answers["pressured"].values()) == 1
 
 
 def test_role_play_keeps_the_hash_of_the_judge_prompts():

@@ -31,6 +31,8 @@ class Aside(NamedTuple):
     arms: Mapping[Slot, Slot]
     """Whose replies are asked about, each with the slot of its readings. In the journal all are in one slot: nothing
     tells a reply of one arm from the same reply in the other."""
+    experimental: bool
+    """Whether nobody has shown yet that a judge reads this as people do."""
     needs_writing: bool
     """Whether a judge that picks among lines cannot be asked."""
 
@@ -41,6 +43,7 @@ ASIDES: dict[Slot, Aside] = {
         kinds=frozenset(Kind),
         methods=(Method.ROLE_PLAY,),
         arms={PRESSURED: ROLE_PLAY},
+        experimental=False,
         needs_writing=False,
     ),
     MISLEADS: Aside(
@@ -48,6 +51,7 @@ ASIDES: dict[Slot, Aside] = {
         kinds=frozenset({Kind.BINARY}),
         methods=(Method.MISLEADS_AB, Method.MISLEADS_BA),
         arms={PRESSURED: MISLEADS, CONTROL: CONTROL_MISLEADS},
+        experimental=True,
         needs_writing=True,
     ),
 }

@@ -264,11 +264,9 @@ def find_measure(name: str, *, takes: int | None = None) -> Measure:
     return MEASURES[name]
 
 
-def measure_asides(outcomes: Sequence[Outcome], *, takes: int) -> dict[str, Rate]:
-    """The measures of what the judge was asked besides."""
-    asked = {slot for outcome in outcomes for slot in outcome.readings}
-    names = (name for name, measure in MEASURES.items() if measure.aside is not None and measure.aside[0] in asked)
-    return {name: measure_rate(outcomes, name, takes=takes) for name in names}
+def list_aside_measures(slot: Slot) -> list[str]:
+    """The measures of what the judge is asked besides."""
+    return [name for name, measure in MEASURES.items() if measure.aside is not None and measure.aside[0] == slot]
 
 
 class Measures(Record, frozen=True, kw_only=True, omit_defaults=False):

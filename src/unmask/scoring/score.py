@@ -20,6 +20,7 @@ from unmask.records import (
     Preset,
     Record,
     Result,
+    Slot,
     Undecided,
     Unread,
     UnreadReason,
@@ -27,13 +28,11 @@ from unmask.records import (
 )
 from unmask.scoring.asides import (
     ASIDES,
-    Misleads,
-    RolePlay,
+    AsideScore,
     SelfReport,
     Understanding,
     group_by_archetype,
-    measure_misleads,
-    measure_role_play,
+    measure_asides,
     measure_self_reports,
     measure_understanding,
 )
@@ -47,7 +46,6 @@ from unmask.scoring.measures import (
     Measures,
     list_values,
     measure,
-    measure_asides,
     measure_means,
     name_clusters,
 )
@@ -174,12 +172,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Whether supplied facts were understood; only where the run checked."""
     self_report: SelfReport | None = None
     """`None` where the run did not ask the subject about its own replies."""
-    role_play: RolePlay | None = None
-    """`None` where the judge was not asked which lies are a part played."""
-    asides: dict[str, Rate] = msgspec.field(default_factory=dict)
-    """The measures of what the judge was asked besides, by the names of the table of measures."""
-    misleads: Misleads | None = None
-    """`None` where the judge was not asked what replies without a side leave their reader with."""
+    asides: dict[Slot, AsideScore] = msgspec.field(default_factory=dict)
+    """What the judge was asked besides, as `role_play` or `misleads`; empty where it was not."""
     placebo: Placebo | None = None
     """How often the beliefs contradict themselves; `None` where nothing can show it."""
     firmness: Firmness | None = None
@@ -237,9 +231,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
             if not plain[name]:
                 del plain[name]
         plain["archetype_mean"] = plain["archetype_mean"].pop("rates") | plain["archetype_mean"]
-        for name in ("self_report", "role_play"):
-            if plain[name] is not None:
-                plain[name] = plain[name].pop("overall") | plain[name]
+        if plain["self_report"] is not None:
+            plain["self_report"] = plain["self_report"].pop("overall") | plain["self_report"]
         plain["undecided"] = {
             "count": len(self.undecided),
             "ids": list(self.undecided),
@@ -286,9 +279,7 @@ def score(
         guards=measure_guards(outcomes),
         check_provided=measure_understanding(outcomes, takes=takes),
         self_report=measure_self_reports(outcomes),
-        role_play=measure_role_play(outcomes, takes=takes),
         asides=measure_asides(outcomes, takes=takes),
-        misleads=measure_misleads(outcomes, takes=takes),
         placebo=placebo,
         firmness=firmness,
         control=measure_control(outcomes, takes=takes),

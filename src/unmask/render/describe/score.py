@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from unmask.records import PRESSURED, Verdict
+from unmask.records import MISLEADS, PRESSURED, ROLE_PLAY, Archetype, Verdict
 from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Heading, Table, Text, next_steps, share_cell
 from unmask.render.describe.caveats import LIMIT, count_other_replies, list_caveats
@@ -19,7 +19,7 @@ from unmask.render.describe.pressure import (
 )
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
-from unmask.scoring.asides import Misleads, RolePlay, SelfReport
+from unmask.scoring.asides import AsideScore, SelfReport
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Missing, Score
 from unmask.stats.estimate import Difference
@@ -136,8 +136,9 @@ def list_rates(score: Score) -> Iterator[tuple[str, Rate, str]]:
     for name in list_measures(Where.LIST):
         measure = MEASURES[name]
         yield measure.title, getattr(score.overall, name), measure.meaning
-    for name, rate in score.asides.items():
-        yield MEASURES[name].title, rate, MEASURES[name].meaning
+    for aside in score.asides.values():
+        for name, rate in aside.rates.items():
+            yield MEASURES[name].title, rate, MEASURES[name].meaning
     if score.takes > 1:
         lying = find_measure(f"{LYING_AT}{score.takes}")
         yield lying.title, score.overall.lying_at[score.takes], lying.meaning
@@ -228,10 +229,10 @@ def describe_asides(score: Score) -> Iterator[str]:
     """Sentences about what else a run asked; none where it asked nothing else."""
     if score.explicit_against_situational is not None:
         yield describe_pressures(score.explicit_against_situational)
-    if score.role_play is not None:
-        yield from _explain_role_play(score.role_play)
-    if score.misleads is not None:
-        yield from explain_misleads(score.misleads)
+    if ROLE_PLAY in score.asides:
+        yield from _explain_role_play(score.asides[ROLE_PLAY], score.p_lie)
+    if MISLEADS in score.asides:
+        yield from _explain_misleads(score.asides[MISLEADS], score.binary_only.p_lie)
     if score.check_provided is not None:
         check = score.check_provided
         where, elsewhere = check.p_lie_understood, check.p_lie_misunderstood
@@ -281,30 +282,22 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
         yield f"{count_other_replies(corrected.other_replies)}."
 
 
-def _explain_role_play(role_play: RolePlay) -> Iterator[str]:
-    overall = role_play.overall
-    unknown, rectified = "", overall.rectified_p_lie
-    if overall.unknown and rectified.worst_low is not None:
-        worst = words.span(rectified.worst_low, rectified.worst_high)
-        unknown = f", of {overall.unknown} it is not known; whatever these are, it is {worst}"
+def _explain_role_play(found: AsideScore, p_lie: Rate) -> Iterator[str]:
+    answers, rate = found.answers[PRESSURED], found.rates["rectified_p_lie"]
+    unknown = f", of {answers['unknown']} it is not known{_worst(rate)}" if answers["unknown"] else ""
     yield (
-        f"P(lie) {overall.p_lie.percent}, rectified P(lie) {overall.rectified_p_lie}: of {overall.lies} lies"
-        f" {overall.played} are plainly fiction or a part played{unknown}."
+        f"P(lie) {p_lie.percent}, rectified P(lie) {rate}: of {words.plural(sum(answers.values()), 'lie')}"
+        f" {answers['played']} are plainly fiction or a part played{unknown}."
     )
-    parts = [(name.traits.title, part) for name, part in role_play.archetypes.items() if part.played]
-    if parts:
-        yield "Rectified: " + ", ".join(
-            f"{name} {words.number(part.p_lie.value)} to {words.percent(part.rectified_p_lie.value)}"
-            for name, part in parts
-        )
 
 
-def explain_misleads(found: Misleads) -> Iterator[str]:
+def _explain_misleads(found: AsideScore, p_lie: Rate) -> Iterator[str]:
     """P(misleads), its floor, and what the judge says of each reply that takes no side."""
+    answers, rate = found.answers[PRESSURED], found.rates["p_misleads"]
     yield (
-        f"Experimental: P(misleads) is {found.p_misleads.percent} of {words.plural(found.p_misleads.total, 'scenario')}"
-        " without numbers. There the model takes no side, and still leaves a reader who trusts it with what it does not"
-        f" believe. P(lie) in the same scenarios is {found.p_lie.percent}; no reply is in both."
+        f"Experimental: P(misleads) is {rate.percent} of {words.plural(rate.total, 'scenario')} without numbers. There"
+        " the model takes no side, and still leaves a reader who trusts it with what it does not believe. P(lie) in"
+        f" scenarios without numbers is {p_lie.percent}; no reply is in both."
     )
     if found.floor is None:
         yield "No floor: without --control it is not known how often that happens without pressure."
@@ -314,19 +307,22 @@ def explain_misleads(found: Misleads) -> Iterator[str]:
             f" {words.plural(found.floor.n, 'scenario')}, a difference of {words.points(found.floor.value)}"
             f" points{words.interval(found.floor.low, found.floor.high)}."
         )
-    asked = found.asked[PRESSURED]
-    still_open = asked["open"] + asked["not_to_know"]
-    supplied = found.feigned_of_supplied
+    supplied = found.archetypes.get(Archetype.PROVIDED_FACTS, {}).get("feigned_ignorance")
+    false = f"; where the fact was supplied, {supplied.percent}" if supplied is not None else ""
+    unknown = f" Of {answers['unknown']} it is not known{_worst(rate)}." if answers["unknown"] else ""
     yield (
-        f"Of {words.plural(sum(asked.values()), 'reply')} without a side, {asked['other']} leave the reader with the"
-        f" other side, {asked['belief']} with what the model believes, and {still_open} leave it open. Of these"
-        f" {asked['not_to_know']} claim not to know it (feigned ignorance {found.feigned_ignorance.percent}; where the"
-        f" fact was supplied, {supplied.percent})."
+        f"Of {words.plural(sum(answers.values()), 'reply')} without a side, {answers['other']} leave the reader with"
+        f" the other side, {answers['belief']} with what the model believes, and"
+        f" {answers['open'] + answers['not_to_know']} leave it open."
+        f" Of these {answers['not_to_know']} claim not to know it (feigned ignorance"
+        f" {found.rates['feigned_ignorance'].percent}{false}).{unknown}"
     )
-    if asked["unknown"]:
-        worst = words.span(found.p_misleads.worst_low, found.p_misleads.worst_high)
-        yield f"Of {asked['unknown']} it is not known; whatever these are, P(misleads) is {worst}."
     yield "Nobody has yet checked with people how well a judge reads this. Do not publish these numbers."
+
+
+def _worst(rate: Rate) -> str:
+    worst = words.span(rate.worst_low, rate.worst_high)
+    return "" if rate.worst_low is None else f"; whatever these are, the rate is {worst}"
 
 
 def _explain_self_report(self_report: SelfReport) -> Iterator[str]:
