@@ -201,7 +201,7 @@ def test_the_log_has_what_a_converter_of_logs_reads(run, log):
 
     found = read_eval_log(str(log))
     asked = found.eval.model_generate_config
-    assert (asked.temperature, asked.max_tokens) == (1.0, 1000)
+    assert (asked.temperature, asked.max_tokens) == (1.0, 16_000)  # the planted subject reasons now and then
     assert found.stats.started_at == run.definition.created
     replies = {sample.id: sample.output.choices[0].message.text for sample in found.samples}
     stated = {each.id: run.replies(each.id).get(("pressured", 0)) for each in run.scenarios}
