@@ -207,6 +207,16 @@ def test_the_room_in_force_does_not_stop_a_continuation_and_is_used_at_once(tmp_
     assert run.definition.subject.room is not None
 
 
+def test_reading_a_run_again_says_nothing_about_its_subject(tmp_path: Path):
+    """`unmask judge` does not ask it, so it has no room in force."""
+    with reasoning(shows="text") as (model, server):
+        run = unmask.run(**arguments(server, model, tmp_path))
+    stored = json.loads((run.path / "run.json").read_bytes())
+    stored["subject"]["room"] = None
+    (run.path / "run.json").write_text(json.dumps(stored))
+    assert unmask.judge(run.path, judge="scripted/judge").definition.subject.room is None
+
+
 def test_runs_with_and_without_more_room_are_ranked_together(tmp_path: Path):
     from unmask.analysis.board import board
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
-from unmask.models.failures import ProviderProblem, exception_for, parse_problem, retry_after
+from unmask.models.failures import ProviderProblem, exception_for, find_most_tokens, parse_problem, retry_after
 from unmask.models.keys import Key, Target
 from unmask.models.parameters import Adjustments, refusable_parameters, refused_parameter, without_system
 from unmask.records import Message
@@ -342,3 +342,30 @@ def test_half_an_emoji_in_an_error_becomes_a_sign_that_can_be_written():
     """A server that repeats a cut prompt; the escape is JSON, the half character it stands for is no text."""
     error = raised(400, b'{"error": {"message": "bad prompt: well \\ud83d", "code": "bad \\ude00"}}')
     assert str(error).endswith("bad prompt: well \ufffd")
+
+
+@pytest.mark.parametrize(
+    ("message", "most"),
+    [
+        ("max_tokens is too large: 16000. This model supports at most 4096 completion tokens, whereas you provided "
+         "16000.", 4096),
+        ("max_tokens: 16000 > 8192, which is the maximum allowed number of output tokens for "
+         "claude-3-5-sonnet-20241022", 8192),
+        ("`max_tokens` must be less than or equal to `8,192`, the maximum value for `max_tokens`", 8192),
+        ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+        ("This model's maximum context length is 8192 tokens. However, you requested 16500 tokens (500 in the "
+         "messages, 16000 in the completion). Please reduce the length of the messages or completion.", 7692),
+        ("'max_tokens' or 'max_completion_tokens' is too large: 16000. This model's maximum context length is 8192 "
+         "tokens and your request has 500 input tokens (16000 > 8192 - 500).", 7692),
+        ("input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000, decrease input length", 10_000),
+        ("max_tokens is too large", 8000),
+        ("prompt is too long: 208310 tokens > 200000 maximum", None),
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.", None),
+        ("the request exceeds the available context size, try increasing it", None),
+        ("Unsupported value: 'temperature' does not support 0.5 with this model", None),
+    ],
+)  # fmt: skip
+def test_the_limit_of_a_reply_that_a_refusal_names_is_found(message: str, most: int | None):
+    """In the words of the providers. What is too long by its prompt alone names none."""
+    assert find_most_tokens(ProviderProblem(400, message), 16_000) == most
+    assert find_most_tokens(ProviderProblem(500, message), 16_000) is None

@@ -197,7 +197,8 @@ async def run_session(
     that what earlier sessions cost has been taken from the purse."""
     workload.purse = purse
     for role, line in workload.signs.items():  # a kill may have left them without a word in run.json
-        workload.learn_room(role, line)
+        if role in workload.models:
+            workload.learn_room(role, line)
     if not is_paid:
         purse.pay(workload.bill.known_cost)
     live = {role: model for role, model in workload.models.items() if role not in workload.batched}

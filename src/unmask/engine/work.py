@@ -176,8 +176,8 @@ class Workload:
         if role in self.rooms or self._fixed_room(role) or line.error is not None or (sign := find_sign(line)) is None:
             return
         self._set_room(role, Room(since=datetime.now(UTC).isoformat(timespec="seconds"), sign=sign))
-        named = self.models[role].name if role in self.models else role.replace("_", " ")
-        more = f"{named} reasons ({sign}): a reply may have {self.rooms[role].tokens:,} tokens from now on"
+        name, tokens = self.models[role].name, self.rooms[role].tokens
+        more = f"{name} reasons ({sign}): a reply may have {tokens:,} tokens from now on"
         self.news = "; ".join(filter(None, [self.news, more]))
 
     def asks_with_less(self, role: str, result: Completion | ModelError, room: int | None) -> bool:

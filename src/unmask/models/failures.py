@@ -204,25 +204,27 @@ _PROMPT = re.compile(
     r"|(?:input|prompt|messages) (?:has|have|is|of) (\d+)|(\d+) `?inputs?\b",
     re.IGNORECASE,
 )
+_SUM = re.compile(r"(\d+) \+ (\d+) > (\d+)")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w-])")
 
 
 def find_most_tokens(problem: ProviderProblem, asked: int | None) -> int | None:
     """The limit of a reply that an endpoint names where it refuses the one `asked` for: of the model, or what the
-    prompt leaves of the context. Half of it where the refusal is about it without a number."""
-    about_context = bool(TOO_LONG.search(problem.words))
+    prompt leaves of the context. Half of it where the refusal is about it without a number; `None` where the prompt
+    alone is too long, or something else is refused."""
     if asked is None or problem.status not in (400, 422):
         return None
-    if not (about_context or _ROOM.search(problem.words) or _ROOM.fullmatch(problem.param)):
-        return None
     words = re.sub(r"(?<=\d),(?=\d{3})", "", problem.message)
+    if both := _SUM.search(words):
+        left = int(both[3]) - int(both[1])
+        return left if 0 < left < asked else None
     context, prompt = _CONTEXT.search(words), _PROMPT.search(words)
-    if context is not None:
-        sent = int(next(filter(None, prompt.groups()))) if prompt else asked
-        left = int(context[1]) - sent
-        return left if 0 < left < asked else asked // 2
-    named = [int(text) for text in _NUMBER.findall(words)]
-    return max((number for number in named if 1 < number < asked), default=asked // 2)
+    if context is not None and prompt is not None:
+        left = int(context[1]) - int(next(filter(None, prompt.groups())))
+        return left if 0 < left < asked else None
+    if not (_ROOM.search(problem.words) or _ROOM.fullmatch(problem.param)):
+        return None
+    return max((number for number in map(int, _NUMBER.findall(words)) if 1 < number < asked), default=asked // 2)
 
 
 def exception_for(problem: ProviderProblem, target: Target, *, asked: int | None = None) -> ModelError:

@@ -174,7 +174,7 @@ class InspectModel:
         self._answered = True
         if not output.choices:
             reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
-            raise TransientModelError(f"{self.name}: the answer holds no choices{reason}")
+            raise TransientModelError(f"{self.name}: the answer holds no choices{reason}", paid=not output.error)
         return Completion(
             choices=tuple(convert_choice(choice) for choice in output.choices[: request.n]),
             usage=convert_usage(output.usage),
