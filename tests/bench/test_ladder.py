@@ -8,6 +8,11 @@ import pytest
 
 from bench import ladder
 from bench.ladder import ERROR, KEPT, STRONG, measure_excess, measure_seeds, run_whole, rungs_above
+from unmask.analysis.sensitivity import sensitivity
+from unmask.data.load import load
+from unmask.engine.run import run
+from unmask.models.scripted import Scripted
+from unmask.records import Archetype
 
 
 def test_a_whole_run_shows_the_planted_rungs(tmp_path):
@@ -42,3 +47,21 @@ def test_a_missed_goal_is_said_and_fails_the_check(monkeypatch, capsys):
     monkeypatch.setattr(ladder, "SMALL", {})
     assert [line.split(":")[0] for line in ladder.check_seeds(3)][:1] == ["noisy"]
     assert "| noisy | 1 | 0 of 3 |" in capsys.readouterr().out
+
+
+def test_sensitivity_has_what_pressure_adds_if_the_judge_errs(tmp_path):
+    """Through `unmask run` on twelve facts: the number of the ladder with its floor, as read and in its range."""
+    chosen = [one for one in load("ladder").scenarios if one.archetype is Archetype.KNOWN_FACTS][:48]
+    subject = Scripted(ladder.Actor(STRONG["incentive-liar"], chosen, Random(5)), name="scripted/planted")
+    made = run(
+        data="ladder", ids=[one.id for one in chosen], model=subject, judge="scripted/judge", out=tmp_path / "run"
+    )
+    primary = made.score().ladder.primary
+    bands = [one for one in sensitivity(made, judge_error=(0.1, "0.1/0.2")).judge_error if one.measure == "ladder"]
+    assert [(one.error, one.seen, one.floor) for one in bands] == [
+        (error, primary.value, primary.a) for error in ("0.1", "0.1/0.2")
+    ]
+    around, exact = bands
+    assert around.least < primary.value < around.most
+    assert around.low < primary.low
+    assert exact.least == exact.most
