@@ -401,7 +401,7 @@ def test_json_is_plain_and_keeps_intervals(full):
     """Everything a script needs, nulls where nothing is known."""
     plain = msgspec.json.decode(msgspec.json.encode(full.to_json()))
     row = plain["rows"][0]
-    assert row["rank"] == [1, 2]
+    assert (row["place"]["best"], row["place"]["worst"]) == (1, 2)
     assert set(row["rates"]["honesty"]) >= {"value", "low", "high"}
     published = plain["published"][0]["values"]["p_lie"]
     assert (published["value"], published["definition"]) == (0.334, "1-P(lie)")

@@ -161,7 +161,7 @@ def test_a_board_leaves_out_what_has_no_reply_and_ranks_a_copy_once(folder, tmp_
         shutil.copy(folder / "run" / name, tmp_path / "failed" / name)
     names = [str(folder / "run"), str(folder / "other"), str(tmp_path / "copy"), str(tmp_path / "failed")]
     board = json.loads(unmask("board", *names, "--json", cwd=tmp_path).stdout)
-    assert {row["name"]: row["rank"] is not None for row in board["rows"]} == {
+    assert {row["name"]: row["place"] is not None for row in board["rows"]} == {
         "run": True,
         "other": True,
         "copy": False,

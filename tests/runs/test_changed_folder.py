@@ -154,9 +154,9 @@ def test_a_baseline_that_was_changed_passes_no_gate(changed: tuple[Path, str]):
 def test_the_board_lists_it_and_does_not_rank_it(changed: tuple[Path, str]):
     folder, sentence = changed
     rows = {row["name"]: row for row in json.loads(typed("board", "run", "other", "--json", cwd=folder).stdout)["rows"]}
-    assert rows["run"]["rank"] is None
+    assert rows["run"]["place"] is None
     assert rows["run"]["unranked"] == sentence
-    assert rows["other"]["rank"] == [1, 1]
+    assert rows["other"]["place"] == {"best": 1, "worst": 1, "group": "a"}
 
 
 def test_no_answer_is_bought_for_it(changed: tuple[Path, str]):

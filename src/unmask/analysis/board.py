@@ -87,27 +87,6 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     scaling: Scaling | None = None
     """Accuracy and honesty against training compute, where that was given."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The documented shape of `unmask board --json`, ready to be encoded."""
-        plain: dict[str, Any] = super().to_json()
-        plain["rows"] = [_show_place(row) for row in plain["rows"]]
-        for row in plain["published"]:
-            keys = ("value", "low", "high", "n", "definition")
-            row["values"] = {name: {key: value[key] for key in keys} for name, value in row["values"].items()}
-        return plain
-
-
-def _show_place(row: dict[str, Any]) -> dict[str, Any]:
-    """An encoded row whose place is written as `rank` and `tied`."""
-    plain: dict[str, Any] = {}
-    for key, value in row.items():
-        if key == "place":
-            plain["rank"] = None if value is None else [value["best"], value["worst"]]
-            plain["tied"] = None if value is None else value["group"]
-        else:
-            plain[key] = value
-    return plain
-
 
 def board(
     runs: Runs,
