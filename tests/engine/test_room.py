@@ -227,6 +227,8 @@ def test_runs_with_and_without_more_room_are_ranked_together(tmp_path: Path):
             runs.append(unmask.run(**arguments(server, model, tmp_path / str(thinks))))
     rows = board([run.path for run in runs]).rows
     assert [row.unranked for row in rows] == [None, None]
+    different = {setting.name: setting.values for setting in unmask.compare(*[run.path for run in runs]).differs}
+    assert different["room"] == (None, "16000")
 
 
 def test_shards_of_a_subject_that_reasons_merge(tmp_path: Path):

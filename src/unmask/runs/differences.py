@@ -83,6 +83,7 @@ _ROWS = (
     _Row("treatments", lambda of: ", ".join(f"{each.kind}@{each.hash}" for each in of.run.subject.treatments) or None),
     _Row("endpoint", lambda of: _address(of.run.subject.endpoint, of.run.subject.model)),
     *map(_subject_row, DEFINING),
+    _Row("room", lambda of: of.run.subject.room and of.run.subject.room.tokens),
     _Row("developer prompt", lambda of: of.run.developer_prompt and of.run.developer_prompt.name),
     _Row("beliefs from", lambda of: of.run.beliefs_from and of.run.beliefs_from.run),
     _Row("data", lambda of: of.run.data.name),
@@ -100,6 +101,7 @@ _ROWS = (
     _Row("judge style", lambda of: _join_values(spec.style.value for spec in of.specs), reading=True),
     _Row("judge prompts", lambda of: _join_values(_shorten_hash(spec.prompts) for spec in of.specs), reading=True),
     *(_judge_row(field) for field in DEFINING if field != "seed"),  # a judge is asked without one
+    _Row("judge room", lambda of: _join_values(spec.room and spec.room.tokens for spec in of.specs)),
     _Row("yes means", lambda of: _describe_sides(of.run, of.judges), reading=True),
     _Row("preset", lambda of: of.preset.value, reading=True),
     _Row("unmask", lambda of: of.run.unmask),
