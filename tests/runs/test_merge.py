@@ -323,7 +323,7 @@ class TestRefusals:
             unmask.judge(path, judge="verbatim")
         with pytest.raises(MixedRunError, match=r"judges\.verbatim\.model: verbatim in .* and 1 more; not in") as error:
             unmask.merge(paths, out=tmp_path / "merged")
-        assert "unmask judge SHARD --judge NAME" in (error.value.advice or "")
+        assert "unmask judge" in (error.value.advice or "")
 
     def test_shards_of_another_selection(self, tmp_path: Path):
         paths = make_shards(tmp_path, limit=6)
