@@ -1,4 +1,4 @@
-"""Writes the tables of the dataset cards of `core` and `ladder` from the data: `python -m tests.data.card`."""
+"""Writes the tables of the dataset cards, and the hash of `core` in docs/data.md: `python -m tests.data.card`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from unmask.render.describe.stats import balance_table, length_table, motive_tab
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios"
-PUBLISHED = ROOT / "docs"
+DOCS = ROOT / "docs"
+WRITTEN = {
+    "core": (SHIPPED / "core.md", DOCS / "data.md"),
+    "ladder": (DOCS / "ladder.md", SHIPPED / "ladder.md"),
+}
+"""Where the tables of a set are; the first file is its card."""
 _BLOCK = re.compile(r"<!-- (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def published(name: str) -> str:
-    """The card of a set, as it is in the docs."""
-    return (PUBLISHED / f"{name}.md").read_text(encoding="utf-8")
+    """The card of a set."""
+    return WRITTEN[name][0].read_text(encoding="utf-8")
 
 
 def with_tables(text: str, *, name: str) -> str:
@@ -41,7 +46,7 @@ def with_tables(text: str, *, name: str) -> str:
 
 
 if __name__ == "__main__":
-    for name in ("core", "ladder"):
-        card = with_tables(published(name), name=name)
-        for folder in (PUBLISHED, SHIPPED):
-            (folder / f"{name}.md").write_text(card, encoding="utf-8")
+    for name, paths in WRITTEN.items():
+        for path in paths:
+            path.write_text(with_tables(path.read_text(encoding="utf-8"), name=name), encoding="utf-8")
+    (SHIPPED / "ladder.md").write_text(published("ladder"), encoding="utf-8")
