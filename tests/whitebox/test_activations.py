@@ -82,12 +82,6 @@ def test_layers_that_are_not_there_are_named(asked):
         select_layers(tiny_llama.model(), asked)
 
 
-def test_layers_are_sorted_and_all_unless_asked():
-    model = tiny_llama.model(num_hidden_layers=4)
-    assert select_layers(model) == (0, 1, 2, 3)
-    assert select_layers(model, [3, 1, 3]) == (1, 3)
-
-
 def test_layers_of_an_adapted_model_are_those_of_the_model():
     """PEFT wraps the model; the layers inside are the same objects."""
     from peft import LoraConfig, get_peft_model

@@ -93,12 +93,6 @@ def test_shares_add_up_to_one_and_are_largest_at_the_chosen_layer(layers, depth)
     assert found[layer] == max(found) > 0
 
 
-def test_shares_fall_off_on_both_sides_alike():
-    found = layer_weights(10, layers=21)
-    assert found == pytest.approx(found[::-1])
-    assert found[8] / found[10] == pytest.approx(math.exp(-((2 / 2.1) ** 2) / 2))
-
-
 # --- applying ---------------------------------------------------------------------------------------------
 
 
@@ -122,11 +116,6 @@ def test_the_model_is_itself_again_after_an_error():
         _ = (1 if hooks(model) and not torch.equal(logits(model), before) else None) / 0
     assert hooks(model) == 0
     assert torch.equal(logits(model), before)
-
-
-def test_a_coefficient_of_zero_leaves_no_hook():
-    model = tiny_llama.model()
-    assert add_steering_hooks(model, steering(model), 0.0) == []
 
 
 @pytest.mark.parametrize("recorder", [None, Replayed], ids=["plain", "recorded"])

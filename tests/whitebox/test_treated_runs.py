@@ -111,18 +111,6 @@ def test_a_file_that_is_put_back_lets_the_run_go_on(place):
     assert run(STEERED) == RAN
 
 
-def test_a_run_from_before_hashes_were_recorded_goes_on(place):
-    """It has nothing to compare with; from now on it has."""
-    assert run(STEERED) == RAN
-    told = json.loads(Path("run/run.json").read_text())
-    (held,) = told["subject"].pop("treatments")
-    for spec in told["judges"].values():
-        del spec["treatments"]
-    Path("run/run.json").write_text(json.dumps(told))
-    assert run(STEERED) == RAN
-    assert json.loads(Path("run/run.json").read_text())["subject"]["treatments"] == [held]
-
-
 def test_a_judge_whose_adapter_changed_is_refused(place, capsys):
     """Readings of two adapters would stand in one file; a name of its own keeps them apart."""
     assert run("hf:model", judge=ADAPTED) == RAN
