@@ -1,7 +1,7 @@
 """`hf:PATH`: a transformers chat model in this process, behind the same protocol as every other model.
 
 One thread owns the model. Requests that arrive while it writes join the running batch when there is room. A subject and
-a judge of the same path share one model. docs/whitebox.md says what it is good for.
+a judge of the same path share one model. docs/mitigations.md says what it is good for.
 """
 
 from __future__ import annotations
