@@ -83,10 +83,9 @@ SENTENCE = "lso read by openai/second: --judge openai/second"
     ids=lambda command: command[0],
 )
 def test_a_judge_that_is_not_used_is_named(read_twice, command):
-    """In one line. Where --judge says whose readings are wanted, the commands beside `score` do not speak of others."""
+    """Once. Where --judge says whose readings are wanted, the commands beside `score` do not speak of others."""
     done = unmask(*command, cwd=read_twice)
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if SENTENCE in line]
-    assert len(lines) == 1, done.stderr
+    assert " ".join((done.stdout + done.stderr).split()).count(SENTENCE) == 1, done.stderr
     if command[0] not in {"score", "export"}:
         chosen = unmask(*command, "--judge", "openai/second", cwd=read_twice)
         assert "lso read by" not in chosen.stdout + chosen.stderr

@@ -74,7 +74,7 @@ class NotebookProgress(ProgressLine):
         super().__init__(live=True)
         self._shown: Any = None
 
-    def _write(self, text: str, *, end: bool) -> None:
+    def write(self, text: str, *, end: bool = False) -> None:
         output = {"text/plain": text}
         if self._shown is None:
             display = import_module("IPython.display").display
