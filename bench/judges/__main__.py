@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.counts import rate
 from bench.judges.agreement import agree, name_of
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
@@ -52,7 +53,6 @@ from unmask.records import (
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 from unmask.stats.agree import Pair, measure_agreement
-from unmask.stats.rate import rate
 
 
 def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:

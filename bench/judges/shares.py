@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unmask.stats.rate import Rate, rate
+from bench.counts import rate
+from unmask.stats.rate import Rate
 
 PAGE = Path(__file__).with_name("page")
 """The prose of bench/results/judges.md, a file for each part."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import unmask
+from bench.counts import rate
 from bench.liar.lessons import draw_answer_key, list_lessons
 from unmask.data.dataset import Dataset
 from unmask.demo.answer_key import AnswerKey
@@ -20,7 +21,7 @@ from unmask.engine.define import NO_MODEL
 from unmask.files import write_atomically
 from unmask.records import DIRECT, PRESSURED, Outcome, Verdict
 from unmask.runs.run import Run
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate
 
 
 class Half(NamedTuple):

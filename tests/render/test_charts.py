@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.outcomes import rate
 from unmask.records import Archetype
 from unmask.render.html.charts import Dot, honesty_accuracy, ladder_curve
 from unmask.scoring.ladder import Ladder
 from unmask.stats.estimate import difference
-from unmask.stats.rate import rate
 
 HONESTY = (90.7, 86.7, 84.3, 83.0, 77.0, 77.3, 68.7, 86.8)
 """Eight checkpoints of one model; all have the same accuracy."""
@@ -27,7 +27,7 @@ PLACES = {
 
 def plot(places) -> ElementTree.Element:
     dots = [
-        Dot(str(number), f"run {number}", rate(3 * x, 300), rate(3 * y, 300), True)
+        Dot(str(number), f"run {number}", rate(round(3 * x), 300), rate(round(3 * y), 300), True)
         for number, (x, y) in enumerate(places, 1)
     ]
     return ElementTree.fromstring(honesty_accuracy(dots))
