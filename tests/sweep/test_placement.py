@@ -80,12 +80,12 @@ def _hurry(monkeypatch):
     monkeypatch.setattr(placement, "ROOM_INTERVAL", 0.1)
 
 
-def make_group(*servers: tuple[str, int], is_kept: bool = False) -> Group:
+def make_group(*servers: tuple[str, int], is_kept: bool = False, place: int = 0) -> Group:
     rows = [
         [ModelRow(name=name, model=f"openai/{name}", serve=ServeTable(command=("x",), gpus=gpus))]
         for name, gpus in servers
     ]
-    group = Group(rows, Path(), timeout=lambda _: 1.0, is_kept=is_kept)
+    group = Group(rows, Path(), timeout=lambda _: 1.0, is_kept=is_kept, place=place)
     group.users = 1
     return group
 
@@ -128,6 +128,30 @@ def test_a_judge_in_the_only_place_of_a_subject_makes_room_for_it():
         await asyncio.wait_for(subject.ready, 10)
         await await_begun(pool, "judge", "subject", "judge")
         assert "judge gives its room to subject, and waits" in said
+        await servers.close()
+
+    asyncio.run(story())
+
+
+def test_a_later_judge_needs_no_room_next_to_one_whose_work_ends_before():
+    """It is not refused, waits, and takes nobody's room."""
+
+    async def story() -> None:
+        pool, said = CountingPool(2), []
+        judge, subject, later = (
+            make_group(("judge", 1), is_kept=True),
+            make_group(("subject", 1)),
+            make_group(("later", 2), place=1),
+        )
+        servers = Placement(pool, [judge, subject, later], tell=said.append)
+        servers.start()
+        await asyncio.wait_for(subject.ready, 10)
+        subject.release()
+        await asyncio.sleep(0.5)
+        assert pool.begun == ["judge", "subject"]
+        judge.release()
+        await asyncio.wait_for(later.ready, 10)
+        assert said == ["later waits for room"]
         await servers.close()
 
     asyncio.run(story())

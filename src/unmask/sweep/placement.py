@@ -130,15 +130,17 @@ class Group:
         servers: Sequence[Sequence[ModelRow]],
         folder: Path,
         *,
-        timeout: Callable[[ModelRow], float],
+        timeout: Timeout,
         is_kept: bool,
+        place: int = 0,
     ) -> None:
         self.specs = tuple(make_spec(rows, folder) for rows in servers)
         self.models_of = tuple(
             {row.name: ServedModel(row.model, timeout=timeout(row)) for row in rows} for rows in servers
         )
         self.models = {name: model for models in self.models_of for name, model in models.items()}
-        self.is_kept = is_kept
+        self.is_kept, self.place = is_kept, place
+        """Whether a judge stays to the end of its work, and the place of the first judge that its users need."""
         self.users = 0
         self.losses = 0
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -147,6 +149,10 @@ class Group:
     @property
     def title(self) -> str:
         return " and ".join(spec.name for spec in self.specs)
+
+    def is_next_to(self, group: Group) -> bool:
+        """Whether it has its room for as long as this group needs its own. The work of an earlier judge ends before."""
+        return self.is_kept and (group.is_kept or self.place >= group.place)
 
     async def get_model(self, name: str) -> ServedModel:
         """The model of one row, once all servers are ready. Raises why they are not."""
@@ -189,7 +195,7 @@ def group_servers(
             if place == 0 and not is_kept:
                 with_judge = [judge]
             else:
-                alone[place] = Group([[judge]], folder, timeout=timeout, is_kept=is_kept)
+                alone[place] = Group([[judge]], folder, timeout=timeout, is_kept=is_kept, place=place)
     members: dict[tuple[object, ...], dict[str, ModelRow]] = {}
     for row in subjects:
         if row.serve is not None or with_judge:
@@ -241,10 +247,10 @@ class Placement:
 
     def _refuse_impossible(self) -> None:
         machines = self._pool.machines()
-        kept = [spec for group in self._waiting if group.is_kept for spec in group.specs]
         problems = []
         for group in self._waiting:
-            needed = kept if group.is_kept else [*kept, *group.specs]
+            together = [other for other in self._waiting if other is group or other.is_next_to(group)]
+            needed = [spec for other in together for spec in other.specs]
             if not fit(needed, machines):
                 each = ", ".join(f"{spec.name} {_describe_needs(spec)}" for spec in needed)
                 problems.append(f"needed at the same time: {each}")
@@ -305,11 +311,10 @@ class Placement:
         if is_news and group not in self._told:
             self._told.add(group)
             self._tell(f"{group.title} waits for room")
-        giving = sorted(others, key=self._rank)[-1:] if group.is_kept else [] if others else list(self._serving)
-        if not group.is_kept and giving:
-            if group in self._first:
-                return
-            self._first.add(group)
+        giving = sorted(others, key=self._rank)[-1:] if group.is_kept else []
+        if not group.is_kept and not others and group not in self._first:
+            giving = [other for other in self._serving if other.is_next_to(group)]
+            self._first |= {group} if giving else set()
         for other in giving:
             self._tell(f"{other.title} gives its room to {group.title}, and waits")
             task = self._serving[other]
