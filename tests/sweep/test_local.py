@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.sweep.sweeping import folders, lines, sweep, write_grid
+from tests.patience import PATIENCE
+from tests.sweep.sweeping import folders, lines, start, sweep, write_grid
 from tests.sweep.trees import ROOT, alive, await_true, read_pids
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
@@ -62,6 +64,18 @@ def test_servers_that_can_never_have_room_are_refused_before_anything_starts(tmp
     assert done.returncode == 2
     assert "needed at the same time: reader (1 GPUs), good (1 GPUs)" in done.stderr
     assert not list((tmp_path / "out").glob("*/*"))
+
+
+def test_ctrl_c_ends_a_server_that_is_not_up_yet(tmp_path):
+    pids = tmp_path / "pids"
+    rows = served("subject", "a", "--fault", "never-ready", "--workers", str(pids)), served("subject", "b"), VERBATIM
+    process = start(write_grid(tmp_path, *rows, sweep=LOCAL))
+    assert await_true(pids.exists)
+    tree = read_pids(pids)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, said
+    assert await_true(lambda: not alive(tree)), alive(tree)
 
 
 def test_adapters_on_one_base_are_units_of_one_server(tmp_path):

@@ -66,23 +66,6 @@ def test_gpus_are_handed_out_by_index_and_come_back_with_the_last_process(tmp_pa
     assert alive(pid for file in pids for pid in read_pids(file)) == []
 
 
-def test_a_server_nobody_waits_for_any_more_is_ended(tmp_path):
-    pool, pids = LocalPool([0], tmp_path), tmp_path / "pids"
-
-    async def story() -> None:
-        room = await pool.reserve([vllm_like("a", "--fault", "never-ready", "--workers", pids, gpus=1)])
-        waiting = asyncio.create_task(room.start(0))
-        while not pids.exists():  # noqa: ASYNC110  another process writes it
-            await asyncio.sleep(0.02)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        await room.close()
-
-    asyncio.run(story())
-    assert alive(read_pids(pids)) == []
-    assert pool.free == [0]
-
-
 def test_a_server_does_not_report_its_use_to_the_makers_of_vllm(tmp_path, monkeypatch):
     """The README promises that nothing else is sent anywhere. Who sets the variable decides."""
     monkeypatch.delenv("VLLM_NO_USAGE_STATS", raising=False)
