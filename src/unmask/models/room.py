@@ -47,11 +47,10 @@ def find_sign(line: Call) -> Sign | None:
     word is whole whatever its stop reason."""
     if line.usage.reasoning:
         return Sign.TOKENS
-    if any(choice.thinking for choice in line.choices):
-        return Sign.TEXT
     of_subject = isinstance(line, Asked)
-    cut_off = (
-        choice.stop is Stop.LENGTH and choice.probabilities is None and not (of_subject and choice.answer)
-        for choice in line.choices
-    )
-    return Sign.CUT_OFF if any(cut_off) else None
+    for choice in line.choices:
+        if choice.reasoning or ("<" in choice.text and choice.thinking):
+            return Sign.TEXT
+        if choice.stop is Stop.LENGTH and choice.probabilities is None and not (of_subject and choice.answer):
+            return Sign.CUT_OFF
+    return None
