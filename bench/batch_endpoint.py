@@ -2,7 +2,7 @@
 
     python -m bench.batch_endpoint --flavour openai --batch-fault expired --scenarios 100
 
-The flavours and the faults are those of the tables in docs/batches.md. A batch is answered when its state has been
+The flavours and the faults are those of the tables in docs/models.md. A batch is answered when its state has been
 asked for `--polls` times; what it answers is counted like any other answer, so `/stats` says what was bought twice.
 `POST /configure` begins anew with another flavour or fault.
 

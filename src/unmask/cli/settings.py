@@ -208,7 +208,7 @@ limits = combine_options(
     option(
         "--batch",
         type=click.Choice(["judge", "all"]),
-        help="Ask the judge, or both, in batches at half price: see docs/batches.md.",
+        help="Ask the judge, or both, in batches at half price: see docs/models.md.",
     ),
     option("--no-wait", is_flag=True, help="Leave once batches are under way; the same command collects them."),
 )
