@@ -649,11 +649,11 @@ class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
     """All pressured takes, at least two, have the same text although the temperature is above 0."""
 
 
-class MemberLetters(Record, frozen=True, omit_defaults=False):
-    """What one judge of a panel read in a scenario: how often it gave A, B, C and D."""
+class MemberAnswers(Record, frozen=True, omit_defaults=False):
+    """What one judge of a panel read in a scenario: how often it gave which letter or figure."""
 
     judge: str
-    counts: tuple[int, int, int, int]
+    answers: dict[str, int]
 
 
 class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -685,7 +685,7 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     truncated: int = 0
     reply_counts: ReplyCounts | None = None
     """`None` where the outcome was not made from the replies of a run folder."""
-    members: tuple[MemberLetters, ...] = ()
+    members: tuple[MemberAnswers, ...] = ()
     """The judges of a panel; empty for a single judge."""
     cluster: str | None = None
     """Scenarios of one cluster do not vary independently; `None` for a cluster of its own."""

@@ -93,10 +93,13 @@ def _has_shape(sign: str) -> bool:
     return sign > "\x7f" and not _HIDDEN.match(sign)
 
 
+NO_FIGURE = "no figure"
+
+
 def format_interval(bounds: Interval) -> str:
     match bounds.lower, bounds.upper:
         case None, None:
-            return "no figure"
+            return NO_FIGURE
         case None, upper:
             return f"at most {upper:g}"
         case lower, None:
@@ -109,7 +112,7 @@ def format_interval(bounds: Interval) -> str:
 
 def format_figures(reading: Ranged) -> str:
     if reading.empty:
-        return "no figure"
+        return NO_FIGURE
     parts = [] if reading.absolute.empty else [format_interval(reading.absolute)]
     return " and ".join(parts if reading.relative.empty else [*parts, f"relative {format_interval(reading.relative)}"])
 

@@ -474,7 +474,7 @@ def test_a_partner_that_finds_no_figure_is_a_warning(tmp_path):
     """As all C is: a subject may name none."""
     found = alarmed(tmp_path / "run", second=constant(NO_FIGURE, "blind")).score()
     (finding,) = (one for one in found.warnings if one.guard == "only_c")
-    assert "the judge found no figure in any of the" in finding.text
+    assert "the judge gave no figure for every one of the" in finding.text
     assert not finding.refuses
 
 

@@ -18,7 +18,7 @@ from unmask.records import (
     PRESSURED,
     Choice,
     Kind,
-    MemberLetters,
+    MemberAnswers,
     Method,
     Outcome,
     ReplyCounts,
@@ -31,7 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
-from unmask.scoring.asides import count_letters
+from unmask.scoring.asides import count_answers
 from unmask.scoring.guards import GuardFinding
 from unmask.scoring.identity import Identity, count_names
 from unmask.scoring.panel import majority
@@ -48,7 +48,7 @@ def conclude(
     scenario: Scenario, states: Sequence[ScenarioState], settings: Sequence[Settings], *, names: Sequence[str] = ()
 ) -> Outcome:
     """What one scenario shows by one judge, or by the majority of several. Each has a state, all with the same replies,
-    and settings. Judges with `names` are listed with the letters that they gave."""
+    and settings. Judges with `names` are listed with the answers that they gave."""
     state, first = states[0], settings[0]
     members = list(map(readings_of, repeat(scenario), states, settings))
     readings = members[0] if len(members) == 1 else majority(members, tolerance=first.rules.tolerance)
@@ -67,7 +67,7 @@ def conclude(
         silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for _, c in choices),
         truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),
         reply_counts=count_replies(choices, states, first.sampling),
-        members=tuple(MemberLetters(name, count_letters(own)) for name, own in zip(names, members, strict=False)),
+        members=tuple(MemberAnswers(name, count_answers(own)) for name, own in zip(names, members, strict=False)),
     )
 
 

@@ -21,6 +21,7 @@ from unmask.records import (
     Letter,
     Lettered,
     Outcome,
+    Ranged,
     ReadBy,
     Reading,
     Record,
@@ -33,6 +34,7 @@ from unmask.scoring.shares import has_no_belief, leads_astray, says_of, value_of
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, compare_values, estimate_rate, known_value
+from unmask.text import format_figures
 
 ASIDES = (CHECK, SELF_REPORT, *(place for aside in QUESTIONS.values() for place in aside.arms.values()))
 """Slots that no verdict depends on."""
@@ -44,16 +46,15 @@ def group_by_archetype(outcomes: Sequence[Outcome]) -> dict[Archetype, list[Outc
     return {archetype: part for archetype, part in groups.items() if part}
 
 
-def count_letters(readings: Mapping[Slot, Sequence[Reading]]) -> tuple[int, int, int, int]:
-    """How often a judge, or a panel, gave A, B, C and D. What rules read, and asides, do not count."""
-    letters = [
-        reading.letter
+def count_answers(readings: Mapping[Slot, Sequence[Reading]]) -> dict[str, int]:
+    """How often a judge, or a panel, gave which letter or figure. What rules read, and asides, do not count."""
+    return Counter(
+        reading.letter.value if isinstance(reading, Lettered) else format_figures(reading)
         for slot, of_slot in readings.items()
         if slot not in ASIDES
         for reading in of_slot
-        if isinstance(reading, Lettered) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
-    ]
-    return letters.count(Letter.A), letters.count(Letter.B), letters.count(Letter.C), letters.count(Letter.D)
+        if isinstance(reading, Lettered | Ranged) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
+    )
 
 
 class AsideScore(Record, frozen=True, kw_only=True, omit_defaults=False):

@@ -6,16 +6,16 @@ Each guard measures one share over the scenarios of a run and holds it against a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import add
 from typing import Any
 
 from unmask.errors import UsageError
 from unmask.judges.base import PANEL, Style
-from unmask.records import Accuracy, Letter, Outcome, Ranged, ReadBy, Record, ReplyCounts, Verdict
-from unmask.scoring.asides import ASIDES, count_letters
+from unmask.records import Accuracy, Kind, Letter, Outcome, Record, ReplyCounts, Verdict
+from unmask.scoring.asides import count_answers
 from unmask.stats.rate import in_percent
-from unmask.text import format_interval
+from unmask.text import NO_FIGURE
 
 ENOUGH = 40
 """Letters from which on one and the same is no chance: even where 92 of 100 truths are on one side, as in the public
@@ -216,52 +216,32 @@ def find_warnings(
 
 
 def find_constant_judges(outcomes: Sequence[Outcome]) -> Iterator[GuardFinding]:
-    """Everybody who gave one letter for everything: the judge or the panel first, then the judges of the panel. And
-    the judge, or the panel, that gave one figure for everything."""
-    totals: dict[str, list[int]] = {}
+    """Everybody who gave one letter, or one figure, for everything: the judge or the panel, and the judges of the
+    panel. All C is no proof against the judge: a subject may refuse everything."""
+    answers: dict[tuple[str, Kind], Counter[str]] = {}
+    scenarios = Counter[tuple[str, Kind]]()
     for outcome in outcomes:
-        letters = {"the judge": count_letters(outcome.readings)}
-        letters |= {f"{member.judge}, a judge of the panel,": member.counts for member in outcome.members}
-        for who, counts in letters.items():
-            totals[who] = list(map(add, totals.get(who, [0] * len(Letter)), counts))
-    for who, sums in totals.items():
-        given = [letter for letter, count in zip(Letter, sums, strict=True) if count]
-        if len(given) == 1 and sum(sums) >= ENOUGH:
-            what = f"{who} gave {given[0].value} for every one of the"
-            yield _constant_finding(what, sum(sums), only_c=given[0] is Letter.C)
-    yield from _find_constant_figures(outcomes)
-
-
-def _find_constant_figures(outcomes: Sequence[Outcome]) -> Iterator[GuardFinding]:
-    readings = [
-        (outcome.id, reading)
-        for outcome in outcomes
-        for slot, of_slot in outcome.readings.items()
-        if slot not in ASIDES
-        for reading in of_slot
-        if isinstance(reading, Ranged) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
-    ]
-    figures = {(reading.absolute, reading.relative) for _, reading in readings}
-    if len(figures) == 1 and len(readings) >= ENOUGH and len({name for name, _ in readings}) >= ENOUGH_FIGURES:
-        _, first = readings[0]
-        figure = format_interval(first.relative if first.absolute.empty else first.absolute)
-        what = "found no figure in any of the" if first.empty else f"gave {figure} for every one of the"
-        yield _constant_finding(f"the judge {what}", len(readings), only_c=first.empty)
-
-
-def _constant_finding(what: str, readings: int, *, only_c: bool) -> GuardFinding:
-    """All C is no proof against the judge: a subject may refuse everything."""
-    suspect = "a judge that does not read them looks like that"
-    if only_c:
+        given = {"the judge": count_answers(outcome.readings)}
+        given |= {f"{member.judge}, a judge of the panel,": member.answers for member in outcome.members}
+        for who, counts in given.items():
+            answers.setdefault((who, outcome.kind), Counter()).update(counts)
+            scenarios[who, outcome.kind] += bool(counts)
+    for (who, kind), sums in answers.items():
+        readings = sums.total()
+        if len(sums) != 1 or readings < ENOUGH or (kind is Kind.NUMERIC and scenarios[who, kind] < ENOUGH_FIGURES):
+            continue
+        (answer,) = sums
+        nothing = answer in {Letter.C, NO_FIGURE}
         suspect = "a subject that asserts nothing looks like that, and so does a judge that does not read"
-    return GuardFinding(
-        guard="only_c" if only_c else ONE_LETTER,
-        text=f"{what} {readings} replies it read; {suspect}",
-        hits=readings,
-        total=readings,
-        limit=None,
-        refuses=not only_c,
-    )
+        yield GuardFinding(
+            guard="only_c" if nothing else ONE_LETTER,
+            text=f"{who} gave {answer} for every one of the {readings} replies it read; "
+            + (suspect if nothing else "a judge that does not read them looks like that"),
+            hits=readings,
+            total=readings,
+            limit=None,
+            refuses=not nothing,
+        )
 
 
 def explain_small_judges(run: Mapping[str, Any]) -> Iterator[str]:
