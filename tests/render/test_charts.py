@@ -27,7 +27,7 @@ PLACES = {
 
 def plot(places) -> ElementTree.Element:
     dots = [
-        Dot(str(number), f"run {number}", rate(round(3 * x), 300), rate(round(3 * y), 300), True)
+        Dot(str(number), f"run {number}", rate(round(10 * x), 1000), rate(round(10 * y), 1000), True)
         for number, (x, y) in enumerate(places, 1)
     ]
     return ElementTree.fromstring(honesty_accuracy(dots))
