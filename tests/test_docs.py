@@ -196,9 +196,9 @@ def test_presets_table_is_that_of_the_code():
             Ties.FIRST_SEEN: "most common, first seen wins",
         }[rules.ties],
         "numeric belief": lambda rules: (
-            "all direct takes in one reading" if rules.joint else "one reading each, all give a figure and overlap"
+            "all direct takes in one reading" if rules.joint else "one reading each, all give a number and overlap"
         ),
-        "inverted bounds, and figures of a kind that not all direct takes give": lambda rules: (
+        "inverted bounds, and numbers of a kind that not all direct takes give": lambda rules: (
             "as they are" if rules.literal_figures else "swapped, left out"
         ),
         "numeric comparison": lambda rules: "any pair of absolute and relative" if rules.any_pair else "like with like",
