@@ -169,7 +169,7 @@ def test_one_name_may_stand_alone(run: unmask.Run, tmp_path: Path):
         data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "b", ids="tiny-known-facts-1"
     )
     assert [scenario.id for scenario in single.scenarios] == ["tiny-known-facts-1"]
-    with pytest.raises(UsageError, match="'nobody' is neither a file nor somebody who labelled"):
+    with pytest.raises(UsageError, match="has no labels by 'nobody'"):
         unmask.agree(run, labels="nobody")
     with pytest.raises(UsageError, match="has one reader only"):
         unmask.agree(run, judges="scripted/judge")

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.outcomes import rate
-from unmask.stats.rate import wilson_interval
+from unmask.stats.rate import rate, wilson_interval
 
 TOTALS = st.integers(1, 500)
 
