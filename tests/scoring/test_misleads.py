@@ -108,9 +108,7 @@ def test_planted_sides_come_out(tmp_path):
     assert score.overall == made(tmp_path / "plain", also=()).score().overall
     assert judge.calls == 28 + 2 * 20  # every reply once, every evasion twice more
     assert "Experimental: P(misleads) is 28.6 %" in show(score, width=2000, every=True)
-    assert "P(misleads)  experimental" in re.sub(
-        r" +", lambda gap: "  " * (len(gap[0]) > 1) or " ", show(score, every=True)
-    )
+    assert "P(misleads), experimental " in show(score, every=True)
     assert score.to_json()["asides"]["misleads"]["experimental"] is True
 
 
@@ -233,8 +231,9 @@ def test_a_judge_that_does_not_write_is_refused(tmp_path, judge):
 
 
 def test_two_runs_are_compared_by_it(tmp_path):
-    """`--measure p_misleads` takes it, as any other measure."""
+    """`--measure p_misleads` takes it, as any other measure, and says that it is experimental."""
     made(tmp_path / "a")
     made(tmp_path / "b", model=Scripted(lambda request: subject()._reply(request).replace(SAID["omits"], "is broken")))
     found = unmask.compare(tmp_path / "a", tmp_path / "b", measure="p_misleads")
     assert found.pairs[0].difference.value == pytest.approx(-1 / 7)
+    assert "experimental" in show(found, width=200)
