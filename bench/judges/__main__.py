@@ -72,10 +72,10 @@ def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
     return scenarios
 
 
-def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int) -> dict[str, Reading]:
-    """What the judge reads in each reply, in answers of at most `room` tokens."""
+def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int | None) -> dict[str, Reading]:
+    """What the judge reads in each reply, in answers of at most `room` tokens if that is given."""
     scenarios = folder_of(items, path)
-    run = judge_run(path, judge=judge, set={"judge.max_tokens": room})
+    run = judge_run(path, judge=judge, set={} if room is None else {"judge.max_tokens": room})
     file = run.judge_file(judge)
     ordered = tuple(scenarios.values())
     by_id = Folder(path).states(file)
@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument("--judge", action="append", required=True)
     parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
     parser.add_argument("--limit", type=int, help="only so many replies of the half")
-    parser.add_argument("--max-tokens", type=int, default=1000, help="room for one answer of a judge that writes")
+    parser.add_argument("--max-tokens", type=int, help="of one answer of a judge that writes")
     parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
     parser.add_argument("--write", type=Path, help="a Markdown page to write")
     parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
@@ -293,7 +293,7 @@ def main() -> None:
 
 
 def kept_or_read(
-    items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool, room: int
+    items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool, room: int | None
 ) -> dict[str, Reading]:
     """What the judge reads, from the file where it is kept or from the judge. `verbatim` is quick and never kept."""
     measured = load_kept(judge)
