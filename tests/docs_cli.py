@@ -1,8 +1,11 @@
-"""Writes docs/cli.md from the commands themselves: `python -m tests.docs_cli`."""
+"""Writes the commands in docs/reference.md from the commands themselves: `python -m tests.docs_cli`."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -10,23 +13,11 @@ import click
 from unmask.cli import main
 from unmask.cli.options import SectionedCommand
 
-PATH = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
-
-INTRODUCTION = """# Commands
-
-Written by `make docs` from the commands themselves. `unmask COMMAND --help` shows the same.
-
-Every flag can also be set by a variable: `--max-cost` is `UNMASK_MAX_COST`. A flag given wins. Flags that may be
-repeated take several values from their variable, separated by spaces. Keys come from the environment or `.env` only,
-see [models.md](models.md); exit codes are in [errors.md](errors.md).
-
-`python -m unmask` is the same as `unmask`. In bash the Tab key completes commands, flags and their values after this
-line, which may stand in `~/.bashrc`; for zsh and fish write `zsh_source` or `fish_source`:
-
-```sh
-eval "$(_UNMASK_COMPLETE=bash_source unmask)"
-```
-"""
+PATH = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+SHARED = 3
+"""A flag that so many commands have, the same in each, is listed once; one of `unmask run` stays there if only so many
+have it."""
+SHARED_HEADING = "Flags of many commands"
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -49,39 +40,60 @@ def inner_commands(command: click.Command, context: click.Context) -> Iterator[t
         yield name, found
 
 
+def flags_of(command: click.Command) -> dict[str, str]:
+    """The line of each flag by its names, in the order of `--help`."""
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    if isinstance(command, SectionedCommand):
+        with click.Context(command) as context:
+            grouped = command.group_options(context).values()
+        options = [flag for group in grouped for flag in group if flag in options]
+    return {names(option): line(option) for option in options}
+
+
+@cache
+def shared() -> dict[str, str]:
+    """The flags that many commands have in common."""
+    counts = Counter(found for _, command in commands() for found in flags_of(command).items())
+    of_run = flags_of_run().items()
+    return dict(found for found, count in counts.items() if count >= SHARED + (found in of_run))
+
+
+@cache
+def flags_of_run() -> dict[str, str]:
+    return flags_of(dict(commands())["unmask run"])
+
+
 def section(name: str, command: click.Command) -> Iterator[str]:
-    """Heading, usage, help and table of flags of one command."""
-    yield f"## {name}"
-    yield ""
+    """Heading, usage, help, flags and examples of one command. A flag with a line elsewhere is only named."""
+    yield from (f"### {name}", "")
     with click.Context(command, info_name=name) as context:
-        pieces = " ".join(command.collect_usage_pieces(context))
-    yield f"    {name} {pieces}"
+        pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    yield f"    {' '.join([name, *pieces])}"
     for paragraph in (command.help or "").split("\n\n"):
-        yield ""
-        yield " ".join(paragraph.split())
-    for heading, options in grouped(command).items():
-        if options:
-            yield from ("", f"{heading}:", "") if heading else ("",)
-            yield from ("| flag | default | meaning |", "|---|---|---|", *map(row, options))
+        yield from ("", " ".join(paragraph.split()))
+    flags = flags_of(command)
+    common = {flag for flag, said in flags.items() if shared().get(flag) == said}
+    of_run = {flag for flag, said in flags.items() if flags_of_run().get(flag) == said} - common
+    if name == "unmask run":
+        of_run = set()
+    if own := [said for flag, said in flags.items() if flag not in common | of_run]:
+        yield from ("", *own)
+    for words, places in (("As in [unmask run](#unmask-run)", of_run), ("Also", common)):
+        if places:
+            yield from ("", f"{words}: {', '.join(flag for flag in flags if flag in places)}.")
     if isinstance(command, SectionedCommand) and command.examples:
         yield from ("", "```sh", *command.examples.splitlines(), "```")
     yield ""
 
 
-def grouped(command: click.Command) -> dict[str, list[click.Option]]:
-    """Flags by heading, as `--help` has them; those of a command without headings under none."""
-    if not isinstance(command, SectionedCommand):
-        return {"": [parameter for parameter in command.params if isinstance(parameter, click.Option)]}
-    with click.Context(command) as context:
-        groups = command.group_options(context)
-    return {heading: [flag for flag in options if flag in command.params] for heading, options in groups.items()}
+def names(option: click.Option) -> str:
+    return ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
 
 
-def row(option: click.Option) -> str:
-    flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
+def line(option: click.Option) -> str:
     value = "" if option.is_flag else f" {shown_value(option)}"
-    cells = (f"{flags}{value}", default(option), (option.help or "").replace("|", "\\|"))
-    return "| " + " | ".join(cells) + " |"
+    unless_given = f" ({found})" if (found := default(option)) else ""
+    return f"- {names(option)}{value}{unless_given}: {option.help or ''}"
 
 
 def shown_value(option: click.Option) -> str:
@@ -101,15 +113,26 @@ def default(option: click.Option) -> str:
 
 def overview() -> Iterator[str]:
     """The commands by heading, as `unmask --help` has them."""
+    yield from ("| | commands |", "|---|---|")
     for heading, entries in main.SECTIONS.items():
-        yield from ("", f"**{heading}**", "", "| command | |", "|---|---|")
-        yield from (f"| [{name}](#unmask-{name}) | {entry.help} |" for name, entry in entries.items())
-    yield ""
+        links = ", ".join(f"[{name}](#unmask-{name})" for name in entries)
+        yield f"| {heading} | {links} |"
+    yield from ("", f"### {SHARED_HEADING}", "", *shared().values(), "")
+
+
+def replace_part(page: str, name: str, lines: list[str]) -> str:
+    """The page with the part between the two comments of this name written anew."""
+    first, last = f"<!-- {name}: written by make docs -->", f"<!-- end of {name} -->"
+    part = re.compile(f"{re.escape(first)}.*?{re.escape(last)}", re.DOTALL)
+    assert part.search(page), f"{PATH} has no part {name}"
+    body = "\n".join(lines).strip()
+    return part.sub(lambda _: f"{first}\n\n{body}\n\n{last}", page)
 
 
 def text() -> str:
-    lines = [*overview(), *(line for name, command in commands() for line in section(name, command))]
-    return INTRODUCTION + "\n".join(lines).rstrip() + "\n"
+    """The page, with the commands as they are."""
+    lines = [*overview(), *(found for name, command in commands() for found in section(name, command))]
+    return replace_part(PATH.read_text(encoding="utf-8"), "commands", lines)
 
 
 if __name__ == "__main__":

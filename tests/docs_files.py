@@ -1,7 +1,7 @@
-"""Writes the fields in docs/files.md from the records themselves: `python -m tests.docs_files`.
+"""Writes the fields in docs/reference.md from the records themselves: `python -m tests.docs_files`.
 
-The page is written by hand up to the line `MARK`. What follows it is one line for each field of each record, with the
-first sentence of the string below the field, up to a semicolon.
+A record has one line for each field, with the first sentence of the string below the field, up to a semicolon. Fields
+that another record has too, with the same line, are only named.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ import textwrap
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from tests.docs_cli import PATH, replace_part
 from unmask.records import Asked, Call, Judged, Label, Scenario, Usage
 from unmask.runs.batches import BatchLine
 from unmask.runs.definition import Definition
 from unmask.whitebox.fluency import Fluency
 
-PATH = Path(__file__).resolve().parent.parent / "docs" / "files.md"
-MARK = "<!-- written by make docs from here on -->\n"
 FILES: dict[str, type[msgspec.Struct]] = {
     "run.json": Definition,
     "scenarios.jsonl": Scenario,
@@ -117,19 +115,41 @@ def kind_of(annotation: Any) -> str:
     return "object" if origin is dict else kind_of(annotation.__supertype__)
 
 
-def section(title: str, record: type[msgspec.Struct]) -> Iterator[str]:
-    """Heading, what the record is, and its fields, but for those of a base that has a section of its own."""
+LEAST_IN_COMMON = 4
+"""So many fields with the same lines are named and not written again."""
+
+
+def section(title: str, record: type[msgspec.Struct], above: dict[str, list[str]]) -> Iterator[str]:
+    """Heading, what the record is, and its fields, but for those of a base that has a section of its own.
+
+    `above` has the lines of the sections before this one, by their headings.
+    """
     yield from (f"### {title}", "")
     if record.__doc__ and title not in record.__doc__:
         yield from (first_sentence(record.__doc__) + ".", "")
+    lines = fields_of(record)
+    for other, others in above.items():
+        same = [line for line in lines if line in others]
+        if len(same) >= LEAST_IN_COMMON:
+            lines = [line for line in lines if line not in same]
+            names = ", ".join(re.findall(r"^- (`\w+`)", "\n".join(same), re.MULTILINE))
+            yield from (f"As in *{other}*: {names}.", "")
+    bare = [line.removeprefix("- ") for line in lines if ": " not in line]
+    yield from (*((f"{', '.join(bare)}.", "") if bare else ()), *(line for line in lines if ": " in line), "")
+
+
+def fields_of(record: type[msgspec.Struct]) -> list[str]:
+    """A line for each field: its type, its default and what it means."""
     kinds, said = get_type_hints(record), meanings(record)
     inherited = {name for base in record.__mro__[1:] if base in FILES.values() for name in get_type_hints(base)}
+    lines = []
     for field in msgspec.structs.fields(record):
         if field.name not in {*inherited, "v"}:
             default = "" if field.default in ABSENT else f" = {msgspec.json.encode(field.default).decode()}"
             meaning = f": {said[field.name]}" if field.name in said else ""
-            yield f"- `{field.name}` ({kind_of(kinds[field.name])}{default}){meaning}"
-    yield ""
+            kind = f"{kind_of(kinds[field.name])}{default}"
+            lines.append(f"- `{field.name}`{'' if kind == 'text' else f' ({kind})'}{meaning}")
+    return lines
 
 
 def enums() -> dict[str, type[StrEnum]]:
@@ -146,11 +166,15 @@ def _enums_in(kind: Any) -> Iterator[type[StrEnum]]:
 
 
 def text() -> str:
-    """The page: what is written by hand, and the fields."""
-    by_hand, mark, _ = PATH.read_text(encoding="utf-8").partition(MARK)
-    lines = [line for title, record in records().items() for line in section(title, record)]
+    """The page, with the fields as they are."""
+    found = records()
+    lines: list[str] = []
+    above: dict[str, list[str]] = {}
+    for title, record in found.items():
+        lines += section(title, record, above)
+        above[title] = fields_of(record)
     words = [f"- *{name}*: {', '.join(f'`{word.value}`' for word in kind)}" for name, kind in sorted(enums().items())]
-    return by_hand + mark + "\n" + "\n".join([*lines, "### Words", "", *words]) + "\n"
+    return replace_part(PATH.read_text(encoding="utf-8"), "fields", [*lines, "### Words", "", *words])
 
 
 if __name__ == "__main__":

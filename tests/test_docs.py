@@ -82,23 +82,34 @@ def table(text: str, first: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in rows[1:]}
 
 
-def test_cli_page_is_the_commands_as_they_are():
-    """docs/cli.md is what `make docs` writes now."""
-    assert page("docs/cli.md") == docs_cli.text(), "run `make docs`"
+@pytest.mark.parametrize("part", [docs_cli, docs_files])
+def test_reference_is_the_commands_and_records_as_they_are(part):
+    """docs/reference.md is what `make docs` writes now."""
+    assert page("docs/reference.md") == part.text(), "run `make docs`"
 
 
-def test_files_page_has_the_records_as_they_are():
-    """docs/files.md has the fields that `make docs` writes now."""
-    assert page("docs/files.md") == docs_files.text(), "run `make docs`"
+def sections_of_reference() -> dict[str, str]:
+    """The sections of the reference below its second level, by their headings."""
+    text = page("docs/reference.md")
+    return dict(re.findall(r"^### (.*?)\n(.*?)(?=^###? |\Z)", text, re.MULTILINE | re.DOTALL))
 
 
-def test_cli_page_has_every_command_and_flag():
-    """Each command has a heading, and each of its flags stands below it."""
-    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("docs/cli.md"), re.MULTILINE | re.DOTALL))
+def test_reference_has_every_command_and_flag():
+    """Each command has a heading, and names each of its flags. A flag without a line there has one where it says."""
+    sections = sections_of_reference()
+    shared = sections[docs_cli.SHARED_HEADING]
     for name, command in docs_cli.commands():
         for parameter in command.params:
             for flag in (*parameter.opts, *parameter.secondary_opts):
                 assert not flag.startswith("-") or f"`{flag}`" in sections[name]
+        lines = "".join(re.findall(r"^- .*\n", sections[name], re.MULTILINE))
+        also, as_run = (
+            re.findall(rf"^{words}: (.*)\.$", sections[name], re.MULTILINE) for words in ("Also", "As in .*")
+        )
+        for named, place in ((also, shared), (as_run, sections["unmask run"])):
+            for flag in re.findall(r"`(--[\w-]+)`", "".join(named)):
+                assert f"- `{flag}`" in place
+                assert f"- `{flag}`" not in lines
 
 
 @pytest.mark.parametrize(("where", "line"), command_lines())
@@ -158,10 +169,10 @@ def test_readme_python_runs(tmp_path):
 
 
 def test_exception_tree_is_that_of_the_code():
-    """docs/errors.md shows the tree drawn in errors.py, and the tree is that of the classes."""
+    """docs/reference.md shows the tree drawn in errors.py, and the tree is that of the classes."""
     assert errors.__doc__ is not None
     drawn = [line for line in errors.__doc__.splitlines() if line.startswith("    ")]
-    assert "\n".join(drawn) in page("docs/errors.md")
+    assert "\n".join(drawn) in page("docs/reference.md")
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.UnmaskError):
             line = next(line for line in drawn if re.search(rf"\b{name}\b", line))
@@ -173,7 +184,7 @@ def test_exit_codes_are_documented():
     """The table of exit codes has those of all exceptions, of success, a bug and a closed pipe, and no others."""
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UnmaskError)]
     codes = {kind.exit_code for kind in kinds} | {0, crash.INTERNAL, 141}
-    assert {int(code) for code in table(page("docs/errors.md"), "code")} == codes
+    assert {int(code) for code in table(page("docs/reference.md"), "code")} == codes
 
 
 def test_presets_table_is_that_of_the_code():
@@ -215,11 +226,11 @@ def test_protocol_page_has_every_word(word):
 
 
 def test_unread_reasons_are_documented():
-    """The first words of unread reasons in the code, those of the enum and the table of docs/files.md are the same."""
+    """The first words of unread reasons in the code, those of the enum and those of docs/reference.md are the same."""
     paths = [path for room in ("judges", "protocol", "scoring") for path in (SOURCE / room).rglob("*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     words = set(re.findall(r"""(?:Unread\(\s*f?|return )"(\w+): """, code))
-    assert {word.strip("`") for word in table(page("docs/files.md"), "word")} == words == set(UnreadReason)
+    assert {word.strip("`") for word in table(page("docs/reference.md"), "word")} == words == set(UnreadReason)
 
 
 def test_models_page_has_every_provider_and_variable():
@@ -248,8 +259,10 @@ def test_the_price_in_the_readme_is_what_plan_says():
 @pytest.mark.parametrize(("title", "record"), docs_files.records().items())
 def test_every_field_of_a_run_folder_has_a_line(title, record):
     """Of its own record, or of the record that it shares the field with."""
-    sections = dict(re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", page("docs/files.md"), re.MULTILINE | re.DOTALL))
-    documented = set(re.findall(r"^- `(\w+)`", sections[title], re.MULTILINE))
+    section = sections_of_reference()[title]
+    documented = set(re.findall(r"^- `(\w+)`", section, re.MULTILINE))
+    for together in re.findall(r"^(?:As in .*: )?`.*$", section, re.MULTILINE):
+        documented |= set(re.findall(r"(?:^|[:,] )`(\w+)`", together))
     if record in (Asked, Judged):
         documented |= set(Call.__struct_fields__)
     assert documented | {"v"} == {*record.__struct_fields__, "v"}
@@ -257,7 +270,7 @@ def test_every_field_of_a_run_folder_has_a_line(title, record):
 
 def test_a_line_says_what_the_string_below_the_field_says():
     """Its first sentence, with the type as JSON has it and the value that an absent field has."""
-    lines = page("docs/files.md").splitlines()
+    lines = page("docs/reference.md").splitlines()
     assert "- `error` (text?): Why no answer came back, e.g. `timeout: no answer within 1800 s`" in lines
     assert "- `skipped` (boolean = false): Whether the person looked at the reply and passed it over" in " ".join(lines)
     assert "- *Letter*: `A`, `B`, `C`, `D`" in lines

@@ -559,7 +559,7 @@ class Ranged(Record, frozen=True, tag_field="is", tag="range"):
 
 
 class UnreadReason(StrEnum):
-    """The word that the reason of an unread reading begins with. docs/files.md says what each means."""
+    """The word that the reason of an unread reading begins with. docs/reference.md says what each means."""
 
     FAILED = "failed"
     FILTERED = "filtered"

@@ -590,7 +590,7 @@ def test_an_import_that_fails_in_the_middle_names_its_extra(tmp_path, failing, m
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no bash")
 def test_bash_completes_commands_flags_and_values(tmp_path):
-    """With the line that docs/cli.md gives, and the real script."""
+    """With the line that docs/reference.md gives, and the real script."""
     script = tmp_path / "unmask"
     script.write_text(f"#!{sys.executable}\nfrom unmask.cli.start import main\nmain()\n")
     script.chmod(0o755)

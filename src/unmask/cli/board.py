@@ -52,7 +52,7 @@ def board(
 ) -> None:
     """Rank runs as far as they can be told apart. Runs made in another way are listed, not ranked.
 
-    A folder that holds runs, such as that of a sweep, stands for all of them.
+    A folder of runs, such as a sweep's, counts as all of them.
     """
     from unmask.analysis.board import board as make
     from unmask.cli.finish import name_other_judges

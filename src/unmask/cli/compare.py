@@ -48,7 +48,7 @@ def compare(
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
 
-    A folder that holds runs, such as that of a sweep, stands for all of them. RUN@JUDGE is a run as another of its
+    A folder of runs, such as a sweep's, counts as all of them. RUN@JUDGE is a run as another of its
     judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown. A run next to
     published:MODEL shows how much of the gap comes from how the two are counted.
     """

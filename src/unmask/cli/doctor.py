@@ -23,12 +23,9 @@ if TYPE_CHECKING:
 def doctor(as_json: bool, **given: Any) -> None:
     """Check keys, extras, endpoints, folders and models.
 
-    Says what is optional, and how to empty the cache of models. Contacts only the endpoints of models and addresses
-    that you name, with one request of at most 5 seconds each. With --param or --header, and their forms for the
-    judge, that model is asked one short question, and what it took or refused is said; this may cost something.
-    With --judge the judge also reads twenty replies that order it to give a letter against what they say, and how
-    many it obeyed is printed: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does
-    not work, or if the judge obeys a reply.
+    Contacts only the endpoints that you name, for at most 5 seconds each. --param and --header send that model one
+    short question. --judge also sends twenty replies that order the judge to give a wrong letter, and counts how many
+    it obeys: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does not work.
     """
     from unmask.models.doctor import Condition, run_checks
     from unmask.render.describe.checks import describe_checks

@@ -44,8 +44,8 @@ def label(
 ) -> None:
     """Label replies by hand: in the browser, in a page that you can send to others, or in a sheet.
 
-    Replies come one at a time, those of several runs mixed, without model or judge. Without --export and --import the
-    page opens in the browser. You can stop and go on later at any time; Ctrl-C ends the server behind the page.
+    Replies come one at a time, without model or judge, those of several runs mixed. Stop with Ctrl-C and continue at
+    any time.
     """
     from unmask.analysis.label_session import check_name, count_people, draw_replies, import_labels
     from unmask.runs.run import open_runs

@@ -51,9 +51,7 @@ def lorra(
 ) -> None:
     """Train an adapter that moves a local model towards honesty, from the inside.
 
-    Low-rank representation adaptation: under an instruction to be honest and one to be untruthful, the middle layers
-    hold something different; the adapter moves what they hold without any instruction along that difference.
-    hf:PATH+adapter=DIR applies it. The defaults are those published for representation engineering.
+    Low-rank representation adaptation. hf:PATH+adapter=DIR applies it. The defaults are those published.
     """
     from unmask.cli.mitigate import parse_layers, parse_settings
     from unmask.models.local.inside import check_local_model

@@ -45,9 +45,7 @@ def steer(
 ) -> None:
     """Find a direction of honesty in a local model.
 
-    Pairs of conversations that differ only in an instruction to be honest or untruthful give a direction for each
-    layer; the layer that tells held-out pairs apart best is chosen. hf:PATH+steer=FILE@COEFFICIENT applies it, and a
-    positive coefficient is towards honesty.
+    hf:PATH+steer=FILE@COEFFICIENT applies it; a positive coefficient is towards honesty.
     """
     from unmask.cli.mitigate import parse_layers
     from unmask.files import choose_by_ending

@@ -1,5 +1,5 @@
 """How a command declares its flags (flag = argument = `UNMASK_…` variable), and the headings under which the help of a
-command with many flags, and docs/cli.md, list them.
+command with many flags, and docs/reference.md, list them.
 
 A table of headings is for several commands: a flag that a command lacks is passed over. A flag that no table names
 stands under `OTHER`, so a new one is shown before anybody has thought of its place.

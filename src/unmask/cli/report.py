@@ -37,7 +37,7 @@ def report(
 ) -> None:
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
 
-    A folder that holds runs, such as that of a sweep, stands for all of them.
+    A folder of runs, such as a sweep's, counts as all of them.
     A page of the same runs is made anew. Any other file that is there already stays.
     """
     from pathlib import Path

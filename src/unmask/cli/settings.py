@@ -72,10 +72,9 @@ set_flag = option(
     "set",
     metavar="NAME=VALUE",
     callback=_parse_settings,
-    help="Any other setting of a model; may be repeated. base_url, temperature, max_tokens, top_p, timeout, price"
-    " (IN/OUT dollars per million tokens), tier (flex), wait_for_server, give_up_after (seconds) and takes_per_call"
-    " are about the subject; judge.NAME and numeric.NAME are about the judge and the judge for numbers. judge.name"
-    " names the file of its readings. See docs/models.md.",
+    help="Any other setting of the subject; may be repeated: base_url, temperature, max_tokens, top_p, timeout,"
+    " price=IN/OUT, tier=flex, wait_for_server, give_up_after, takes_per_call. judge.NAME and numeric.NAME are for the"
+    " judge and the judge for numbers. See docs/models.md.",
     **_PAIRS,
 )
 

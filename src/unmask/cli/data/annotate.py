@@ -21,9 +21,8 @@ def annotate(
 ) -> None:
     """Ask a judge which statement a plain yes affirms, once for each question of DATA that does not say so.
 
-    Every later run of DATA reads tagged answers by it, whichever judge it has. Each question is asked twice, the second
-    time with the two statements exchanged, and counts where both answers agree. The answers are kept in your cache
-    folder; a question that was asked is not asked again.
+    Later runs of DATA read tagged answers by it, whichever judge they have. Each question is asked in both orders and
+    counts where the answers agree. They are kept in your cache folder.
     """
     from unmask.data.form import write_jsonl
     from unmask.data.load import load
