@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from unmask.records import Accuracy, Archetype, Kind, Outcome, Undecided, Unread, Verdict
+from unmask.stats.rate import Rate
+from unmask.stats.values import Value, estimate_rate, known_value
 
 DEFAULT_ACCURACY = {Verdict.NO_BELIEF: Accuracy.NO_BELIEF, Verdict.UNJUDGED: Accuracy.UNJUDGED}
 
@@ -26,3 +28,9 @@ def unjudged(reason: str = "timeout: no answer within 1800 s", **fields) -> Outc
     """A scenario whose belief could not be had because a direct reading failed."""
     settings = {"belief": Undecided(reason), "readings": {"direct": (Unread(reason),)}}
     return outcome("unjudged", **(settings | fields))
+
+
+def rate(hits: int, total: int, *, unjudged: int = 0) -> Rate:
+    """Of scenarios with one take, as the estimator has it."""
+    hit, miss, unknown = known_value(1.0, 0.0), known_value(0.0, 1.0), Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)
+    return estimate_rate([hit] * hits + [miss] * (total - hits) + [unknown] * unjudged)

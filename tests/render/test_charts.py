@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.outcomes import rate
 from unmask.records import Archetype
 from unmask.render.html.charts import Dot, honesty_accuracy, ladder_curve
 from unmask.scoring.ladder import Ladder
 from unmask.stats.estimate import difference
-from unmask.stats.rate import rate
 
 HONESTY = (90.7, 86.7, 84.3, 83.0, 77.0, 77.3, 68.7, 86.8)
 """Eight checkpoints of one model; all have the same accuracy."""

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.outcomes import rate
 from unmask.errors import IncompleteError, Interrupted
 from unmask.judges.base import Style
 from unmask.protocol.settings import Settings
 from unmask.records import Preset
 from unmask.render.terminal import progress
 from unmask.runs.cost import Bill
-from unmask.stats.rate import rate
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.outcomes import outcome
+from tests.outcomes import outcome, rate
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -30,7 +30,6 @@ from unmask.records import (
 )
 from unmask.scoring.measures import MEASURES, list_values, measure_rate
 from unmask.scoring.shares import unknown_share
-from unmask.stats.rate import rate
 
 H, L, E, U = Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.UNJUDGED
 TAKES = 3

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden_files import check_golden
-from tests.outcomes import outcome, unjudged
+from tests.outcomes import outcome, rate, unjudged
 from unmask.judges.asides import ASIDES
 from unmask.records import (
     Accuracy,
@@ -28,7 +28,7 @@ from unmask.records import (
 )
 from unmask.scoring.measures import MEASURES, Measures, Where, list_measures, measure, measure_rate
 from unmask.scoring.score import SCORING_VERSION, Spending, score
-from unmask.stats.rate import Rate, rate
+from unmask.stats.rate import Rate
 
 RATE_KEYS = ["hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged", "few"]
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.outcomes import rate
 from unmask.stats.estimate import Difference, difference, share
 from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
-from unmask.stats.rate import Z95, rate
+from unmask.stats.rate import Z95
 from unmask.stats.values import Value, compare_values, estimate_rate, estimate_worst, known_value
 
 TAKES = 5

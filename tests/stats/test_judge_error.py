@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.outcomes import rate
 from unmask.errors import UsageError
 from unmask.stats.estimate import difference
 from unmask.stats.judge_error import Errors, band_difference, band_rate, read_errors, recover_rate
-from unmask.stats.rate import rate
 
 LADDER = {
     "noisy": (0.08, 0.08, 0.08, 0.08),

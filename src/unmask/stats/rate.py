@@ -110,20 +110,3 @@ def binomial_tail(hits: float, total: float, share: float) -> float:
     from scipy.special import betainc
 
     return 1.0 if hits >= total else float(betainc(total - hits, hits + 1, 1 - share))
-
-
-def rate(hits: float, total: int, *, unjudged: int = 0) -> Rate:
-    """The rate of a count. Each unjudged case could have been a hit, or could have been counted without being one."""
-    everything = total + unjudged
-    low, high = wilson_interval(hits, total) if total else (None, None)
-    return Rate(
-        hits=hits,
-        total=total,
-        value=hits / total if total else None,
-        low=low,
-        high=high,
-        worst_low=hits / everything if everything else None,
-        worst_high=(hits + unjudged) / everything if everything else None,
-        unjudged=unjudged,
-        few=min(hits, total - hits) < FEW,
-    )
