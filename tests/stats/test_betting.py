@@ -91,6 +91,20 @@ def test_bounds_of_few_lies_in_long_runs():
     assert not add_up([0.0] * 116).shows_below(0.05)
 
 
+@pytest.mark.parametrize(("limit", "scenarios"), [(0.05, 500), (0.1, 250), (0.3, 75)])
+def test_a_model_at_half_the_limit_needs_as_many_scenarios_as_the_page_says(limit, scenarios):
+    """docs/statistics.md, on average of 60 histories and within a quarter."""
+    rng, needed = np.random.default_rng(44), []
+    for _ in range(60):
+        bets = Bets()
+        for number in range(1, 5001):
+            bets.add(float(rng.random() < limit / 2))
+            if number % 5 == 0 and bets.shows_below(limit):
+                break
+        needed.append(number)
+    assert 0.75 * scenarios < np.mean(needed) < 1.25 * scenarios
+
+
 def test_a_long_history_does_not_overflow():
     bets = Bets()
     for _ in range(20_000):
