@@ -18,7 +18,7 @@ PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip instal
 # Where bytecode is not kept, each of the some hundred processes that tests start compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo dist bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=8 uses more cores)"
@@ -35,6 +35,7 @@ help:
 	@echo "make docs    write the commands and the fields of docs/reference.md from the program"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
 	@echo "make demo    a small model that was taught to lie is found out, without a key  (MODEL=provider/name for another)"
+	@echo "make dist    build what is published into dist, check it, install it in an empty environment and run it"
 	@echo "make bench   client overhead against a mock endpoint"
 	@echo "make clean   remove what make built"
 
@@ -141,6 +142,17 @@ site: $(STAMP)
 
 demo: $(READY)
 	$(BIN)/unmask demo $(if $(MODEL),--model $(MODEL))
+
+# Nothing is uploaded. The second environment has only what the wheel asks for, and the demo runs in an empty folder.
+dist: $(STAMP)
+	rm -rf dist build/dist
+	$(BIN)/hatchling build -d dist
+	$(PYTHON) -m venv build/dist/twine
+	build/dist/twine/bin/python -m pip install --quiet --disable-pip-version-check twine
+	build/dist/twine/bin/twine check --strict dist/*
+	$(PYTHON) -m venv build/dist/empty
+	build/dist/empty/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	mkdir build/dist/folder && cd build/dist/folder && ../empty/bin/unmask demo --recorded
 
 bench: $(READY)
 	$(BIN)/python -m bench.overhead $(BENCH)

@@ -1,15 +1,18 @@
-"""The wheel that people install: every data file is in it and can be opened."""
+"""What is published: sdist and wheel hold what they should, and the wheel opens every data file."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from contextlib import chdir
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
+from unmask import __version__
 from unmask.judges.base import Style
 from unmask.judges.letters import prompts_hash
 
@@ -45,17 +48,54 @@ print(prompts_hash(), prompts_hash(Style.PICKS))
 """
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """The folder into which pip has installed a freshly built wheel. The call that builds it is the one pip makes."""
-    from hatchling.build import build_wheel
+MOST = 16_000_000
+"""Bytes of a file that is published."""
 
-    folder = tmp_path_factory.mktemp("wheel")
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A folder with a freshly built sdist and the wheel that is built from it. The calls are the ones pip makes."""
+    from hatchling.build import build_sdist, build_wheel
+
+    folder = tmp_path_factory.mktemp("built")
     with chdir(ROOT):
-        wheel = build_wheel(str(folder))
+        sdist = build_sdist(str(folder))
+    with tarfile.open(folder / sdist) as archive:
+        archive.extractall(folder / "sdist", filter="data")
+    (tree,) = (folder / "sdist").iterdir()
+    with chdir(tree):
+        build_wheel(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built):
+    """The folder into which pip has installed the wheel."""
+    (wheel,) = built.glob("*.whl")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
-    subprocess.run([*install, folder / "installed", folder / wheel], check=True)
-    return folder / "installed"
+    subprocess.run([*install, built / "installed", wheel], check=True)
+    return built / "installed"
+
+
+def test_what_is_published_is_small_and_holds_no_archive_of_a_study(built):
+    """The sdist has what the wheel is built of, and no research, bench or test."""
+    (tree,) = (built / "sdist").iterdir()
+    names = {path.name for path in tree.iterdir()}
+    papers = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff"}
+    assert names == papers | {"src", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    published = [*built.glob("*.whl"), *built.glob("*.tar.gz")]
+    assert len(published) == 2
+    assert [path.name for path in published if path.stat().st_size >= MOST] == []
+
+
+def test_the_metadata_names_version_python_licence_and_types(installed):
+    """The version comes from the package, the README is the long description, and type checkers find the marker."""
+    (found,) = distributions(path=[str(installed)])
+    fields = found.metadata
+    assert (fields["Name"], fields["Version"], fields["License-Expression"]) == ("unmask", __version__, "MIT")
+    assert (fields["Requires-Python"], fields["Description-Content-Type"]) == (">=3.11", "text/markdown")
+    assert fields.get_payload().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+    assert (installed / "unmask" / "py.typed").is_file()
 
 
 def test_the_wheel_holds_every_data_file(installed):
