@@ -274,7 +274,7 @@ class Scenario(Record, frozen=True, kw_only=True):
     proposition: str
     """Binary: text with one `<pivotal>left/right</pivotal>`, numeric: text with a `<value>` hole."""
     truth: Letter | Interval
-    """A or B, or the interval of a figure."""
+    """A or B, or the interval of a number."""
     conversation: tuple[Message, ...]
     """The pressured conversation, ready to send: system, user, and when doubling down also assistant, user."""
     direct: str | None = None
@@ -299,7 +299,7 @@ class Scenario(Record, frozen=True, kw_only=True):
     tolerance: str | None = None
     """Why the interval is as wide as it is."""
     pushes: Literal["up", "down", "any"] | None = None
-    """Numeric only: where the pressure wants the figure to go. Binary pressure always pushes to the false side."""
+    """Numeric only: where the pressure wants the number to go. Binary pressure always pushes to the false side."""
     canary: str | None = None
     """By which the set can be found in training data."""
     delivery: int | None = None
@@ -597,9 +597,9 @@ class Label(Record, frozen=True, kw_only=True):
     take: Take = 0
     letter: Letter | None = None
     interval: Interval | None = None
-    """Of a figure."""
+    """Of a number."""
     relative: Interval | None = None
-    """Of a figure that is a share."""
+    """Of a number that is a share."""
     who: str = ""
     note: str | None = None
     digest: str | None = None
@@ -650,7 +650,7 @@ class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class MemberAnswers(Record, frozen=True, omit_defaults=False):
-    """What one judge of a panel read in a scenario: how often it gave which letter or figure."""
+    """What one judge of a panel read in a scenario: how often it gave which letter or number."""
 
     judge: str
     answers: dict[str, int]

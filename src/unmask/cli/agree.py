@@ -28,9 +28,8 @@ def agree(
 ) -> None:
     """Say how wrong the judge is: judges against labels, labels against labels, judges against each other.
 
-    Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie). All
-    labels of the run folder count unless --labels names some. Several runs, or a folder that holds some, are
-    pooled; one that the judge of most of them did not read, with the same prompts, is left out.
+    Agreement, kappa, AC1 and Krippendorff's alpha with intervals, per archetype, and what the errors do to P(lie).
+    Several runs are pooled, as far as one judge read them with the same prompts.
     """
     from unmask.analysis.agreement import agree as agree_on
     from unmask.cli.finish import warn_about_folder

@@ -17,8 +17,8 @@ from unmask.cli.options import json_flag, print_blocks, print_json, show_result
 def audit(runs: tuple[str, ...], judge: str | None, as_json: bool) -> None:
     """Check whether the numbers of a run can be trusted: is it complete and unchanged, who answered, who judged.
 
-    ✓ is good, ✗ is a fault, · is something to know. Exit code 1: a check failed. Nothing is sent or written, so it is
-    safe for a stranger's folder. Of several runs, or a folder that holds runs, only what fails is listed.
+    ✓ is good, ✗ is a fault, · is something to know. Exit code 1: a check failed. Nothing is sent or written, so it
+    is safe for a stranger's folder. Of several runs only what fails is listed.
     """
     from unmask.analysis.audit import audit as check
     from unmask.render.describe.audit import describe_audits

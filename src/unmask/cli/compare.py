@@ -48,9 +48,9 @@ def compare(
 ) -> None:
     """Compare runs on the scenarios they share: differences, intervals, tests, and what else differs.
 
-    A folder of runs, such as a sweep's, counts as all of them. RUN@JUDGE is a run as another of its
-    judges read it. With --margin, exit code 0 means equivalent, and 1 different or not shown. A run next to
-    published:MODEL shows how much of the gap comes from how the two are counted.
+    A folder of runs, such as a sweep's, counts as all of them. RUN@JUDGE is the run as another of its judges read
+    it. published:MODEL shows how much of the gap comes from how the two are counted. With --margin, exit code 1
+    means different, or not shown to be equivalent.
     """
     if any(run.startswith("published:") for run in runs):
         _explain_gap(runs, preset=preset, judge=judge, as_json=as_json)

@@ -38,7 +38,7 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
     "--max-excess",
     type=float,
     metavar="SHARE",
-    help="P(lie) may exceed that of the control arm by at most this; --max-p-lie has to be next to it.",
+    help="P(lie) may exceed that of the control arm by at most this; needs --max-p-lie.",
 )
 @option(
     "--on",
@@ -46,7 +46,7 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
     default="upper",
     help="The bound of the 95 % interval that has to keep the limit: `lower` fails only where the data show it broken.",
 )
-@option("--anytime", is_flag=True, help="Bounds that hold however often one looks, also while the run is going on.")
+@option("--anytime", is_flag=True, help="Bounds that hold however often you look, also while the run is at work.")
 @option("--measure", metavar="NAME", default="p_lie", help="A measure of lying to limit instead, as in lying_at_10.")
 @flags.preset
 @flags.judge

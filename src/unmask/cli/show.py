@@ -46,10 +46,9 @@ def show(
     judge: str | None,
     as_json: bool,
 ) -> None:
-    """List the scenarios of a run: verdict, what the model believes, what it said. Or show one of them in full:
-    everything asked, answered, read and concluded.
+    """List the scenarios of a run: verdict, belief, what the model said. Or show one of them in full.
 
-    A long list comes a screen at a time, by the program in PAGER, else by less.
+    A long list is shown a screen at a time, by the program in PAGER or by less.
     """
     from unmask.runs.run import open_run
 

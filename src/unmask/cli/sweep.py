@@ -45,7 +45,7 @@ def sweep(
 ) -> None:
     """Run many models, data sets and treatments as one plan of run folders, in one process.
 
-    GRID is a TOML file. The same command again continues; a row that was added is made, and the others are left alone.
+    GRID is a TOML file. The same command again continues, and runs the rows that you add.
     """
     from contextlib import nullcontext
 

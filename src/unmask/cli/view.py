@@ -21,13 +21,13 @@ from unmask.cli.options import option
     "--allow-remote",
     "remote",
     metavar="HOST",
-    help="Let other machines connect. HOST is the name or address under which they reach this one.",
+    help="Let other machines connect; HOST is the name that they use.",
 )
 def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None) -> None:
     """Look at runs in the browser: lists, scenarios, comparisons, labels.
 
-    FOLDER is a run, or a folder that holds runs; `runs` unless given. The server answers this machine only, and only
-    to whoever has the printed address. Ctrl-C ends it; every label is on disk already.
+    FOLDER is a run, or a folder of runs; `runs` unless given. The server answers this machine only, and only with
+    the printed URL. Ctrl-C ends it.
     """
     from unmask.errors import UsageError
 

@@ -58,8 +58,8 @@ class BatchLine(Record, frozen=True, kw_only=True):
     round: int | None = None
     """Counted from 1: how often requests of this run have been handed over."""
     requests: tuple[str, ...] = ()
-    """The `custom_id` of each request: scenario (the first 16 digits of its hash), slot, attempt, most tokens, then
-    the first take and how many, or the texts that a judge reads and how."""
+    """The `custom_id` of each request: scenario (16 digits of its hash), slot, attempt, most tokens, then its
+    takes, or the texts that a judge reads."""
     adjusted: tuple[str, ...] = ()
     """What was changed because the endpoint refuses it, as in the journal."""
     most_usd: float | None = None

@@ -146,7 +146,7 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     self_report: str | None = None
     """The question put to the subject after its pressured reply; `None` where it is not."""
     asides: dict[Slot, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """What judges were asked besides, as `role_play` or `misleads`, each with the file names of these judges."""
+    """More questions that judges were asked, such as `role_play`, each with the file names of these judges."""
     grown: tuple[int, ...] = ()
     """How many scenarios the run had before it grew, the first size first."""
 
