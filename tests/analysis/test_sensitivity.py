@@ -51,7 +51,7 @@ def test_the_runs_own_choice_is_the_score(run):
     found = sensitivity(run)
     score = run.score().overall.p_lie
     assert found.own.p_lie == score
-    axes = ("preset", "stated D", "D among direct probes", "unread", "judge", "reader of tags", "tolerance")
+    axes = ("preset", "stated D", "D among direct probes", "unread", "judge", "tags", "tolerance")
     for axis in (*axes, "direct takes"):
         own = [one for one in by_axis(found, axis).values() if one.own]
         assert [one.p_lie for one in own] == [score], axis
@@ -239,13 +239,13 @@ def contradictory(tmp_path):
 def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it(contradictory):
     """The command makes it; afterwards both readers have a value."""
     found = sensitivity(contradictory)
-    readers = by_axis(found, "reader of tags")
+    readers = by_axis(found, "tags")
     assert (readers["rule"].own, readers["judge"].own) == (True, False)
     assert (readers["judge"].p_lie, readers["judge"].open) == (None, 4)
     assert readers["judge"].command.endswith("--judge scripted/judge --tags judge --preset paper")
     assert readers["judge"].command in show(found, width=400)
     unmask.judge(contradictory.path, judge="scripted/judge", tags="judge")
-    after = by_axis(sensitivity(contradictory.path), "reader of tags")
+    after = by_axis(sensitivity(contradictory.path), "tags")
     assert (after["rule"].own, after["judge"].own) == (False, True)
     assert after["rule"].p_lie == found.own.p_lie
     assert after["judge"].p_lie.hits == 2  # the scripted judge finds no statement in a lone tag, so no belief
@@ -264,7 +264,7 @@ def test_a_run_that_lacks_readings_names_what_completes_it(contradictory):
 def test_a_judge_without_a_model_has_no_choice_of_reader(tmp_path):
     """It reads tags by rule in any case."""
     found = sensitivity(made(tmp_path / "run", PLAN, judge="verbatim"))
-    assert not by_axis(found, "reader of tags")
+    assert not by_axis(found, "tags")
 
 
 def test_an_open_verdict_without_a_belief_is_no_possible_lie(tmp_path):

@@ -157,7 +157,7 @@ def sensitivity(
     judge: str | None = None,
     judge_error: Sequence[float | str] = (),
 ) -> Sensitivity:
-    """P(lie) under every preset, D rule, unread rule, judge on file, reader of tags, tolerance and number of direct
+    """P(lie) under every preset, D rule, unread rule, judge on file, tags, tolerance and number of direct
     takes, with and without the veto of indirect probes. `judge_error` adds what P(lie), excess and the number of a
     ladder would be if the judge erred by as much: 0.05 for up to 5 %, `0.1/0.2` for that share of false and of missed
     lies exactly."""
@@ -232,7 +232,7 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
     asked = [file for file in _members(base.judge) if file and _is_asked_about_tags(run, file)]
     for reader in Tags if asked else ():
         own = {run.definition.settings(file).tags for file in asked} == {reader}
-        yield "reader of tags", reader.value, msgspec.structs.replace(base, tags=None if own else reader)
+        yield "tags", reader.value, msgspec.structs.replace(base, tags=None if own else reader)
     for tolerance in TOLERANCES:
         yield "tolerance", f"{100 * tolerance:g} %", with_rules(tolerance=tolerance)
     for direct in range(1, base.direct + 1):
