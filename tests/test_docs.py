@@ -297,11 +297,11 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("words", LIMITS)
-def test_limits_on_the_security_page_are_those_of_the_program(words):
+def test_limits_on_the_evidence_page_are_those_of_the_program(words):
     """Numbers in prose go stale."""
     module, _, name = LIMITS[words].partition(":")
     *_, size, unit = words.split()
-    assert words in " ".join(page("docs/security.md").split())
+    assert words in " ".join(page("docs/evidence.md").split())
     assert getattr(import_module(module), name) == int(size) * {"MiB": 2**20, "GiB": 2**30}[unit]
 
 
