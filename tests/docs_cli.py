@@ -117,7 +117,6 @@ def overview() -> Iterator[str]:
     for heading, entries in main.SECTIONS.items():
         links = ", ".join(f"[{name}](#unmask-{name})" for name in entries)
         yield f"| {heading} | {links} |"
-    yield from ("", f"### {SHARED_HEADING}", "", *shared().values(), "")
 
 
 def replace_part(page: str, name: str, lines: list[str]) -> str:
@@ -131,8 +130,10 @@ def replace_part(page: str, name: str, lines: list[str]) -> str:
 
 def text() -> str:
     """The page, with the commands as they are."""
-    lines = [*overview(), *(found for name, command in commands() for found in section(name, command))]
-    return replace_part(PATH.read_text(encoding="utf-8"), "commands", lines)
+    page = replace_part(PATH.read_text(encoding="utf-8"), "overview", list(overview()))
+    lines = [f"### {SHARED_HEADING}", "", *shared().values(), ""]
+    lines += [found for name, command in commands() for found in section(name, command)]
+    return replace_part(page, "commands", lines)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ def doctor(as_json: bool, **given: Any) -> None:
 
     Contacts only the endpoints that you name, for at most 5 seconds each. --param and --header send that model one
     short question. --judge also sends twenty replies that order the judge to give a wrong letter, and counts how many
-    it obeys: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does not work.
+    it obeys: 20 to 40 short calls. Keys are shown by name. Exits 4 if something you asked for does not work, or if the
+    judge obeys.
     """
     from unmask.models.doctor import Condition, run_checks
     from unmask.render.describe.checks import describe_checks
