@@ -64,7 +64,7 @@ def flags_of_run() -> dict[str, str]:
 
 
 def section(name: str, command: click.Command) -> Iterator[str]:
-    """Heading, usage, help, flags and examples of one command. A flag with a line elsewhere is only named."""
+    """Heading, usage, help and flags of one command. A flag with a line elsewhere is only named."""
     yield from (f"### {name}", "")
     with click.Context(command, info_name=name) as context:
         pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
@@ -81,8 +81,6 @@ def section(name: str, command: click.Command) -> Iterator[str]:
     for words, places in (("As in [unmask run](#unmask-run)", of_run), ("Also", common)):
         if places:
             yield from ("", f"{words}: {', '.join(flag for flag in flags if flag in places)}.")
-    if isinstance(command, SectionedCommand) and command.examples:
-        yield from ("", "```sh", *command.examples.splitlines(), "```")
     yield ""
 
 

@@ -247,13 +247,17 @@ def test_models_page_has_every_provider_and_variable():
         assert f"`{variable}`" in text, variable
 
 
-def test_the_price_in_the_readme_is_what_plan_says():
+def test_prices_in_the_docs_are_what_plan_says():
     from unmask.engine.plan import plan
 
     planned = plan(data="core", model="openai/gpt-4o-mini", judge="openai/gpt-4o")
     likely, least, most = (bound.cost_usd for bound in (planned.likely, planned.least, planned.most))
     assert f"likely ${likely:.2f}, from ${least:.2f} to ${most:.2f}" in page("README.md")
     assert f"likely {likely:.2f} dollars, from {least:.2f} to {most:.2f}" in page("docs/faq.md")
+    said = " ".join(str(planned).split())
+    batches = re.findall(r"^    (Batches: .*)$", page("docs/models.md"), re.MULTILINE)
+    assert len(batches) == 2
+    assert all(line in said for line in batches)
 
 
 @pytest.mark.parametrize(("title", "record"), docs_files.records().items())
