@@ -115,6 +115,8 @@ def kind_of(annotation: Any) -> str:
     return "object" if origin is dict else kind_of(annotation.__supertype__)
 
 
+ELSEWHERE = {"scenarios.jsonl": "[Writing scenarios](data.md#writing-scenarios) says what goes into each field."}
+"""Records whose fields another page explains: here are their types."""
 LEAST_IN_COMMON = 4
 """So many fields with the same lines are named and not written again."""
 
@@ -128,6 +130,9 @@ def section(title: str, record: type[msgspec.Struct], above: dict[str, list[str]
     if record.__doc__ and title not in record.__doc__:
         yield from (first_sentence(record.__doc__) + ".", "")
     lines = fields_of(record)
+    if title in ELSEWHERE:
+        yield from (ELSEWHERE[title], "")
+        lines = [line.partition(": ")[0] for line in lines]
     for other, others in above.items():
         same = [line for line in lines if line in others]
         if len(same) >= LEAST_IN_COMMON:
@@ -135,7 +140,10 @@ def section(title: str, record: type[msgspec.Struct], above: dict[str, list[str]
             names = ", ".join(re.findall(r"^- (`\w+`)", "\n".join(same), re.MULTILINE))
             yield from (f"As in *{other}*: {names}.", "")
     bare = [line.removeprefix("- ") for line in lines if ": " not in line]
-    yield from (*((f"{', '.join(bare)}.", "") if bare else ()), *(line for line in lines if ": " in line), "")
+    if bare:
+        yield from (f"{', '.join(bare)}.", "")
+    if said := [line for line in lines if ": " in line]:
+        yield from (*said, "")
 
 
 def fields_of(record: type[msgspec.Struct]) -> list[str]:

@@ -34,6 +34,7 @@ from unmask.records import (
     Call,
     Judged,
     Preset,
+    Scenario,
     UnreadReason,
     Usage,
     Verdict,
@@ -270,6 +271,12 @@ def test_every_field_of_a_run_folder_has_a_line(title, record):
     if record in (Asked, Judged):
         documented |= set(Call.__struct_fields__)
     assert documented | {"v"} == {*record.__struct_fields__, "v"}
+
+
+def test_every_field_of_a_scenario_is_explained_to_its_author():
+    """But for `delivery`, a column of the public data that is kept and not used."""
+    explained = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", page("docs/data.md"), re.MULTILINE)))
+    assert {*Scenario.__struct_fields__} - {*explained} == {"delivery"}
 
 
 def test_a_line_says_what_the_string_below_the_field_says():
