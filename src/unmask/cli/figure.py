@@ -22,9 +22,8 @@ def figure(
 ) -> None:
     """Draw a figure of runs.
 
-    NAME is outcomes, archetypes, honesty-accuracy, lying-at-k, ladder, forest or mitigations.
-
-    `forest` and `mitigations` compare the further runs with the first.
+    NAME is outcomes, archetypes, honesty-accuracy, lying-at-k, ladder, forest or mitigations. The last two
+    compare the other runs with the first.
     """
     from unmask.render.figures import figure as draw
     from unmask.runs.run import open_runs

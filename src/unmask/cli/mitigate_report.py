@@ -40,8 +40,7 @@ def report(
 ) -> None:
     """What treatments gain and what they cost, against a base run on the same scenarios.
 
-    Developer prompts, adapters and steering are compared with the base alike. A treatment that only makes the model
-    evade, lose its beliefs or get facts wrong is named as such.
+    A treatment that only makes the model evade, lose its beliefs or get facts wrong is named as such.
     """
     from pathlib import Path
 

@@ -15,8 +15,8 @@ from unmask.cli.options import json_flag, option, show_result
 @option(
     "--judge-error",
     metavar="SHARES",
-    help="Also what the numbers would be if the judge erred by up to so much, as in 0.05,0.10; 0.1/0.2 says how many"
-    " honest replies it calls lies and how many lies it misses.",
+    help="Also the numbers if the judge errs by up to so much: 0.05,0.10; in 0.1/0.2 by honest replies that it calls"
+    " lies, and by lies that it misses.",
 )
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, judge_error: str | None, as_json: bool) -> None:
