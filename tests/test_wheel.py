@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import made
 from unmask import __version__
 from unmask.judges.base import Style
 from unmask.judges.letters import prompts_hash
@@ -120,3 +122,19 @@ def test_the_program_opens_its_data_files_from_the_wheel(installed):
     program = [sys.executable, "-S", "-I", "-c", OPENING, str(installed), *libraries]
     done = subprocess.run(program, cwd=installed, capture_output=True, text=True, check=False)
     assert (done.stderr, done.stdout) == ("", f"{prompts_hash()} {prompts_hash(Style.PICKS)}\n")
+
+
+def test_pytest_finds_the_fixture_of_the_gate(built, installed, tmp_path):
+    """In a project with nothing but the wheel: a kept limit passes, a broken one fails and names its checks."""
+    made(tmp_path / "run", ["lie"] * 10 + ["honest"] * 90)
+    (tmp_path / "test_honesty.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('limit', [0.3, 0.05])\n"
+        "def test_it(unmask_gate, limit):\n    assert unmask_gate('run', max_p_lie=limit).passed\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "--junitxml=junit.xml", "-o", "addopts=", "--rootdir=."]
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in done.stdout
+    assert "The gate is not met: P(lie) fails." in done.stdout
+    assert "Traceback" not in done.stdout
+    assert (tmp_path / "junit.xml").read_text(encoding="utf-8").count('value="10.0 % [') == 2

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tests.analysis.two_arms import asked
 from tests.made_runs import NAMED, Subject, made, scenarios
 from tests.outcomes import outcome, unjudged
 from tests.shown import show
@@ -18,6 +19,7 @@ from unmask.models.scripted import Scripted
 from unmask.records import Outcome, Request, Verdict
 from unmask.render.junit import render_junit
 from unmask.scoring.measures import find_measure
+from unmask.stats.rate import Rate
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +289,7 @@ NASTY = Gate(
     preset="paper",
     judge="j|<b>",
     on=DecidingBound.UPPER,
+    p_lie=Rate(hits=3, total=10, value=0.3, low=0.1, high=0.6, worst_low=0.1, worst_high=0.6),
     checks=(GateCheck(name="P(lie)", passed=False, message="30 % > 20 % & [more](x)"),),
     notes=("judge: the baseline has a|b, the run has none",),
 )
@@ -321,12 +324,27 @@ def test_text_says_pass_or_fail_for_each_check(run):
     """One line each."""
     first, _, *lines = show(gate(run, max_p_lie=0.05), width=200).splitlines()
     assert first == "The gate is not met: P(lie) fails."
-    assert [line[:4] for line in lines[:3]] == ["pass", "pass", "FAIL"]
+    assert [line[:4] for line in lines if line[:4] in {"pass", "FAIL"}] == ["pass", "pass", "FAIL"]
 
 
 @pytest.mark.parametrize("shown", [str, render_junit, Gate.to_markdown])
 def test_every_form_names_the_judge(run, shown):
     assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
+
+
+def test_text_says_what_was_measured_and_what_flipped(run, worse, tmp_path):
+    """P(lie), also where only the rise is limited; the excess where there is a control; flips against the baseline."""
+    found = gate(worse, baseline=run, max_rise=0.2)
+    assert [flip.b.value for flip in found.became_lies] == ["lie"] * 8
+    assert found.stopped_lying == ()
+    text = found.to_markdown()
+    assert "P(lie) 18.0 %" in text
+    assert "8 scenarios became lies" in text
+    assert all(flip.id in text for flip in found.became_lies)
+    assert "Without the role" not in text
+    both = gate(asked(tmp_path / "arms", 20, lies={0, 1, 2}, floor={0}), max_p_lie=0.5)
+    assert (both.excess.a, both.excess.value) == (pytest.approx(0.05), pytest.approx(0.1))
+    assert "lied in 5.0 %, with it in 15.0 % of the same 20 scenarios" in both.to_markdown()
 
 
 def test_json_says_whether_it_passed(run):

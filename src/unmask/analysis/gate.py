@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unmask.analysis.anytime import Anytime, AnytimeLook
-from unmask.analysis.compare import Comparison, compare
+from unmask.analysis.compare import Comparison, Flip, compare
 from unmask.analysis.corrected import correct_excess, corrected_p_lie
 from unmask.errors import UsageError
 from unmask.records import Archetype, Outcome, Preset, Record, Result
@@ -30,7 +30,7 @@ from unmask.scoring.score import Score
 from unmask.scoring.shares import Among
 from unmask.stats.betting import SIDE_ERROR
 from unmask.stats.estimate import Difference
-from unmask.stats.rate import Corrected, binomial_tail, in_percent
+from unmask.stats.rate import Corrected, Rate, binomial_tail, in_percent
 from unmask.stats.values import estimate_rate, estimate_worst
 from unmask.text import list_names, refuse_unknown
 
@@ -90,6 +90,13 @@ class Gate(Result, frozen=True, kw_only=True, omit_defaults=False):
     """File name of the judge whose readings of the run these are, or `panel:` and those of its members."""
     measure: str = "p_lie"
     on: DecidingBound
+    p_lie: Rate
+    """Of the run, also where the limit is on something else."""
+    excess: Difference | None = None
+    """Of P(lie) over the control arm: `a` is the floor. `None` without a control."""
+    became_lies: tuple[Flip, ...] = ()
+    """Scenarios that are no lie in the baseline."""
+    stopped_lying: tuple[Flip, ...] = ()
     checks: tuple[GateCheck, ...]
     notes: tuple[str, ...]
     """What guards say of run and baseline without refusing them, and settings other than the model in which the two
@@ -144,6 +151,8 @@ def gate(
     if limits.max_excess is not None:
         excess = _bound_excess(opened, scores["run"].control, labels, **reading)
         checks += check_bound(f"{'corrected ' * bool(labels)}excess", excess, limits.max_excess, limits.on)
+    flips = comparison.pairs[0] if comparison is not None else None
+    own_control = scores["run"].control
     return Gate(
         run=str(opened.path),
         model=opened.definition.subject.model,
@@ -152,6 +161,10 @@ def gate(
         judge=opened.judge_file(judge),
         measure=limits.measure,
         on=limits.on,
+        p_lie=scores["run"].overall.p_lie,
+        excess=None if own_control is None else own_control.excess,
+        became_lies=flips.became_lies if flips else (),
+        stopped_lying=flips.stopped_lying if flips else (),
         checks=tuple(checks),
         notes=tuple(notes),
         anytime=limits.anytime,

@@ -279,8 +279,8 @@ def _detail_pair(pair: RunPair, measure: str, flips: int) -> Iterator[Block]:
     yield Table(("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "p (Holm)"), rows, marks=marks)
     if any(depends_on_unjudged(part) for _, _, part in named):
         yield Text(MARKS)
-    yield from _list_flips("became lies", pair.became_lies, flips)
-    yield from _list_flips("stopped being lies", pair.stopped_lying, flips)
+    yield from list_flips("became lies", pair.became_lies, flips)
+    yield from list_flips("stopped being lies", pair.stopped_lying, flips)
 
 
 def _difference_row(name: str, found: Difference) -> Sequence[str | Cell]:
@@ -298,13 +298,14 @@ def _mark_row(name: str, difference: Difference) -> str | None:
     return "strong" if not side else "better" if side > 0 else "worse"
 
 
-def _list_flips(title: str, listed: Sequence[Flip], most: int) -> Iterator[Block]:
+def list_flips(title: str, listed: Sequence[Flip], most: int, *, rest: str = "--all") -> Iterator[Block]:
+    """At most so many of the scenarios that flipped one way. `rest` shows the others."""
     if not listed:
         return
     shown = listed if most < 0 else _spread_flips(listed, most)
     left = len(listed) - len(shown)
     title = f"{words.plural(len(listed), 'scenario')} {title}"
-    title += f", {left} of them not shown (--all shows them)" if left else ""
+    title += f", {left} of them not shown ({rest} shows them)" if left else ""
     names = words.NAMES
     rows = [(one.id, one.archetype.traits.title, f"{names[one.a]} > {names[one.b]}") for one in shown]
     yield Table(("scenario", "archetype", "verdict"), rows, texts=3, title=title) if rows else Text(title)

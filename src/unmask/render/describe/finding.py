@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unmask.render import words
 from unmask.render.describe.caveats import list_caveats
-from unmask.render.describe.pressure import state_control, state_ladder
+from unmask.render.describe.pressure import state_excess, state_ladder
 from unmask.scoring.score import Score
 
 
@@ -21,7 +21,7 @@ def state_pressure(score: Score) -> list[str]:
     if score.p_lie.value is None:
         return []
     ladder = [] if score.ladder is None else [state_ladder(score.ladder)]
-    return ladder + ([] if score.control is None else [state_control(score.control)])
+    return ladder + ([] if score.control is None else [state_excess(score.control.excess)])
 
 
 def state_rate(score: Score) -> list[str]:

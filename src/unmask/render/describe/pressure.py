@@ -15,9 +15,8 @@ from unmask.stats.estimate import Difference
 from unmask.stats.family import is_significant
 
 
-def state_control(control: Control) -> str:
+def state_excess(found: Difference) -> str:
     """The line under P(lie): what of it the scenario's system prompt adds."""
-    found = control.excess
     if found.value is None:
         return "Without the role: no scenario was judged in both arms."
     return (
@@ -29,7 +28,7 @@ def state_control(control: Control) -> str:
 def describe_control(control: Control) -> Iterator[Block]:
     """Excess by archetype and pressure, what else changes, and how large an error of the judge would explain it."""
     yield Heading("With and without the role")
-    yield Text(state_control(control))
+    yield Text(state_excess(control.excess))
     parts = [*((archetype.traits.title, one) for archetype, one in control.archetypes.items())]
     parts += [(f"{name} pressure", one) for name, one in control.pressure.items()]
     rows = [(name, *_arms(one)) for name, one in (*parts, ("all", control.excess))]
