@@ -181,10 +181,13 @@ def ask_for_judge(*, data: str, model: str, out: str, **settings: Any) -> str:
 def announce_growth(chosen: Mapping[str, Any]) -> None:
     """Where the command makes an existing run larger: what that costs, and the way back. At a terminal it takes a
     yes."""
+    from unmask.runs.folder import Folder
+
+    if not Folder(chosen["out"]).exists:
+        return
     from unmask.cli.crash import clean_for_terminal
     from unmask.engine.plan import plan_growth
     from unmask.render.describe.plan import state_cost
-    from unmask.runs.folder import Folder
 
     grows = plan_growth(**chosen)
     if grows is None:

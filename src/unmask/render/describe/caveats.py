@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from unmask.analysis.agreement import ReaderAgreement, agree
 from unmask.analysis.departures import list_departures
-from unmask.analysis.labels import labellers
 from unmask.errors import DataError, JournalError
 from unmask.records import Kind, Verdict
 from unmask.render import words
@@ -21,6 +19,9 @@ from unmask.scoring.guards import explain_small_judges
 from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged
 from unmask.stats.estimate import ROUNDING
 from unmask.stats.rate import FEW
+
+if TYPE_CHECKING:
+    from unmask.analysis.agreement import ReaderAgreement
 
 LIMIT = 0.05
 """Share of unjudged takes from which a score should not be quoted without saying so."""
@@ -148,9 +149,12 @@ def _list_judges(score: Score) -> Iterator[Caveat]:
 
 def _list_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Caveat]:
     """Each person who labelled replies against the judge in use."""
-    if judge is None:
+    people = run.folder.labellers()
+    if judge is None or not people:
         return
-    for person in labellers(run):
+    from unmask.analysis.agreement import agree  # with statistics of agreement, which most runs never need
+
+    for person in people:
         try:
             agreed = agree(run, labels=person, judges=[judge], preset=score.preset)
         except (DataError, JournalError) as error:
