@@ -27,7 +27,7 @@ from unmask.models.prices import Price, price_of
 from unmask.models.tiers import BATCH, FLEX
 from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Preset, Record, Result, Scenario, Usage
+from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Result, Scenario, Usage
 from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
 from unmask.runs.folder import Folder, Journal
@@ -98,8 +98,8 @@ class RunPlan(Result, frozen=True, kw_only=True, omit_defaults=False):
     """With `--batch judge` and `--batch all`, for those that the providers have."""
     left_out: str | None = None
     """Which scenarios are left out because the judge reads no figures."""
-    unknown_sides: int = 0
-    """Scenarios of a new run of which nobody has said which side *yes* means: `unmask data annotate` asks that once."""
+    annotating_saves: int = 0
+    """Questions to the judge that `unmask data annotate` would save this run at most."""
     may_reason: bool = False
     """Whether replies may get longer than this: no limit is set, and the subject has not shown whether it reasons."""
 
@@ -278,7 +278,7 @@ def plan(
         flex=None if flex == prices else price_range(found, terms, flex),
         batch=dict(_price_batches(found, terms)),
         left_out=order.news or None,
-        unknown_sides=_count_unknown_sides(order),
+        annotating_saves=_count_saved(order, found),
         may_reason=order.options.subject.max_tokens is None and found.pilot is None,
     )
 
@@ -299,10 +299,16 @@ def plan_growth(**command: Any) -> tuple[str, RunPlan] | None:
     return (growth, plan(**command)) if growth else None
 
 
-def _count_unknown_sides(order: Order) -> int:
-    """Scenarios whose tagged answers the judge reads because nobody knows which side yes means."""
+def _count_saved(order: Order, found: Estimate) -> int:
+    """Questions to the judge that a new run would be spared at most, if it were known of all scenarios which side yes
+    means."""
+    scenarios = order.dataset.scenarios
     is_new = order.folder is None or not order.folder.exists
-    return sum(map(is_open, order.dataset.scenarios)) if is_new and order.wanted.tags is Tags.RULE else 0
+    if not is_new or order.wanted.tags is not Tags.RULE or not any(map(is_open, scenarios)):
+        return 0
+    known = (replace(one, yes_means=Letter.A) if is_open(one) else one for one in scenarios)
+    states = _starting_states(order.wanted, ((scenario, ScenarioState()) for scenario in known))
+    return found.most[JUDGE].calls - estimate_scenarios(states, _open_imagination(order)).most[JUDGE].calls
 
 
 def price_range(found: Estimate, terms: Terms, prices: Mapping[str, Price | None]) -> Range:

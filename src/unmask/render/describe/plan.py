@@ -27,10 +27,10 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
         yield Text(plan.left_out)
     yield _make_table(plan)
     yield Text(_explain_range(plan))
-    if plan.unknown_sides:
+    if plan.annotating_saves:
         yield Text(
-            f"The data does not say which side yes means in {words.plural(plan.unknown_sides, 'scenario')}."
-            " `unmask data annotate` asks that once, and spares each run questions to the judge."
+            "The data does not always say which side yes means. `unmask data annotate` asks that once, and saves each"
+            f" run up to {words.plural(plan.annotating_saves, 'question')} to the judge."
         )
     yield from map(Text, _list_cheaper_ways(plan))
     yield Text(_explain_time(plan))
