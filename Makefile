@@ -32,7 +32,7 @@ help:
 	@echo "make check-planted  12 whole runs against planted verdicts; run by hand"
 	@echo "make check-view     speed and memory of unmask view against its goals (VIEW=--tenth for a tenth of the size)"
 	@echo "make lint    ruff check and format  make type    mypy --strict"
-	@echo "make docs    write the commands and the fields of docs/reference.md from the program"
+	@echo "make docs    write docs/reference.md and docs/schemas from the program"
 	@echo "make site    make the documentation a site, build/site/index.html; a broken link fails it"
 	@echo "make demo    a small model that was taught to lie is found out, without a key  (MODEL=provider/name for another)"
 	@echo "make dist    build what is published into dist, check it, install it in an empty environment and run it"
@@ -134,6 +134,7 @@ type: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m tests.docs_cli
 	$(BIN)/python -m tests.docs_files
+	$(BIN)/python -m tests.docs_schemas
 
 # Without network: the theme brings its own fonts and search. Any warning fails, a link to a page or heading that is not there too.
 site: $(STAMP)
