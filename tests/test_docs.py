@@ -254,7 +254,7 @@ def test_prices_in_the_docs_are_what_plan_says():
     planned = plan(data="core", model="openai/gpt-4o-mini", judge="openai/gpt-4o")
     likely, least, most = (bound.cost_usd for bound in (planned.likely, planned.least, planned.most))
     assert f"likely ${likely:.2f}, from ${least:.2f} to ${most:.2f}" in page("README.md")
-    assert f"likely {likely:.2f} dollars, from {least:.2f} to {most:.2f}" in page("docs/faq.md")
+    assert f"likely {likely:.2f} dollars, from {least:.2f} to {most:.2f}" in page("docs/index.md")
     said = " ".join(str(planned).split())
     batches = re.findall(r"^    (Batches: .*)$", page("docs/models.md"), re.MULTILINE)
     assert len(batches) == 2

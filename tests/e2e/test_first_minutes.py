@@ -1,4 +1,4 @@
-"""The point of it all: what README and tutorial tell a newcomer to type works as typed.
+"""The point of it all: what README, tutorial and how-tos tell you to type works as typed.
 
 In a folder with nothing but `.venv`, an empty home, no `unmask` until the text activates it, no key until the text sets
 one, and a planted endpoint behind `OPENAI_BASE_URL`. `make` and `pip` lines are in blocks without a language; `make
@@ -60,6 +60,17 @@ def test_every_command_of_the_pages_does_what_they_promise():
             new = [line for line in lines if without_comment(line) not in read]
             assert len(new) < len(lines)
             type_page(new, show_command, folder, env, failures)
+    assert not failures, "\n".join(failures)
+
+
+def test_every_command_of_the_how_tos_does_what_it_promises():
+    """In order, with the built-in fake models, and no key."""
+    failures: list[str] = []
+    with newcomer() as (folder, env):
+        activate(ACTIVATE, folder, env)
+        env["PAGER"] = "cat"  # nobody turns the pages of 300 lies
+        type_page(typed_lines("docs/howto.md"), show_command, folder, env, failures)
+    failures = [failure for failure in failures if "terminal: unmask: " not in failure]  # an error is one line
     assert not failures, "\n".join(failures)
 
 

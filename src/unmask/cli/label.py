@@ -80,11 +80,10 @@ def _name_next_step(runs: Sequence[str], to: Path, who: str | None) -> str:
     command = ["unmask", "label", *runs, "--import"]
     if to.suffix.lower() == ".html":
         saved = to.with_name(f"{to.stem}-labels.jsonl")
-        return (
-            f"Label in a browser, put {saved.name} that it saves next to it, then: {shlex.join([*command, str(saved)])}"
-        )
+        line = shlex.join([*command, str(saved)])
+        return f"Label in a browser, and save {saved.name} next to it. Then:\n  {line}"
     line = shlex.join([*command, str(to), *([] if who else ["--who", getuser()])])
-    return f"Fill in `letter` (A to D), or `lower` and `upper`, then: {line}"
+    return f"Fill in `letter` (A to D), or `lower` and `upper`. Then:\n  {line}"
 
 
 def _export(replies: Replies, to: Path, who: str | None) -> None:
