@@ -249,7 +249,7 @@ def aside(slot: Slot, value: Reading) -> str:
     """What the judge says of a reply besides, in a sentence; empty where it was not asked."""
     if isinstance(value, Lettered) and value.by is not ReadBy.SILENT:
         return f"The judge: {_ASIDES[slot].get(value.letter, 'cannot tell')}."
-    return f"Asked besides, {reading(value)}: {value.reason}." if isinstance(value, Unread) else ""
+    return f"Also asked, {reading(value)}: {value.reason}." if isinstance(value, Unread) else ""
 
 
 _ORIGINS: dict[str, str] = {
