@@ -122,6 +122,7 @@ def test_the_card_has_the_numbers_of_the_data_and_says_who_checked():
     assert published == card.with_tables(published, name="ladder"), "run `python -m tests.data.card`"
     assert files("unmask.data").joinpath("scenarios", "ladder.md").read_text(encoding="utf-8") == published
     assert "No person has checked this set." in published
+    assert LADDER.hash in published
 
 
 def test_stats_has_a_row_for_each_rung_of_a_ladder_only():
