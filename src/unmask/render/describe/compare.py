@@ -305,7 +305,7 @@ def list_flips(title: str, listed: Sequence[Flip], most: int, *, rest: str = "--
     shown = listed if most < 0 else _spread_flips(listed, most)
     left = len(listed) - len(shown)
     title = f"{words.plural(len(listed), 'scenario')} {title}"
-    title += f", {left} of them not shown ({rest} shows them)" if left else ""
+    title += f" ({len(shown)} listed, all with {rest})" if left else ""
     names = words.NAMES
     rows = [(one.id, one.archetype.traits.title, f"{names[one.a]} > {names[one.b]}") for one in shown]
     yield Table(("scenario", "archetype", "verdict"), rows, texts=3, title=title) if rows else Text(title)
