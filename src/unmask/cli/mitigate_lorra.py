@@ -51,7 +51,8 @@ def lorra(
 ) -> None:
     """Train an adapter that moves a local model towards honesty, from the inside.
 
-    Low-rank representation adaptation. hf:PATH+adapter=DIR applies it. The defaults are those published.
+    Low-rank representation adaptation. hf:PATH+adapter=DIR applies it. The defaults are those published for
+    representation engineering.
     """
     from unmask.cli.mitigate import parse_layers, parse_settings
     from unmask.models.local.inside import check_local_model
