@@ -18,13 +18,14 @@ PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip instal
 # Where bytecode is not kept, each of the some hundred processes that tests start compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-fleet test-vllm test-large study check-planted check-view lint type docs site demo dist bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-container test-fleet test-vllm test-large study check-planted check-view lint type docs site demo dist bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=8 uses more cores)"
 	@echo "make test-whitebox  install the extra whitebox (torch) and run the tests that need it"
 	@echo "make test-thorough  every case that make test only draws from (an hour); run by hand"
 	@echo "make test-bare      run make demo and make test in minimal Debian systems (SYSTEMS=13 for one of them; root)"
+	@echo "make test-container  carry out the steps of the Containerfile in minimal Debian systems (root)"
 	@echo "make test-fleet     servers on a Ray cluster of two nodes, in .venv-fleet of its own"
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
 	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
@@ -84,6 +85,9 @@ test-whitebox: $(INSIDE)
 # Needs root and debootstrap, and says so. What the systems take over from this machine stands in the file.
 test-bare:
 	@$(PYTHON) tools/bare_systems.py $(SYSTEMS)
+
+test-container:
+	@$(PYTHON) tools/container_steps.py
 
 # Ray brings some hundred megabytes: an environment of its own, so that everything else is tested without it.
 $(FLEET): pyproject.toml constraints.txt
