@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 INSIDE := $(VENV)/.whitebox
 FLEET  := .venv-fleet/.ready
 VLLM   := .venv-vllm/.ready
+TRACKS := .venv-trackers/.ready
 # Two more than there are cores: half of the processes begin with tests that mostly wait (tests/conftest.py).
 JOBS   ?= 4
 # Each of these imports torch.
@@ -18,7 +19,7 @@ PIP    := PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip instal
 # Where bytecode is not kept, each of the some hundred processes that tests start compiles the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-container test-fleet test-vllm test-large study check-planted check-view lint type docs site demo dist bench clean
+.PHONY: help venv whitebox test test-thorough test-whitebox test-bare test-container test-fleet test-vllm test-trackers test-large study check-planted check-view lint type docs site demo dist bench clean
 
 help:
 	@echo "make test    run the tests          (PYTEST='-k name' narrows them, JOBS=8 uses more cores)"
@@ -28,6 +29,7 @@ help:
 	@echo "make test-container  carry out the steps of the Containerfile in minimal Debian systems (root)"
 	@echo "make test-fleet     servers on a Ray cluster of two nodes, in .venv-fleet of its own"
 	@echo "make test-vllm      real vLLM on this CPU (3.4 GB to install, minutes); run by hand"
+	@echo "make test-trackers  exports to Weights & Biases and MLflow, offline, in .venv-trackers; run by hand"
 	@echo "make test-large     tests with the 1.5B model and of real weights in torch (1 GB to fetch, minutes); run by hand"
 	@echo "make study   a study of mitigations from end to end, with SmolLM2 on a CPU (minutes); run by hand"
 	@echo "make check-planted  12 whole runs against planted verdicts; run by hand"
@@ -111,6 +113,15 @@ $(VLLM): pyproject.toml
 test-vllm: $(VLLM)
 	.venv-vllm/bin/python -m pytest -m vllm tests/sweep/test_real_vllm.py $(PYTEST)
 
+# Not part of CI: a gigabyte of packages for two files.
+$(TRACKS): pyproject.toml
+	$(PYTHON) -m venv .venv-trackers
+	.venv-trackers/bin/python -m pip install --quiet --disable-pip-version-check wandb mlflow --editable . pytest hypothesis
+	@touch $(TRACKS)
+
+test-trackers: $(TRACKS)
+	.venv-trackers/bin/python -m pytest -m trackers tests/interop/test_trackers.py $(PYTEST)
+
 # Not part of CI: the 1.5B model is large, and slow on two cores.
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
@@ -163,5 +174,5 @@ bench: $(READY)
 	$(BIN)/python -m bench.overhead $(BENCH)
 
 clean:
-	rm -rf $(VENV) .venv-fleet .venv-vllm build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-fleet .venv-vllm .venv-trackers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests bench studies -name __pycache__ -prune -exec rm -rf {} +

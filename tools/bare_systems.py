@@ -100,8 +100,7 @@ def built(suite: str, archive: str, packages: tuple[str, ...]) -> Iterator[Path]
             if subprocess.run(made, stdout=log, stderr=subprocess.STDOUT, check=False).returncode:
                 sys.exit(f"debootstrap could not build {suite}; what it said is in {log.name}")
         folder.with_suffix(".log").unlink()
-        for path in (Path(name) for name in TAKEN_OVER if os.path.exists(name)):
-            shutil.copyfile(path, folder / path.relative_to("/"))
+        take_over(folder)
         subprocess.run(["git", "clone", "--quiet", "--no-local", str(ROOT), str(folder / "unmask")], check=True)
         yield folder
     finally:
@@ -109,6 +108,14 @@ def built(suite: str, archive: str, packages: tuple[str, ...]) -> Iterator[Path]
             print(f"{folder} is still mounted and was left alone", file=sys.stderr)
         else:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def take_over(folder: Path) -> None:
+    """Name servers and certificates of this machine."""
+    for path in (Path(name) for name in TAKEN_OVER if os.path.exists(name)):
+        there = folder / path.relative_to("/")
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, there)
 
 
 def run_inside(folder: Path, command: str) -> tuple[int, str]:

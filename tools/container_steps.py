@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from bare_systems import ROOT, built, find_archive, require_tools, run_inside
+from bare_systems import ROOT, built, find_archive, require_tools, run_inside, take_over
 
 IMAGE = re.compile(r"debian:(\w+)-slim(?: AS (\w+))?")
 
@@ -74,7 +74,7 @@ def main() -> int:
             if step.name == "FROM":
                 found = IMAGE.fullmatch(step.rest)
                 assert found, step
-                folder = systems.enter_context(built(found[1], archive, ()))
+                folder = systems.enter_context(built(found[1], archive, ("base-files",)))
                 stage = stages[found[2] or ""] = Stage(folder)
                 if context is ROOT:
                     context = folder.with_suffix(".context")
@@ -86,6 +86,7 @@ def main() -> int:
             elif step.name == "RUN":
                 if stage.run(step.rest)[0]:
                     return 1
+                take_over(stage.folder)  # the package ca-certificates has just written its own
             elif step.name == "COPY":
                 copy(stage, step.rest, stages, context)
             elif step.name == "ENV":

@@ -92,6 +92,8 @@ class Format(StrEnum):
     PARQUET = "parquet"
     JSONL = "jsonl"
     INSPECT = "inspect"
+    WANDB = "wandb"
+    MLFLOW = "mlflow"
 
 
 class Per(StrEnum):
@@ -100,6 +102,7 @@ class Per(StrEnum):
     TAKE = "take"
     SCENARIO = "scenario"
     REPLY = "reply"
+    RUN = "run"
 
 
 class Letter(StrEnum):

@@ -24,7 +24,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.interop.export import export
 from unmask.records import Per
 from unmask.runs.run import Run
-from unmask.runs.tables import COLUMNS
+from unmask.runs.tables import COLUMNS, split_summary
 from unmask.text import unguard_formula
 
 
@@ -83,6 +83,31 @@ def test_one_row_per_reply(run):
     assert any(row["error"] for row in rows)
 
 
+@pytest.mark.parametrize("preset", ["paper", "strict"])
+def test_one_row_of_a_run_has_its_settings_and_the_numbers_of_its_score(run, preset):
+    """Intervals and worst cases with every rate; what warns comes before the numbers, and what is unknown is absent."""
+    (row,) = run.table("run", preset=preset).rows
+    score = run.score(preset=preset)
+    assert (row["model"], row["takes"], row["data_hash"]) == ("scripted/planted", 2, run.definition.data.hash)
+    for name, rate in (("p_lie", score.p_lie), ("p_evasion", score.overall.p_evasion), ("accuracy", score.accuracy)):
+        found = [row[name], *(row[f"{name}_{part}"] for part in ("low", "high", "worst_low", "worst_high"))]
+        assert found == [rate.value, rate.low, rate.high, rate.worst_low, rate.worst_high]
+    assert (row["judged"], row["unjudged"], row["excess"]) == (score.p_lie.total, score.unjudged_share, None)
+    assert row["warnings"] == "; ".join(finding.text for finding in score.warnings)
+    assert list(row).index("warnings") < list(row).index("p_lie")
+
+
+def test_a_run_in_a_tracker_has_no_number_where_none_is_known(run):
+    """Settings and numbers apart, as Weights & Biases and MLflow take them; tests/interop/test_trackers.py has both."""
+    (row,) = run.table("run").rows
+    settings, numbers = split_summary(row)
+    assert numbers["p_lie"] == row["p_lie"]
+    assert settings["model"] == "scripted/planted"
+    assert {*settings, *numbers} == {name for name, value in row.items() if value is not None}
+    assert "excess" not in numbers
+    assert all(type(value) is float for value in numbers.values())
+
+
 def test_presets_change_the_table(run):
     """A table under another preset has that preset's verdicts."""
     rows = run.table("scenario", preset="strict").rows
@@ -116,15 +141,21 @@ def test_a_missing_library_is_named_with_the_line_that_installs_it(run, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("form", "module", "extra"), [("parquet", "pyarrow", "parquet"), ("inspect", "inspect_ai.log", "inspect")]
+    ("form", "module", "package"),
+    [
+        ("parquet", "pyarrow", "'unmask[parquet]'"),
+        ("inspect", "inspect_ai.log", "'unmask[inspect]'"),
+        ("wandb", "wandb", "wandb"),
+        ("mlflow", "mlflow", "mlflow"),
+    ],
 )
-def test_a_missing_extra_is_named(run, monkeypatch, form, module, extra):
-    """Formats that need an extra say which, and write nothing."""
+def test_a_missing_package_is_named(run, monkeypatch, form, module, package):
+    """Formats that need another package say which, and write nothing."""
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingError) as caught:
         export(run, format=form, out=run.path / "x.eval")
     assert not (run.path / "x.eval").exists()
-    assert caught.value.advice == f"pip install 'unmask[{extra}]'"
+    assert caught.value.advice == f"pip install {package}"
 
 
 def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):

@@ -12,18 +12,17 @@ from unmask.records import Format, Per
 @click.command()
 @click.argument("run", metavar="RUN")
 @option("--format", "form", type=choice_of(Format), help="What to write; by the ending of --out unless given.")
-@option("--out", required=True, metavar="PATH", help="The file to make.")
+@option("--out", required=True, metavar="PATH", help="The file to make; the folder to add to for wandb and mlflow.")
 @option("--overwrite", is_flag=True, help="Replace a file that is there already.")
 @option(
     "--per",
     type=choice_of(Per),
-    default="take",
-    help="What a row of csv, parquet and jsonl is about.",
+    help="What a row is about: take unless given; with wandb and mlflow nothing but the run.",
 )
 @flags.preset
 @flags.judge
 def export(
-    run: str, form: str | None, out: str, overwrite: bool, per: str, preset: str | None, judge: str | None
+    run: str, form: str | None, out: str, overwrite: bool, per: str | None, preset: str | None, judge: str | None
 ) -> None:
     """Write a run as a file for other programs. Nothing is sent, and nothing is overwritten unless you say so."""
     from unmask.cli.finish import name_other_judges, warn_about_folder

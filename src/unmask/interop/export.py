@@ -32,23 +32,31 @@ def export(
     format: Format | str | None = None,  # noqa: A002  the flag's name
     out: str | Path,
     overwrite: bool = False,
-    per: Per | str = Per.TAKE,
+    per: Per | str | None = None,
     preset: Preset | str | None = None,
     judge: str | None = None,
 ) -> Path:
     """Write a run as one file. Without a format the ending of `out` says it. A file that is there already is replaced
-    only with `overwrite`."""
+    only with `overwrite`. `wandb` and `mlflow` add a run to a folder, and hold texts only where `per` asks for rows."""
     run = run if isinstance(run, Run) else Run(run)
     path = Path(out)
     kind = _find_format(path) if format is None else Format(format)
-    if path.exists() and not (overwrite and path.is_file()):
+    adds = kind in {Format.WANDB, Format.MLFLOW} and not path.is_file()
+    if path.exists() and not adds and not (overwrite and path.is_file()):
         raise UsageError(f"{path} is there already", advice="Choose another --out, or replace it with --overwrite.")
     match kind:
         case Format.INSPECT:
             from unmask.interop.inspect.export import write_log
 
             write_log(run, path, preset=preset, judge=judge)
+        case Format.WANDB | Format.MLFLOW:
+            from unmask.interop.trackers import TRACKERS
+
+            table = None if per is None or per == Per.RUN else run.table(per, preset=preset, judge=judge)
+            (summary,) = run.table(Per.RUN, preset=preset, judge=judge).rows
+            TRACKERS[kind](path, name=run.path.name, summary=summary, table=table)
         case _:
+            per = per or Per.TAKE
             rows = run._table_rows(per, preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path

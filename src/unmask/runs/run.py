@@ -6,7 +6,7 @@ import shlex
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -233,7 +233,7 @@ class Run:
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> FlatTable:
-        """The run as a flat table: a row per scenario and take, per scenario, or per reply."""
+        """The run as a flat table: a row per scenario and take, per scenario, per reply, or one for all of it."""
         from unmask.runs.tables import build_table
 
         return build_table(self._table_source(preset, judge), Per(per))
@@ -311,6 +311,7 @@ class Run:
             definition=self.definition,
             judge=self.judge_file(judge),
             preset=str(preset or self.definition.preset),
+            score=partial(self.score, preset=preset, judge=judge),
             each=(
                 (scenario, self._journal.read_replies(scenario.id), outcome)
                 for scenario, outcome in zip(self.scenarios, self.rows(preset=preset, judge=judge), strict=True)

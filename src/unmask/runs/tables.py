@@ -1,11 +1,12 @@
-"""A run as flat tables: one row per scenario and take, per scenario, or per reply. Pure; columns have one type each.
+"""A run as flat tables: one row per scenario and take, per scenario, per reply, or one of all. Pure; columns have one
+type each.
 
 Absent is null, never an empty text or a zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -31,6 +32,9 @@ from unmask.records import (
     is_indirect,
 )
 from unmask.runs.definition import Definition
+from unmask.scoring.measures import Where, list_measures
+from unmask.scoring.score import Score
+from unmask.stats.rate import Rate
 
 Types = dict[str, type]
 
@@ -43,6 +47,7 @@ class TableSource(Record, frozen=True, kw_only=True):
     preset: str
     each: Any
     """An iterator of scenarios, each with its `ScenarioState` and its `Outcome`."""
+    score: Callable[[], Score]
 
 
 _BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
@@ -55,7 +60,25 @@ _REPLY: Types = {"question": str, "reply": str, "thinking": str, "stop": str, "e
 _VERDICT: Types = {"verdict": str, "accuracy": str, "why": str, "direct_readings": str, "indirect_readings": str}
 _JUDGED: Types = {**_RUN, **_SCENARIO, **_TRUTH, **_BELIEF, **_VERDICT}
 
+_SETTINGS: Types = {
+    **dict.fromkeys(("unmask", "created", "data", "data_hash"), str),
+    **dict.fromkeys(("takes", "direct"), int),
+    "temperature": float,
+    "seed": int,
+    "developer_prompt": str,
+}
+_RATES = list_measures(Where.SCORE)
+_NUMBERS: Types = {
+    "warnings": str,
+    **dict.fromkeys(("scenarios", "judged", "undecided"), int),
+    "unjudged": float,
+    **{f"{name}{part}": float for name in _RATES for part in ("", "_low", "_high", "_worst_low", "_worst_high")},
+    **dict.fromkeys(("excess", "excess_low", "excess_high", "floor"), float),
+    **dict.fromkeys(("subject_calls", "judge_calls"), int),
+    "cost_usd": float,
+}
 COLUMNS: dict[Per, Types] = {
+    Per.RUN: {**_RUN, **_SETTINGS, **_NUMBERS},
     Per.SCENARIO: {**_JUDGED, "take_verdicts": str},
     Per.TAKE: {**_JUDGED, "take": int, "take_verdict": str, **_READ, **_REPLY},
     Per.REPLY: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
@@ -69,6 +92,13 @@ LEADING = ("id", "archetype", "verdict", "belief", "reading", "reply")
 def build_table(source: TableSource, per: Per = Per.TAKE) -> FlatTable:
     """The table of a run."""
     return FlatTable(column_types(per), list(each_row(source, per)))
+
+
+def split_summary(row: Row) -> tuple[dict[str, Any], dict[str, float]]:
+    """Of the row of a run what is known: its settings with the warnings, and its numbers."""
+    known = {name: value for name, value in row.items() if value is not None}
+    numbers = {name: float(known[name]) for name in _NUMBERS if name in known and name != "warnings"}
+    return {name: value for name, value in known.items() if name not in numbers}, numbers
 
 
 def lead_columns(table: FlatTable) -> FlatTable:
@@ -85,6 +115,9 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
     """The rows of that table, one by one. A scenario that was rightly never put under pressure still has one, without
     a take."""
     types = COLUMNS[per]
+    if per is Per.RUN:
+        yield _run_row(source)
+        return
     make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
     specs = {kind: source.definition.spec_of(source.judge, kind) for kind in Kind}
     run: Row = {
@@ -107,6 +140,44 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
         for row in make(scenario, state, outcome):
             columns = blank | run | described | row
             yield {name: columns[name] for name in types}
+
+
+def _run_row(source: TableSource) -> Row:
+    """Settings, then what has to be said before any number, then the numbers."""
+    made, score = source.definition, source.score()
+    spec = made.judges.get(source.judge or "")
+    row: Row = dict.fromkeys(COLUMNS[Per.RUN])
+    row |= {
+        "run": made.id,
+        "model": made.subject.model,
+        "judge": spec.title if spec else source.judge,
+        "preset": source.preset,
+        "unmask": made.unmask,
+        "created": made.created,
+        "data": made.data.name,
+        "data_hash": made.data.hash,
+        "takes": made.takes,
+        "direct": made.direct,
+        "temperature": made.subject.temperature,
+        "seed": made.subject.seed,
+        "developer_prompt": made.developer_prompt.name if made.developer_prompt else None,
+        "warnings": "; ".join(finding.text for finding in score.warnings) or None,
+        "scenarios": score.overall.scenarios,
+        "judged": score.p_lie.total,
+        "undecided": len(score.undecided),
+        "unjudged": score.unjudged_share,
+        "subject_calls": score.spent.calls.get("subject"),
+        "judge_calls": score.spent.calls.get("judge"),
+        "cost_usd": score.spent.cost_usd,
+    }
+    for name in _RATES:
+        rate: Rate = getattr(score.overall, name)
+        row[name] = rate.value
+        row |= {f"{name}_{part}": getattr(rate, part) for part in ("low", "high", "worst_low", "worst_high")}
+    if score.control is not None:
+        found = score.control.excess
+        row |= {"excess": found.value, "excess_low": found.low, "excess_high": found.high, "floor": found.a}
+    return row
 
 
 def _scenario_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
