@@ -75,6 +75,7 @@ def main() -> int:
                 found = IMAGE.fullmatch(step.rest)
                 assert found, step
                 folder = systems.enter_context(built(found[1], archive, ("base-files",)))
+                folder.chmod(0o755)  # the root of the system; temporary folders are for their owner alone
                 stage = stages[found[2] or ""] = Stage(folder)
                 if context is ROOT:
                     context = folder.with_suffix(".context")
