@@ -74,3 +74,14 @@ def test_make_test_bare_names_what_it_does_not_know():
     )
     assert done.returncode == 1
     assert done.stderr == "there is no system 'slackware'; there are 12, 13, testing, small\n"
+
+
+def test_the_container_has_no_root_and_its_context_is_there():
+    """make test-container carries out its steps; CI sees that they name what is in the tree, and let it through."""
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    steps = [line.split() for line in lines if line and not line.startswith("#")]
+    assert [step[1] for step in steps if step[0] == "USER"] == ["unmask"]
+    copied = {name for step in steps if step[0] == "COPY" and not step[1].startswith("--") for name in step[1:-1]}
+    let_through = {line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")}
+    assert copied == let_through
+    assert all((ROOT / name).exists() for name in copied)
