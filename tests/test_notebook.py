@@ -171,7 +171,7 @@ def test_one_name_may_stand_alone(run: unmask.Run, tmp_path: Path):
     assert [scenario.id for scenario in single.scenarios] == ["tiny-known-facts-1"]
     with pytest.raises(UsageError, match="has no labels by 'nobody'"):
         unmask.agree(run, labels="nobody")
-    with pytest.raises(UsageError, match="has one reader only"):
+    with pytest.raises(UsageError, match="has only one judge or labeller"):
         unmask.agree(run, judges="scripted/judge")
     assert [row.takes for row in unmask.power(gap=0.05, takes=3).rows] == [3]
 

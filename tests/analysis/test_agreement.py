@@ -234,7 +234,7 @@ def test_a_panel_of_strangers_is_refused(erring):
 def test_one_reader_only_is_a_named_error(tmp_path):
     """There is nothing to compare."""
     run = made(tmp_path / "run", dataset(3), lies={1})
-    with pytest.raises(UsageError, match="one reader only"):
+    with pytest.raises(UsageError, match="only one judge or labeller"):
         agree(run)
 
 

@@ -141,9 +141,9 @@ def sheet(path, **cells):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"letter": "A"}, "letter 'A' is no label of a figure"),
-        ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a figure"),
-        ({"letter": "C", "lower": "3"}, "letter 'C' next to a figure"),
+        ({"letter": "A"}, "letter 'A' is no label of a number"),
+        ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a number"),
+        ({"letter": "C", "lower": "3"}, "letter 'C' next to a number"),
     ],
 )
 def test_a_letter_in_place_of_a_figure_is_refused(tmp_path, cells, said):

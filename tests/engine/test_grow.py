@@ -197,7 +197,7 @@ class TestWithoutAnswers:
         self.refuse(tmp_path / "run")
         assert read_definition(tmp_path / "run")["subject"]["model"] == "openai/nomodel"
         done = pilot(tmp_path / "run", limit=6, progress=ProgressLine(live=False))
-        assert capsys.readouterr().err.startswith(f"{tmp_path / 'run'} held no answers and is defined anew\n")
+        assert capsys.readouterr().err.startswith(f"{tmp_path / 'run'} held no answers and is redefined\n")
         assert done.score().undecided == ()
         assert len(done.rows()) == 6
         assert done.definition.grown == ()

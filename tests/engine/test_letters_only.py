@@ -23,7 +23,7 @@ from unmask.sweep.units import Expansion, expand_grid
 
 JUDGE = "vllm/judge-1.5b"
 BINARY = [archetype.value for archetype in Archetype if archetype.traits.kind is Kind.BINARY]
-LEFT_OUT = f"{JUDGE} reads letters, not figures: 2 scenarios (statistics) are left out"
+LEFT_OUT = f"{JUDGE} reads letters, not numbers: 2 scenarios (statistics) are left out"
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +111,13 @@ def test_figures_alone_are_refused(server, tmp_path, capsys, more):
     for plan in ([], ["--plan"]):
         assert run_command_line(typed(server, tmp_path / "run", *more, *plan)) == 2
         said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Asking judge at")]
-        assert said[0] == f"unmask: {JUDGE} reads letters, not figures: it cannot judge statistics"
+        assert said[0] == f"unmask: {JUDGE} reads letters, not numbers: it cannot judge statistics"
         assert "--numeric-judge NAME" in said[1]
     assert not (tmp_path / "run").exists()
 
 
 def test_a_judge_for_figures_that_reads_none_is_refused(server, tmp_path):
-    with pytest.raises(UsageError, match=f"--numeric-judge {JUDGE} reads letters, not figures"):
+    with pytest.raises(UsageError, match=f"--numeric-judge {JUDGE} reads letters, not numbers"):
         ran(
             server,
             tmp_path / "run",
@@ -183,7 +183,7 @@ def test_a_sweep_leaves_figures_out_by_its_first_judge(server, tmp_path):
 
 
 def test_a_sweep_of_figures_alone_is_refused(server, tmp_path):
-    with pytest.raises(UsageError, match=f"data 1: {JUDGE} reads letters, not figures: it cannot judge statistics"):
+    with pytest.raises(UsageError, match=f"data 1: {JUDGE} reads letters, not numbers: it cannot judge statistics"):
         swept(server, tmp_path, data='archetype = "statistics"')
 
 

@@ -161,7 +161,7 @@ def agree(
     if len(named) + len(people) < 2:
         path = opened[0].path
         raise UsageError(
-            f"{path} has one reader only, so there is nothing to compare",
+            f"{path} has only one judge or labeller, so there is nothing to compare",
             advice=f"Label some replies: unmask label {path}; or read it with a second judge.",
         )
     own = named[0] if named else None

@@ -211,8 +211,8 @@ def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
     numeric = filled.get("kind") == Kind.NUMERIC.value
     bounds = [_parse_number(filled.get(name), commas=commas) for name in _FILLED[1:]]
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
-        description = f"letter {filled['letter']!r}" + (" next to a figure" if letter == "C" else "")
-        raise ValueError(f"{description} is no label of a figure: give lower and upper, or C alone where there is none")
+        description = f"letter {filled['letter']!r}" + (" next to a number" if letter == "C" else "")
+        raise ValueError(f"{description} is no label of a number: give lower and upper, or C alone where there is none")
     return Label(
         scenario=str(filled["scenario"]),
         slot=str(filled["slot"]),

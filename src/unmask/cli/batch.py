@@ -54,7 +54,7 @@ def cancel_batches(run: str, as_json: bool) -> None:
     if not rows:
         click.echo(f"{run} has no open batches")
     elif any(row.remote for row in rows):
-        click.echo("What they have answered is paid for. The same `unmask run` command collects it and goes on.")
+        click.echo("What they have answered is paid for. The same `unmask run` command collects it and continues.")
 
 
 def _format_row(row: BatchStatus) -> list[str]:

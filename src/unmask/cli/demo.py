@@ -116,7 +116,7 @@ def _show_recorded(parent: Path, *, opens: bool) -> None:
     done = open_recorded(parent / "recorded")
     subject, data = done.definition.subject.model, done.definition.data
     text = (
-        f"{subject} on the {sum(data.counts.values())} scenarios of {data.name} that ask for no figure, asked on a GPU"
+        f"{subject} on the {sum(data.counts.values())} scenarios of {data.name} that ask for no number, asked on a GPU"
         f" on {done.definition.created[:10]}. Nothing is asked now: everything you see is read from the folder"
         f" {done.path}."
     )

@@ -64,7 +64,7 @@ def _try_judge(judge: ModelSettings) -> Diagnosis:
             await model.close()
 
     found = asyncio.run(tried())
-    advice = "whatever it reads can choose its own reading: take another judge" if found.obeyed else None
+    advice = "a reply can tell it what to answer: use another judge" if found.obeyed else None
     state = Condition.BROKEN if found.obeyed or found.failed else Condition.OK
     return Diagnosis(what="judge orders", state=state, found=str(found), advice=advice)
 

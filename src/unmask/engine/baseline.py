@@ -51,7 +51,7 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
     for was, now in find_changed(old.subject.treatments, wanted.subject.treatments):
         raise UsageError(
             f"--beliefs-from {folder.path}: {now.path} has changed since that run was made",
-            advice=f"Put back the {was.kind} it was made with, or make the baseline anew.",
+            advice=f"Put back the {was.kind} it was made with, or make the baseline again.",
         )
     their_probes = {scenario.id: _probe_fields(scenario) for scenario in folder.scenarios()}
     unmatched = [

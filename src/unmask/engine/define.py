@@ -102,12 +102,12 @@ def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Opt
     names = ", ".join(figures)
     if options.archetype or not letters:
         raise UsageError(
-            f"{judge} reads letters, not figures: it cannot judge {names}",
+            f"{judge} reads letters, not numbers: it cannot judge {names}",
             advice="Name a judge for numbers, --numeric-judge NAME, or another judge.",
         )
     count = sum(counts[archetype] for archetype in figures)
     chosen = msgspec.structs.replace(options, archetype=tuple(archetype.value for archetype in letters))
-    return chosen, f"{judge} reads letters, not figures: {count} scenarios ({names}) are left out"
+    return chosen, f"{judge} reads letters, not numbers: {count} scenarios ({names}) are left out"
 
 
 def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Options) -> Definition:

@@ -127,7 +127,7 @@ def describe_growth(before: Definition, now: Definition) -> str:
 def explain_change(folder: Folder, before: Definition, wanted: Definition, now: Definition) -> str:
     """What this command has made of the folder, in one line; empty where it goes on as it was."""
     if before.id != now.id:
-        return f"{folder.path} held no answers and is defined anew"
+        return f"{folder.path} held no answers and is redefined"
     lines = []
     if grows := describe_growth(before, now):
         lines.append(f"{folder.path} grows {grows}; its replies stay")

@@ -147,7 +147,7 @@ def _recall_numeric(
     check_addresses(old, _file_of(given), given, of=("numeric_judge",))
     recorded = recall_judge(old, _file_of(given))
     own = {name: value for name, value in recorded.get("set", {}).items() if name.startswith("numeric.")}
-    news = f"figures are read by {spec.numeric.model}, as {folder.path} has it"
+    news = f"numbers are judged by {spec.numeric.model}, as {folder.path} has it"
     return {"numeric_judge": spec.numeric.model, **({"set": own} if own else {})}, news
 
 
@@ -164,7 +164,7 @@ def complete_judge(folder: Folder, named: dict[str, Any], settings: dict[str, An
     )
     spec = old.judges.get(file)
     is_recalled = spec is not None and spec.numeric and "numeric_judge" not in named
-    news = f"figures are read by {options.numeric_judge.model}, as {folder.path} has it" if is_recalled else ""
+    news = f"numbers are judged by {options.numeric_judge.model}, as {folder.path} has it" if is_recalled else ""
     return options, news
 
 

@@ -91,7 +91,7 @@ def open_judges(
     second = judge_spec(numeric, options.numeric_judge)
     if second.style in LETTERS_ONLY:
         raise UsageError(
-            f"--numeric-judge {second.model} reads letters, not figures",
+            f"--numeric-judge {second.model} reads letters, not numbers",
             advice="Name a model that writes, such as openai/NAME or vllm/NAME.",
         )
     return OpenedJudge(judge_spec(reader, options.judge, numeric=second), reader, numeric)
