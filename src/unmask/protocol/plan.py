@@ -88,7 +88,8 @@ def plan(scenario: Scenario, state: ScenarioState, settings: Settings) -> tuple[
     ]
     if settings.self_report is not None:
         work += _work_on_self_report(scenario, state, readings, settings)
-    work += _work_on_asides(scenario, state, readings, settings)
+    if settings.asides:
+        work += _work_on_asides(scenario, state, readings, settings)
     return tuple([item for item in work if settings.ask or isinstance(item, JudgeWork)])
 
 
