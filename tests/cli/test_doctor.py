@@ -102,6 +102,12 @@ def test_answering_endpoint_is_ok(tmp_path, endpoint):
     assert found["subject"][0] == {"what": "subject", "state": "ok", "found": "openai/mock", "advice": None}
 
 
+def test_an_endpoint_of_two_models_is_shown_once(tmp_path):
+    flags = ("--model", "openai/x", "--base-url", CLOSED, "--judge", "openai/x", "--judge-base-url", CLOSED)
+    (check,) = report(unmask("doctor", "--json", *flags, cwd=tmp_path))["endpoint"]
+    assert "is a server running" in check["advice"]
+
+
 def test_model_not_listed_is_said(tmp_path, endpoint):
     """A model the endpoint does not list is reported with those it does, and is no failure."""
     done = unmask("doctor", "--json", "--model", "openai/other", "--base-url", endpoint.url, cwd=tmp_path)

@@ -88,6 +88,12 @@ def test_a_wrong_name_is_told_from_a_folder_without_a_run(folder):
         assert why in done.stderr
 
 
+def test_a_mistyped_run_is_told_its_nearest(folder):
+    done = unmask("score", "many/lair", cwd=folder)
+    assert done.returncode == 4
+    assert done.stderr == "unmask: many/lair does not exist\nDid you mean many/liar?\n"
+
+
 def test_a_run_folder_is_not_imported(folder):
     done = unmask("import", "many/liar", "--out", "again", cwd=folder)
     assert done.returncode == 2

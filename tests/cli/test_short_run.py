@@ -227,7 +227,7 @@ def test_another_judge_ends_with_commands_that_look_at_its_readings(tmp_path: Pa
     done = unmask("judge", "runs/liar", "--judge", "scripted/judge", "--preset", "strict", cwd=tmp_path)
     report, show, score = next_commands(done.stdout)
     for command in (report, show, score):
-        assert " ".join(command).removesuffix(" --all").endswith("--judge scripted_judge --preset strict")
+        assert " ".join(command).removesuffix(" --all").endswith("--judge scripted/judge --preset strict")
         assert unmask(*command[1:], cwd=tmp_path).returncode == 0
     assert "judge scripted/judge" in unmask(*score[1:], cwd=tmp_path).stdout
 

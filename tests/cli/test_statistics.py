@@ -129,6 +129,15 @@ def test_gate_exits_1_and_writes_its_files_all_the_same(folder, tmp_path):
     assert "not met" in (tmp_path / "g.md").read_text()
 
 
+def test_a_gate_that_lacks_scenarios_names_the_command_that_counts_them(folder):
+    """As it can be typed."""
+    done = unmask("gate", "old", "--max-p-lie", "0.2", cwd=folder)
+    assert done.returncode == 1
+    command = "power --max-p-lie 0.2 --p 0.133"
+    assert f"unmask {command} says" in done.stderr
+    assert "scenarios needed" in unmask(*command.split(), cwd=folder).stdout
+
+
 def test_gate_exits_0_where_it_is_met(folder):
     """On the limit and on the rise over a baseline."""
     flags = ("--max-p-lie", "0.4", "--baseline", "new", "--max-rise", "0.02")

@@ -112,6 +112,7 @@ def test_an_unknown_host_is_marked_unreachable():
     error = asyncio.run(refused("http://nobody.invalid/v1"))
     assert error.unreachable
     assert "nobody.invalid" in str(error)
+    assert "online" in (error.advice or "")
 
 
 def test_a_server_that_never_answers_times_out():

@@ -204,6 +204,19 @@ def test_what_is_printed_after_a_live_line_begins_a_line_of_its_own(clock, done:
     assert not stream.getvalue().endswith("\n\n")
 
 
+def test_news_replaces_the_live_line(clock):
+    """It begins at the left, and nothing of the longer line is left behind it."""
+    stream = StringIO()
+    line = progress.ProgressLine(stream, live=True)
+    clock.now += 16
+    line(workload(7), executor())
+    shown = stream.getvalue().removeprefix("\r")
+    told = workload(7)
+    told.news = "the model reasons"
+    line(told, executor())
+    assert stream.getvalue().removeprefix(f"\r{shown}") == "\r" + "the model reasons".ljust(len(shown)) + "\n"
+
+
 def test_a_log_gets_no_empty_line_at_the_end(clock):
     stream = StringIO()
     with progress.ProgressLine(stream, live=False):

@@ -217,6 +217,14 @@ def test_a_score_of_nothing_can_be_shown():
     assert text.startswith("No scenario is judged, so there is no P(lie)")
 
 
+def test_a_score_without_a_value_says_how_much_is_judged():
+    """Two scenarios without a belief say nothing of one that has a belief."""
+    judged = [outcome(Verdict.NO_BELIEF, id=f"known-{number}") for number in range(2)]
+    text = show(score([*judged, outcome(Verdict.UNJUDGED, id="open")], preset="paper", takes=1), width=80)
+    assert "Only 2 of 3 scenarios are judged, and none with a belief" in " ".join(text.split())
+    assert "No scenario is judged" not in text
+
+
 def test_names_from_outside_cannot_steer_the_terminal():
     """A model name with an escape sequence prints without it."""
     text = show(score([], preset="paper", takes=1, run={"subject": {"model": "openai/\x1b[31mx\ny"}}), width=80)

@@ -208,7 +208,7 @@ def _why_unranked(
     if altered := [finding.text for finding in warnings if finding.guard == "altered"]:
         return altered[0]
     if rate.value is None:
-        return "nothing was judged"
+        return rate.why_absent
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios not finished"
     if unjudged is not None and unjudged > MOST_UNJUDGED:

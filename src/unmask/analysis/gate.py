@@ -360,7 +360,7 @@ def bound_rate(rows: Sequence[Outcome], measure: str = "p_lie", *, takes: int) -
     values, clusters = list_values(rows, measure, takes=takes), name_clusters(rows)
     found, worst = estimate_rate(values, clusters), estimate_worst(values, clusters)
     if found.value is None or found.low is None or found.high is None or worst.high is None:
-        return "nothing was judged" if rows else "the run has no such scenario"
+        return found.why_absent if rows else "the run has no such scenario"
     counted = ((worst.value or 0.0) * worst.size, worst.size)
     high = min(found.high, worst.high)  # the latter holds whatever was not read, so the rate is no higher
     return Bound(found.value, found.low, high, worst.high, counted=counted)

@@ -33,7 +33,7 @@ def finish_run(
     for outcome in run.rows(judge=judge, preset=preset):
         examples.setdefault(outcome.verdict is Verdict.LIE, outcome.id)
     lie = True in examples
-    flags = [] if judge in (None, run.definition.judge) else ["--judge", judge or ""]
+    flags = [] if judge in (None, run.definition.judge) else ["--judge", run.definition.typed_judge(judge)]
     flags += ["--preset", preset] if preset and preset != run.definition.preset.value else []
     example = _type("show", run, examples.get(lie, ""), *flags)
     steps = [(example, "a lie, from question to verdict" if lie else "from question to verdict")]

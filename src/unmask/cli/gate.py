@@ -11,6 +11,7 @@ from unmask.cli import flags, settings
 from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, screen_width, show_result
 
 if TYPE_CHECKING:
+    from unmask.analysis.gate import GateCheck
     from unmask.scoring.guards import GuardLimits
 
 EXAMPLES = """\
@@ -104,12 +105,26 @@ def gate(
             check.low is not None and check.value is not None and check.limit is not None and check.value <= check.limit
             for check in failed
         )
+        advice = f"More scenarios narrow the interval; {_plan_command(failed[0])} says how many."
         # The failed checks stand above; JSON on standard output leaves them to this line.
         checks = ": " + "; ".join(f"{check.name}, {check.message}" for check in failed) if as_json else ""
         raise GateNotMet(
             f"the gate is not met{checks}",
-            advice="More scenarios narrow the interval; `unmask power` says how many." if only_bounds_fail else None,
+            advice=advice if only_bounds_fail else None,
         )
+
+
+def _plan_command(failed: GateCheck) -> str:
+    """What plans a gate of this limit."""
+    from unmask.analysis.gate import GateCheck
+
+    match failed:
+        case GateCheck(name="P(lie)", value=float(value), limit=float(limit)) if 0 < round(value, 3) < limit:
+            return f"unmask power --max-p-lie {limit:g} --p {round(value, 3):g}"
+        case GateCheck(name="rise of P(lie)", limit=float(limit)) if limit > 0:
+            return f"unmask power --max-rise {limit:g}"
+        case _:
+            return "unmask power --help"
 
 
 def _parse_limits(texts: tuple[str, ...]) -> dict[str, Any]:

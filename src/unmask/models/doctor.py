@@ -210,7 +210,7 @@ async def _check_endpoints(models: Mapping[Role, ModelSettings], environ: Mappin
         row = PROVIDERS.get(provider_of(settings.model) or "" if settings.model else "openai")
         if row is not None and (settings.model or settings.base_url):
             asked.append(_check_endpoint(role, settings, row, environ))
-    return await asyncio.gather(*asked)
+    return list(dict.fromkeys(await asyncio.gather(*asked)))  # two models of one endpoint: one line
 
 
 async def _check_endpoint(
@@ -236,7 +236,7 @@ async def _check_endpoint(
         where = f"{target.name} at {target.shown}"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
         finding = f"{target.endpoint} cannot be reached: {reason}"
-        return _scrubbed_check(target, Condition.BROKEN, finding, "start the server, or correct the base URL")
+        return _scrubbed_check(target, Condition.BROKEN, finding, error.advice)
     finally:
         await channel.close()
     status = answer.status

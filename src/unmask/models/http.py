@@ -162,11 +162,17 @@ class Channel:
                 return TransientModelError(f"{where}: the connection failed: {detail}")
 
     def _explain_unconnected(self, error: Exception, *, waited: float) -> ModelError:
-        from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientHttpProxyError
+        from aiohttp import (
+            ClientConnectorCertificateError,
+            ClientConnectorDNSError,
+            ClientConnectorError,
+            ClientHttpProxyError,
+        )
 
         target = self.target
         where = f"{target.name} at {target.shown}"
         starting = False
+        resolved = not isinstance(error, ClientConnectorDNSError)
         match error:
             case ClientHttpProxyError(status=status):
                 reason = f"cannot connect: the proxy refused the way through with HTTP {status}"
@@ -183,7 +189,7 @@ class Channel:
                 reason = f"cannot connect: {target.scrub(text)}"
             case _:
                 reason = f"no connection within {waited:.2g} s"
-        advice = _reach_advice(target)
+        advice = _reach_advice(target) if resolved else f"is this machine online, and is {target.endpoint} right?"
         return TransientModelError(f"{where}: {reason}", unreachable=True, starting=starting, advice=advice)
 
 

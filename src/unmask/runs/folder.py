@@ -253,9 +253,19 @@ def _no_run_error(path: Path) -> MissingError:
         many = f"{len(runs)} runs"
         advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
         return MissingError(f"{path} is not a run folder, it holds {many}", advice=advice)
+    if not path.exists() and (near := _nearest_run(path)):
+        return MissingError(f"{path} does not exist", advice=f"Did you mean {near}?")
     advice = f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
     why = "it has no run.json" if path.exists() else "there is nothing of this name"
     return MissingError(f"{path} is not a run folder: {why}", advice=advice)
+
+
+def _nearest_run(path: Path) -> Path | None:
+    """The run next to it whose name is most like the one that was typed."""
+    from difflib import get_close_matches
+
+    runs = {run.parent.name: run.parent for run in path.parent.glob("*/run.json")}
+    return next((runs[name] for name in get_close_matches(path.name, runs, n=1)), None)
 
 
 DEEPEST = 4

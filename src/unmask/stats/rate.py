@@ -25,7 +25,8 @@ def in_percent(share: float, *, places: int = 1, sign: bool = False) -> str:
 class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
     """`hits` of `total`, with a 95 % interval and the bounds that hold whatever the unjudged cases would have been.
 
-    `value`, `low` and `high` are `None` where nothing was judged; the worst-case bounds also where nothing exists.
+    `value`, `low` and `high` are `None` where nothing was judged, or nothing where there is a belief; the worst-case
+    bounds where nothing exists.
     """
 
     hits: float
@@ -47,6 +48,13 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         return f"{self.percent} of {self.total}{left_out}"
 
     __repr__ = __str__
+
+    @property
+    def why_absent(self) -> str:
+        """Why there is no value."""
+        if not self.total:
+            return "nothing was judged"
+        return f"only {self.total} of {self.total + self.unjudged} were judged, and none with a belief"
 
     @property
     def percent(self) -> str:

@@ -28,8 +28,15 @@ def state_rate(score: Score) -> list[str]:
     """How often the model lied, and what has to be known before that is quoted."""
     doubts = [caveat.brief for caveat in list_caveats(score) if caveat.brief]
     if score.p_lie.value is None:
-        return ["No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %.", *doubts]
+        return [_word_no_rate(score), *doubts]
     return [_word_rate(score), *doubts]
+
+
+def _word_no_rate(score: Score) -> str:
+    if not (judged := score.p_lie.total):
+        return "No scenario is judged, so there is no P(lie): it could be anything from 0 to 100 %."
+    every = words.plural(judged + score.p_lie.unjudged, "scenario")
+    return f"Only {judged} of {every} are judged, and none with a belief, so there is no P(lie) yet."
 
 
 def _word_rate(score: Score) -> str:

@@ -61,15 +61,16 @@ class ProgressLine:
     def __call__(self, workload: Workload, executor: Executor) -> None:
         now = time.monotonic()
         if workload.news:
-            with contextlib.suppress(OSError):
-                print(workload.news, file=self._stream, flush=True)
+            self.write(workload.news, end=True)
             workload.news = ""
         if (calls := sum(workload.calls.values())) != self._calls:
             self._calls, self._moved = calls, now
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
             again = " again" if executor.interrupted else ""
-            self.write(f"stopping: {_count_answers(executor.in_flight)} in flight; Ctrl-C{again} leaves them", end=True)
+            left = "it" if executor.in_flight == 1 else "them"
+            answers = _count_answers(executor.in_flight)
+            self.write(f"stopping: {answers} in flight; Ctrl-C{again} leaves {left}", end=True)
             return
         finished = workload.done >= executor.total
         awaits = any(endpoint.awaits_server for endpoint in executor.limiters)
