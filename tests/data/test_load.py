@@ -252,6 +252,13 @@ def test_an_empty_folder_says_what_is_expected(tmp_path: Path):
     assert "known_facts.csv" in (caught.value.advice or "")
 
 
+def test_the_folder_of_a_run_names_its_scenarios(tmp_path: Path):
+    (tmp_path / "scenarios.jsonl").touch()
+    with pytest.raises(DataError) as caught:
+        load(tmp_path)
+    assert caught.value.advice == f"Its scenarios: --data {tmp_path / 'scenarios.jsonl'}"
+
+
 def test_a_set_of_only_bad_rows_is_an_error_even_when_they_are_skipped(tmp_path: Path):
     """An empty run would score nothing and look fine."""
     write_csv(tmp_path, [row(type="?")])

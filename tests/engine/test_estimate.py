@@ -237,6 +237,12 @@ def test_batches_stand_beside_live_and_flex_with_their_rounds():
     assert max(map(len, text.splitlines()[1:])) <= 80
 
 
+def test_batches_of_a_model_without_a_price_say_their_time_alone():
+    text = " ".join(str(unmask.plan(data="tiny", model="openai/x", judge="openai/x")).split())
+    assert "Batches: --batch judge, up to 3 rounds, likely 0.3 to 3 h." in text
+    assert "likely unknown" not in text
+
+
 def test_models_without_a_batch_api_have_no_such_lines():
     assert unmask.plan(data="tiny", model="openai/gpt-4o", judge="verbatim").batch == {}
     assert unmask.plan(data="tiny", model="vllm/mine", judge="openai/gpt-4o").batch.keys() == {"judge"}

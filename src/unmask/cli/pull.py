@@ -30,6 +30,7 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
     import msgspec
 
     from unmask.models.local.catalogue import ENTRIES, find_entry, pulled_path
+    from unmask.models.local.llamacpp import is_installed
     from unmask.models.local.pull import pull as fetch
 
     if name is None:
@@ -47,6 +48,8 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
     else:
         model = f"gguf:{path}" if to else f"embedded/{wanted.name}"
         click.echo(f"{path}\nuse it with: unmask run {model}")
+        if not is_installed():
+            click.echo("that needs: pip install 'unmask[embedded]'")
 
 
 def _print_models(here: dict[CatalogueEntry, Path | None]) -> None:

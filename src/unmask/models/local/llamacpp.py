@@ -58,6 +58,12 @@ class Setup(Record, frozen=True, kw_only=True):
                 raise UsageError(f"{field} of an embedded model must be at least 1, not {getattr(self, field)}")
 
 
+def is_installed() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("xllamacpp") is not None
+
+
 def engine() -> ModuleType:
     """Imports xllamacpp with OpenMP told to wait without spinning.
 

