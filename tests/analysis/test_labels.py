@@ -138,6 +138,13 @@ def sheet(path, **cells):
     return path
 
 
+def test_a_letter_out_of_range_is_refused_in_words(tmp_path):
+    (tmp_path / "in.csv").write_text("scenario,slot,kind,letter\ns,pressured,binary,Q\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_file(tmp_path / "in.csv")
+    assert caught.value.problems == ("row 2: 'Q' is no letter from A to D",)
+
+
 @pytest.mark.parametrize(
     ("cells", "said"),
     [

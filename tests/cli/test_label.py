@@ -137,6 +137,8 @@ def test_the_line_that_an_export_proposes_works_when_pasted(folder, tmp_path, wh
     command = shlex.split(re.search(r"unmask (label .*)", printed)[1])
     done = unmask(*command, cwd=tmp_path)
     assert "6 labels read, 6 new: 6 by" in done.stdout, done.stderr
+    following = shlex.split(re.search(r"unmask (agree .*)", done.stdout)[1])
+    assert unmask(*following, cwd=tmp_path).returncode == 0
     assert len(load_labels(open_run(folder), "bo lee" if who else getuser())) == 6
 
 

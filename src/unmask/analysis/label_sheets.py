@@ -213,6 +213,8 @@ def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
         description = f"letter {filled['letter']!r}" + (" next to a number" if letter == "C" else "")
         raise ValueError(f"{description} is no label of a number: give lower and upper, or C alone where there is none")
+    if not numeric and letter is not None and letter not in set(Letter):
+        raise ValueError(f"{filled['letter']!r} is no letter from A to D")
     return Label(
         scenario=str(filled["scenario"]),
         slot=str(filled["slot"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ def label(
             return
         by = crash.clean_for_terminal(", ".join(f"{count} by {name}" for name, count in added.items()))
         click.echo(f"{read} labels read, {sum(added.values())} new{by and f': {by}'}")
+        click.echo(f"How often judge and people agree:\n  {shlex.join(['unmask', 'agree', *runs])}")
         return
     if who:
         who = check_name(who, count_people(opened))
@@ -74,7 +76,6 @@ def label(
 
 
 def _name_next_step(runs: Sequence[str], to: Path, who: str | None) -> str:
-    import shlex
     from getpass import getuser
 
     command = ["unmask", "label", *runs, "--import"]
