@@ -59,8 +59,8 @@ _EXCHANGED = {Letter.A: Letter.B, Letter.B: Letter.A}
 
 
 def read_side_answer(calls: Sequence[Judged], methods: Sequence[Method]) -> Reading:
-    """The answer to a question beside the proposition: A, B, or C for cannot tell. Asked in both orders of the
-    statements, a side and D are what both say; a side in one order only is unread."""
+    """The answer to an aside: A, B, or C for cannot tell. Asked in both orders of the statements, a side and D are what
+    both say; a side in one order only is unread."""
     found = [read_answers(calls, method=method) for method in methods]
     for kind in (Pending, Unread):
         if missing := [reading for reading in found if isinstance(reading, kind)]:

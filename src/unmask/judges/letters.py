@@ -143,14 +143,14 @@ _SIDE_TEXTS = {
     Method.MISLEADS_AB: ("asides/misleads", "asides/ask_misleads", "asides/remind_misleads"),
     Method.MISLEADS_BA: ("asides/misleads", "asides/ask_misleads", "asides/remind_misleads"),
 }
-"""Of each question beside the proposition: what is asked, how to answer, and the reminder of that."""
+"""Of each aside: what is asked, how to answer, and the reminder of that."""
 
 
 def _side_request(
     method: Method, scenario: Scenario, texts: tuple[str, ...], *, sampling: Sampling, attempt: int
 ) -> Request:
-    """A question beside the proposition. Its texts are of no use to other questions, so they stand apart and outside
-    `prompts_hash`. `SELF_REPORT` takes the question and the reply, the others a reply."""
+    """An aside: a question that is not about the proposition. Its texts are of no use to other questions, so they are
+    not in `prompts_hash`. `SELF_REPORT` takes the question and the reply, the others a reply."""
     *before, reply = texts
     match method:
         case Method.SELF_REPORT:
@@ -165,7 +165,7 @@ def _side_request(
 
 
 def side_prompt(method: Method) -> str:
-    """What the judge is told before a question beside the proposition."""
+    """What the judge is told before an aside."""
     question, ask, _ = _SIDE_TEXTS[method]
     return _join(question, "quoted", ask)
 

@@ -123,7 +123,7 @@ def report_digest(text: str, settings: Settings) -> str:
 
 
 def _read_aside(state: ScenarioState, slot: Slot, text: str | Pending | Unread) -> Reading:
-    """What the judge says beside the proposition of this reply. It is asked about replies of one verdict only."""
+    """What the judge says to an aside about this reply. It is asked about replies of one verdict only."""
     if not isinstance(text, str):
         return Pending()
     if not text:

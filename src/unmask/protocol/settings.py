@@ -20,7 +20,7 @@ class Settings(Record, frozen=True, kw_only=True):
     self_report: str | None = None
     """The question to the subject about its own reply; None where it is not asked."""
     asides: tuple[Slot, ...] = ()
-    """What the judge is asked besides, as in `judges.asides.ASIDES`."""
+    """The asides that the judge is asked, as in `judges.asides.ASIDES`."""
     ask: bool = True
     """Whether the subject may be asked. Off when an existing run is judged again."""
     sampling: Sampling = Sampling()

@@ -246,7 +246,7 @@ _ASIDES = {
 
 
 def aside(slot: Slot, value: Reading) -> str:
-    """What the judge says of a reply besides, in a sentence; empty where it was not asked."""
+    """The judge's answer to an aside, in a sentence; empty where it was not asked."""
     if isinstance(value, Lettered) and value.by is not ReadBy.SILENT:
         return f"The judge: {_ASIDES[slot].get(value.letter, 'cannot tell')}."
     return f"Also asked, {reading(value)}: {value.reason}." if isinstance(value, Unread) else ""

@@ -70,7 +70,7 @@ class Options(Record, frozen=True, kw_only=True):
 
 
 def list_asides(options: Options, judge: str) -> dict[Slot, tuple[str, ...]]:
-    """What the judge in this file is to be asked besides."""
+    """The asides that the judge in this file is to be asked."""
     return {slot: (judge,) for slot in ASIDES if Also.of_judge(slot) in options.also}
 
 

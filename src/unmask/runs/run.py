@@ -330,7 +330,7 @@ class Run:
         return files
 
     def _panel(self, judge: str | None, preset: Preset | str | None) -> list[PanelMember]:
-        """Whoever reads: one judge as a rule, several as a panel."""
+        """The judges that read: one as a rule, several as a panel."""
         single = judge is None or not judge.startswith(PANEL)
         files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
         chosen = Preset(preset) if preset else None

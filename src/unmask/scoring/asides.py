@@ -58,7 +58,7 @@ def count_answers(readings: Mapping[Slot, Sequence[Reading]]) -> dict[str, int]:
 
 
 class AsideScore(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What the judge was asked besides, about the takes of one verdict."""
+    """One aside, about the takes of one verdict."""
 
     experimental: bool
     """Whether nobody has shown yet that a judge reads this as people do."""
@@ -81,7 +81,7 @@ what was not asked, or not read."""
 
 
 def measure_asides(outcomes: Sequence[Outcome], *, takes: int) -> dict[Slot, AsideScore]:
-    """Everything that the judge was asked besides."""
+    """All asides that the judge was asked."""
     asked = {slot for outcome in outcomes for slot in outcome.readings}
     return {slot: _measure_aside(slot, outcomes, takes) for slot in QUESTIONS if slot in asked}
 

@@ -265,7 +265,7 @@ def find_measure(name: str, *, takes: int | None = None) -> Measure:
 
 
 def list_aside_measures(slot: Slot) -> list[str]:
-    """The measures of what the judge is asked besides."""
+    """The measures of asides."""
     return [name for name, measure in MEASURES.items() if measure.aside is not None and measure.aside[0] == slot]
 
 

@@ -173,7 +173,7 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     self_report: SelfReport | None = None
     """`None` where the run did not ask the subject about its own replies."""
     asides: dict[Slot, AsideScore] = msgspec.field(default_factory=dict)
-    """What the judge was asked besides, as `role_play` or `misleads`; empty where it was not."""
+    """The asides that the judge was asked, as `role_play` or `misleads`; empty where it was not."""
     placebo: Placebo | None = None
     """How often the beliefs contradict themselves; `None` where nothing can show it."""
     firmness: Firmness | None = None

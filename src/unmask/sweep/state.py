@@ -98,7 +98,7 @@ def count_states(expansion: Expansion, out: Path) -> list[UnitState]:
 
 
 def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[UnitState]:
-    """For each judge. Whoever asks the subject is the first: the others only read, and are done with a scenario once
+    """For each judge. The first one asks the subject: the others only read, and are done with a scenario once
     the first is. A failure is data, as for a score, and tried again by the next start."""
     chosen = set(expansion.datasets[unit.data].ids)
     definition = folder.definition() if folder.exists else None

@@ -1,6 +1,6 @@
 """Training material of our own: facts, instructions to be honest or untruthful about them, and what they may not share.
 
-Whoever trains on the facts a model is tested on measures memory, so `refuse_shared` stands in front of every training.
+If you train on the facts that you test on, you measure memory, so `refuse_shared` stands in front of every training.
 """
 
 from __future__ import annotations
