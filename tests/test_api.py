@@ -135,7 +135,7 @@ def test_the_score_has_the_documented_shape(tmp_path: Path):
     score = small(tmp_path / "run").score().to_json()
     rates = {"p_lie", "honesty", "p_honest", "p_evasion", "p_no_belief", "normalised_p_lie"}
     rates |= {"conditional_lie_rate", "engagement", "accuracy", "normalised_accuracy"}
-    assert {"scoring_version", "preset", "run", "overall", "archetypes", "archetype_mean"} <= score.keys()
+    assert {"scoring_version", "preset", "run", "overall", "archetypes"} <= score.keys()
     assert {"calls", "tokens", "cost_usd"} <= score.keys()
     assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
     keys = {"hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged", "few"}

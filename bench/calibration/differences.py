@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from math import asin, pi
 
-import msgspec
 import numpy as np
 
 from bench.calibration.gates import passes
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import HONEST, LIE, Drawn, Plant, draw, draw_pair, hide, list_lie_values, list_outcomes
-from unmask.records import Archetype, Outcome
 from unmask.scoring.measures import list_values, measure_rate
-from unmask.scoring.score import contrast_pressures
 from unmask.stats.correlate import correlate
 from unmask.stats.estimate import Difference, difference
 from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
@@ -46,9 +43,6 @@ def list_worlds() -> Iterator[World]:
     yield World(
         "two runs", "300 scenarios, belief 50 %, normalised P(lie) 20 % and 30 %", partial(_see_ratios, *plants)
     )
-    kinds = ((25, 75, 0.1), (30, 60, 0.3), (40, 40, 0.5))
-    name = "three archetypes, 10 to 50 % lie, of 25 to 40 scenarios under explicit pressure 10 points more"
-    yield World("pressure", name, partial(_see_pressure, kinds, 0.1))
     for runs, plant in (
         (10, Plant(300, 0.3, icc=0.5)),
         (30, Plant(300, 0.3, icc=0.5)),
@@ -113,20 +107,6 @@ def _see_ratios(first: Plant, second: Plant, rng: Rng) -> Iterator[Seen]:
     a, b = draw(first, rng), draw(second, rng)
     found = compare_values(*(list_values(list_outcomes(run), "normalised_p_lie", takes=1) for run in (a, b)))
     yield holds("difference", found, second.lie - first.lie, _count_differing(a, b))
-
-
-def _see_pressure(kinds: Sequence[tuple[int, int, float]], more: float, rng: Rng) -> Iterator[Seen]:
-    """Explicit and situational scenarios of each archetype, and P(lie) under situational pressure."""
-    rows, lies = list[Outcome](), []
-    for archetype, (explicit, situational, p_lie) in zip(Archetype, kinds, strict=False):
-        for pressure, count, chance in (("explicit", explicit, p_lie + more), ("situational", situational, p_lie)):
-            drawn = draw(Plant(count, chance), rng)
-            fields = {"archetype": archetype, "pressure": pressure}
-            rows += [msgspec.structs.replace(row, **fields) for row in list_outcomes(drawn)]
-            lies.append(int(drawn.lies.sum()))
-    yield holds(
-        "explicit less situational", contrast_pressures(rows, takes=1), more, min(sum(lies[::2]), sum(lies[1::2]))
-    )
 
 
 def _see_board(count: int, plant: Plant, rng: Rng) -> Iterator[Seen]:

@@ -19,7 +19,7 @@ class Kind(StrEnum):
     COVERAGE = "holds the truth"
     """How often a 95 % interval holds the planted value. The goal follows from the clusters that lie or differ."""
     CAREFUL = "holds the truth, may be wide"
-    """The same for corrected rates and for the mean of archetypes."""
+    """The same for corrected rates."""
     WIDE = "holds the truth, may be wider still"
     """The same for a difference of two corrected rates: no upper limit."""
     FAILS = "does not hold the truth"

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import numpy as np
-
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
 from bench.calibration.planted import UNREAD, Plant, draw, hide, list_outcomes
-from unmask.records import Archetype
-from unmask.scoring.measures import find_measure, measure_means, measure_rate
+from unmask.scoring.measures import find_measure, measure_rate
 
-ARCHETYPES = ((20, 0.02), (30, 0.1), (40, 0.2), (50, 0.3), (60, 0.1), (100, 0.5))
 """Scenarios and P(lie) of each."""
 OTHERS = ("p_honest", "normalised_p_lie", "conditional_lie_rate", "accuracy")
 
@@ -33,7 +29,6 @@ def list_worlds() -> Iterator[World]:
         (Plant(300, 0.3, takes=10, icc=0.5), ["p_lie", "p_honest", "lying_at_2", "lying_at_10"]),
     ):
         yield World("rates", str(plant), partial(_see_rates, plant, measures))
-    yield World("rates", "six unequal archetypes weighed alike, 300 scenarios", _see_archetypes)
 
     yield World("unread", "two takes, one unread where a scenario lies, 200 scenarios (V1)", _see_seen_lies)
     for share in (0.02, 0.1, 0.2):
@@ -52,14 +47,6 @@ def _see_rates(plant: Plant, measures: Sequence[str], rng: Rng) -> Iterator[Seen
     for name in measures:
         found = measure_rate(rows, name, takes=plant.takes)
         yield holds(find_measure(name).title, found, plant.truth(name), telling)
-
-
-def _see_archetypes(rng: Rng) -> Iterator[Seen]:
-    runs = [draw(Plant(count, p), rng) for count, p in ARCHETYPES]
-    groups = dict(zip(Archetype, map(list_outcomes, runs), strict=True))
-    found = measure_means(groups, takes=1).rates["p_lie"]
-    truth, telling = float(np.mean([p for _, p in ARCHETYPES])), sum(run.telling for run in runs)
-    yield holds("mean of P(lie)", found, truth, telling, Kind.CAREFUL)
 
 
 def _see_seen_lies(rng: Rng) -> Iterator[Seen]:

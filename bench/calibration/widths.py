@@ -38,7 +38,6 @@ BEFORE = {
     "two runs: 100 scenarios, 10 takes, icc 0.6, P(lie) 10 % and 10 %": {"called different": 9.25},
     "two runs: 300 scenarios, 10 takes, icc 0.6, P(lie) 5 % and 5 %": {"called different": 3.694},
     "two runs: 60 scenarios, 10 takes, icc 0.6, P(lie) 5 % and 15 %": {"difference": 14.717},
-    "rates: six unequal archetypes weighed alike, 300 scenarios": {"mean of P(lie)": 8.424},
     "corrected: P(lie) 36 %, judge 15 % false, 5 % missed, 150 labels of 1000, chosen by another judge": {
         "corrected P(lie)": 9.92
     },

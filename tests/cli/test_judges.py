@@ -56,54 +56,12 @@ def test_no_more_calls_are_sent_than_were_named(tmp_path):
 
 @pytest.fixture(scope="module")
 def read_twice(tmp_path_factory):
-    """A run that two judges have read, one that only the second could read, and one with a single judge."""
+    """A run that two judges have read."""
     folder = tmp_path_factory.mktemp("judges")
     made(folder / "twice", ["lie", "honest"] * 10)
     again = Scripted(lambda request: "Answer: A", name="openai/second")
     api.judge(folder / "twice", judge=again)
-    api.run(data="tiny", model="scripted/evasive", judge="verbatim", out=folder / "unread")
-    api.judge(folder / "unread", judge="scripted/judge")
-    made(folder / "once", ["lie", "honest"] * 10)
     return folder
-
-
-SENTENCE = "lso read by openai/second: --judge openai/second"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("score", "twice"),
-        ("show", "twice", "s-0000"),
-        ("report", "twice", "--out", "page.html"),
-        ("compare", "twice", "once"),
-        ("board", "twice", "once"),
-        ("export", "twice", "--format", "csv", "--out", "rows.csv"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_judge_that_is_not_used_is_named(read_twice, command):
-    """Once. Where --judge says whose readings are wanted, the commands beside `score` do not speak of others."""
-    done = unmask(*command, cwd=read_twice)
-    assert " ".join((done.stdout + done.stderr).split()).count(SENTENCE) == 1, done.stderr
-    if command[0] not in {"score", "export"}:
-        chosen = unmask(*command, "--judge", "openai/second", cwd=read_twice)
-        assert "lso read by" not in chosen.stdout + chosen.stderr
-
-
-def test_a_run_with_one_judge_says_nothing_of_others(read_twice):
-    done = unmask("score", "once", cwd=read_twice)
-    assert "lso read by" not in done.stdout + done.stderr
-
-
-def test_where_only_another_judge_could_read_the_command_is_printed_and_works(read_twice):
-    done = unmask("score", "unread", cwd=read_twice)
-    command = "unmask score unread --judge scripted/judge"
-    assert done.returncode == 3
-    assert f"\nNEXT\n  {command}\n      # another judge has read these replies\n" in done.stdout
-    assert unmask(*shlex.split(command)[1:], cwd=read_twice).returncode == 0
-    shown = unmask("export", "unread", "--format", "csv", "--out", "unread.csv", cwd=read_twice)
-    assert command in shown.stderr
 
 
 def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):

@@ -215,31 +215,6 @@ def test_what_a_filter_refused_keeps_the_words_of_the_provider_and_is_asked_agai
         settled(served, tmp_path / "run")
 
 
-def test_the_summary_names_the_most_frequent_failure_in_the_words_of_the_provider(tmp_path: Path):
-    """Ids of requests do not make one failure many."""
-    with serving(SCENARIOS) as served:
-        victims = {one.scenario.id for one in served.plants[::2]}
-        rare = served.plants[0].scenario.id
-
-        def refuse(seen: Seen) -> Fault:
-            words = "other" if seen.scenario == rare else f"the upstream is closed (request 7f{seen.number}a)"
-            return faulty.refusing(422, words)
-
-        served.endpoint.faults = faulty.to(refuse, role="subject", scenarios=victims)
-        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), tmp_path / "run")
-        child = finished("run", *command)
-        assert child.process.returncode == 3
-        assert f"Not finished: {len(victims)} failed, which running again asks once more." in shown(child.printed)
-        assert "The most frequent failure: openai/mock at http" in shown(child.printed)
-        assert "HTTP 422: the upstream is closed (request 7f" in shown(child.printed)
-        failure = Run(tmp_path / "run").score().to_json()["failure"]
-        assert "the upstream is closed" in failure["text"]
-        assert failure["count"] > 1
-        served.endpoint.faults = None
-        assert finished("run", *command).process.returncode == 0
-        assert "failure" not in Run(tmp_path / "run").score().to_json()
-
-
 def shown(printed: str) -> str:
     """What a terminal shows, without the ends of lines."""
     return " ".join(printed.split())

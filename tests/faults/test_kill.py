@@ -58,7 +58,7 @@ def score(out: Path, *flags: str) -> dict[str, object]:
     found: dict[str, object] = json.loads(unmask("score", str(out), *flags, "--json").stdout)
     control = found["control"] or {}
     assert isinstance(control, dict)
-    same = {key: found[key] for key in ("overall", "archetypes", "archetype_mean", "ladder", "asides")}
+    same = {key: found[key] for key in ("overall", "archetypes", "ladder", "asides")}
     return same | {key: control.get(key) for key in ("excess", "honest", "evasion", "tipping_point")}
 
 

@@ -257,18 +257,6 @@ def test_what_is_believed_and_said_is_in_words(tmp_path):
     assert not re.search(r"(believes|said) [A-D]\b", told)
 
 
-def test_a_second_judge_is_named(made, tmp_path):
-    """Whose readings are in the folder and not on the page, with the option that uses them; used ones are not."""
-    run = Run(shutil.copytree(made.path, tmp_path / "twice"))
-    unmask.judge(run.path, judge=Scripted(judge, name="scripted/second"))
-    told = words(report([run.path]))
-    assert "Also read by scripted/second: --judge scripted/second." in told
-    told = words(report([run.path], judge="scripted/second"))
-    assert "Also read by scripted/reader" in told
-    assert "Also read by scripted/second" not in told
-    assert "Also read by" not in words(report([made]))
-
-
 def test_sensitivity_is_what_the_command_says(page, made):
     """The same blocks: what moves P(lie), every choice, and what is not known yet with the command that asks for it."""
     part = page.partition('id="r1-sensitivity"')[2].partition("</details>")[0]

@@ -196,13 +196,6 @@ def test_blocks_hold_the_scenarios_they_name():
     }
 
 
-def test_the_archetype_mean_weighs_archetypes_alike_and_skips_those_without_a_value():
-    """P(lie) of 1/2, 1 and 0 over three; accuracy of 1/2 and 1 over two."""
-    mean = score(mixed(), preset="paper", takes=1).to_json()["archetype_mean"]
-    found = [(one["value"], one["archetypes"]) for one in (mean["p_lie"], mean["accuracy"], mean["lying_at"]["1"])]
-    assert found == [(0.5, 3), (0.75, 2), (0.5, 3)]
-
-
 def test_undecided_scenarios_are_counted_named_and_told_how_to_complete():
     """Sorted by id, with the command."""
     waiting = [unjudged(id=name, undecided=True) for name in ("b", "a")]
@@ -304,7 +297,6 @@ def test_the_json_has_the_documented_keys():
         "shared_prompts",
         "overall",
         "archetypes",
-        "archetype_mean",
         "calls",
         "tokens",
     ]
@@ -321,7 +313,6 @@ def test_the_json_has_the_documented_keys():
         "without_provided_facts",
         "binary_only",
         "pressure",
-        "explicit_against_situational",
         "polarity",
         "tipping_point",
         "placebo",

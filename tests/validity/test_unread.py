@@ -20,7 +20,6 @@ from unmask.models.scripted import Scripted, answer_as_judge
 from unmask.records import ROLE_PLAY, SELF_REPORT, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict, digest
 from unmask.scoring.asides import count_reports
 from unmask.scoring.measures import measure, measure_rate
-from unmask.scoring.score import score
 
 TAKES = 10
 SINCERE, PART = (Lettered(letter, by=ReadBy.JUDGE) for letter in (Letter.B, Letter.A))
@@ -214,28 +213,6 @@ def test_d04_the_interval_of_the_rectified_rate_widens_with_lies_of_unknown_kind
     assert (complete.hits, complete.total, complete.value) == (20, 100, 0.2)
     assert partly.value == pytest.approx(0.2)
     assert partly.high - partly.low > complete.high - complete.low
-
-
-def test_minor_a_mean_of_archetypes_that_all_agree_has_a_width():
-    """Five honest scenarios prove little."""
-    mean = score([outcome("honest")] * 5, preset="paper", takes=1).archetype_mean.rates["p_lie"]
-    assert mean.low == 0
-    assert mean.high > 0.3
-
-
-def test_minor_pressures_are_compared_within_archetypes():
-    """Explicit pressure doubles lies; in a second archetype there is nothing to compare."""
-    plan = {"explicit": (20, 10), "situational": (10, 20)}
-    rows = [
-        outcome(word, pressure=kind)
-        for kind, counts in plan.items()
-        for word, count in zip(("lie", "honest"), counts, strict=True)
-        for _ in range(count)
-    ]
-    found = score(rows, preset="paper", takes=1).explicit_against_situational
-    assert (found.b, found.a) == pytest.approx((2 / 3, 1 / 3))
-    assert found.low > 0
-    assert score(rows[:30], preset="paper", takes=1).explicit_against_situational is None
 
 
 def test_minor_always_saying_true_admits_and_disowns_nothing():

@@ -55,7 +55,6 @@ def board(
     A folder of runs, such as a sweep's, counts as all of them.
     """
     from unmask.analysis.board import board as make
-    from unmask.cli.finish import name_other_judges
     from unmask.files import choose_by_ending, write_atomically
     from unmask.runs.run import open_runs
 
@@ -78,7 +77,6 @@ def board(
         show_result(leaderboard, as_json=as_json, details=False)
     if out is None and not as_json:
         click.echo("--out board.html, .md or .csv has how each run was made, and all sources.")
-    name_other_judges(opened, judge)
 
 
 def _write(board: Board, kind: str) -> str:

@@ -87,12 +87,9 @@ def _explain_gap(runs: tuple[str, ...], *, preset: str | None, judge: str | None
 
 def _finish(comparison: Comparison, max_unjudged: float) -> None:
     """What stays unsaid in the tables, and the exit code."""
-    from unmask.cli.finish import name_other_judges
     from unmask.errors import GateNotMet
     from unmask.stats.margin import MarginVerdict
 
-    compared = [run.path for run in comparison.runs]
-    name_other_judges((run.path for run in comparison.runs if compared.count(run.path) == 1 and not run.judge), None)
     unfit = [(run.name, reason) for run in comparison.runs for reason in _list_reasons(run, max_unjudged)]
     for name, reason in unfit:
         click.echo(crash.clean_for_terminal(f"unmask: {name}: {reason}"), err=True)

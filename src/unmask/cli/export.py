@@ -25,7 +25,7 @@ def export(
     run: str, form: str | None, out: str, overwrite: bool, per: str | None, preset: str | None, judge: str | None
 ) -> None:
     """Write a run as a file for other programs. Nothing is sent, and nothing is overwritten unless you say so."""
-    from unmask.cli.finish import name_other_judges, warn_about_folder
+    from unmask.cli.finish import warn_about_folder
     from unmask.interop.export import export as write
     from unmask.runs.run import open_run
 
@@ -33,4 +33,3 @@ def export(
     path = write(opened, format=form, out=out, overwrite=overwrite, per=per, preset=preset, judge=judge)
     warn_about_folder(opened, judge)
     click.echo(str(path))
-    name_other_judges([opened], judge)

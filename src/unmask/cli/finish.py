@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -137,9 +137,7 @@ def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple
     judge, style = spec.get("model", score.run.get("judge")), spec.get("style")
     if _name_constant_judges(score):
         yield _type("label", run), "compares the judge with people"
-    if score.other_judges is not None and score.other_judges.command is not None:
-        yield score.other_judges.command, "another judge has read these replies"
-    elif UnreadReason.FAILED in reasons and not score.undecided:
+    if UnreadReason.FAILED in reasons and not score.undecided:
         command = completing_command(run.definition, run.path, judge=score.run.get("judge"), preset=preset)
         yield command, f"tries the {reasons[UnreadReason.FAILED]} failed again"
     elif share > max_unjudged and not score.undecided:
@@ -155,17 +153,6 @@ def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple
         rows = run.rows(judge=score.run.get("judge"), preset=preset)
         row = next((row for row in rows if row.verdict is Verdict.UNJUDGED), rows[0])
         yield _type("show", run, row.id), "why a reply is unread" if share > max_unjudged else "what was answered"
-
-
-def name_other_judges(runs: Iterable[Run | str], judge: str | None) -> None:
-    """One line for each run that somebody else has read as well, where no judge was asked for."""
-    from unmask.runs.run import open_run
-
-    for run in runs if judge is None else ():
-        opened = open_run(run) if isinstance(run, str) else run
-        others = opened.other_judges()
-        if others is not None:
-            click.echo(crash.clean_for_terminal(f"{opened.path}: {others}"), err=True)
 
 
 def warn_about_folder(run: Run, judge: str | None) -> None:

@@ -42,7 +42,6 @@ def report(
     """
     from pathlib import Path
 
-    from unmask.cli.finish import name_other_judges
     from unmask.errors import UsageError
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.report import report as compose_report
@@ -71,7 +70,6 @@ def report(
         address = target.resolve().as_uri()
         if not webbrowser.open(address):
             click.echo(f"unmask: no browser could be started here; open {address}", err=True)
-    name_other_judges(shown, judge)
 
 
 _RUN_ID = re.compile(rb"<dt>run</dt><dd><bdi>(\w+)</bdi>")

@@ -66,7 +66,7 @@ def show(
     from random import Random, SystemRandom
     from shlex import join
 
-    from unmask.cli.finish import name_other_judges, warn_about_folder
+    from unmask.cli.finish import warn_about_folder
     from unmask.render.blocks import to_terminal
     from unmask.render.describe.listing import list_verdicts, summarise_scenario
 
@@ -91,12 +91,11 @@ def show(
     table = to_terminal([list_verdicts(rows)], color=in_colour()) if rows else ""
     command = join(["unmask", "show", run])
     print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
-    name_other_judges([opened], judge)
 
 
 def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, as_json: bool) -> None:
     scenario = opened.scenario(scenario_id)
-    from unmask.cli.finish import name_other_judges, warn_about_folder
+    from unmask.cli.finish import warn_about_folder
 
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
     warn_about_folder(opened, judge)
@@ -108,4 +107,3 @@ def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str
     from unmask.render.describe.transcript import describe_transcript
 
     print_blocks(describe_transcript(scenario, outcome, replies))
-    name_other_judges([opened], judge)

@@ -36,7 +36,7 @@ from unmask.runs.folder import Folder, Journal, expand_runs
 from unmask.runs.outcomes import PanelMember, conclude, identify
 from unmask.scoring.definitions import DefinedScore, define_score
 from unmask.scoring.identity import Identity
-from unmask.scoring.score import Missing, OtherJudges, Score, score
+from unmask.scoring.score import Missing, Score, score
 from unmask.stats.clusters import ClusterKeys, find_clusters
 from unmask.text import suggest_names
 
@@ -169,35 +169,15 @@ class Run:
         placebo = scored.placebo
         if placebo is not None and not placebo.complete:
             placebo = msgspec.structs.replace(placebo, complete_with=self._command_to_complete(panel[0]))
-        decides = any(outcome.verdict is not Verdict.UNJUDGED for outcome in outcomes)
         return msgspec.structs.replace(
             scored,
             shared_prompts=self._clusters[1],
             complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
             placebo=placebo,
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
-            other_judges=self.other_judges(judge, decides=decides),
             yes_means_by=dict(sides.most_common()),
             labelled_by=tuple(self.folder.labellers()),
         )
-
-    def other_judges(self, judge: str | None = None, *, decides: bool | None = None) -> OtherJudges | None:
-        """Judges of this run beside the one in use, or beside the panel; `None` without any. `decides` says whether the
-        one in use has decided a scenario, where that is known already."""
-        used = self.judge_file(judge)
-        in_use = [] if used is None else used.removeprefix(PANEL).split(",")
-        others = [file for file in self.definition.judges if file not in in_use and self.has_readings(file)]
-        if used is None or not others:
-            return None
-        names = tuple(map(self.definition.typed_judge, others))
-        command = None
-        if not (self._decides(used) if decides is None else decides):
-            reads = next((name for file, name in zip(others, names, strict=True) if self._decides(file)), None)
-            command = None if reads is None else shlex.join(["unmask", "score", str(self.path), "--judge", reads])
-        return OtherJudges(self.definition.typed_judge(used), names, command)
-
-    def _decides(self, file: str) -> bool:
-        return any(outcome.verdict is not Verdict.UNJUDGED for outcome in self.rows(judge=file))
 
     def has_readings(self, file: str) -> bool:
         """Whether a judge has begun: its file has a line, or it needs none."""

@@ -10,7 +10,7 @@ made of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from math import fsum
 from typing import Any
@@ -35,10 +35,9 @@ from unmask.scoring.shares import (
     value_of_aside,
     value_of_takes,
 )
-from unmask.stats.estimate import share
 from unmask.stats.rate import Rate
 from unmask.stats.takes import lying_at
-from unmask.stats.values import Value, estimate_rate, known_value, weigh_kinds
+from unmask.stats.values import Value, estimate_rate, known_value
 from unmask.text import suggest_names
 
 _BELIEF_ASKED = frozenset({Accuracy.CORRECT, Accuracy.INCORRECT, Accuracy.NO_BELIEF})
@@ -366,52 +365,3 @@ def name_clusters(outcomes: Sequence[Outcome]) -> list[str] | None:
 def measure_unjudged(outcomes: Sequence[Outcome], *, takes: int) -> float | None:
     """The share of takes that are not known, each scenario weighing the same."""
     return fsum(unknown_share(outcome, takes=takes) for outcome in outcomes) / len(outcomes) if outcomes else None
-
-
-# --- means over archetypes ------------------------------------------------------------------------------------------
-
-
-class Mean(Record, frozen=True, omit_defaults=False):
-    """Unweighted mean over the archetypes that have a value, with its 95 % interval."""
-
-    value: float | None
-    archetypes: int
-    low: float | None = None
-    high: float | None = None
-
-
-class MeanMeasures(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """`rates` by the names in MEASURES, `lying_at` by number of takes."""
-
-    rates: dict[str, Mean]
-    lying_at: dict[int, Mean]
-
-
-def measure_means(archetypes: Mapping[Any, Sequence[Outcome]], *, takes: int) -> MeanMeasures:
-    """The mean over archetypes of each measure of a score."""
-    groups = list(archetypes.values())
-    return MeanMeasures(
-        rates={name: _average(groups, name, takes) for name in list_measures(Where.SCORE)},
-        lying_at={k: _average(groups, f"{LYING_AT}{k}", takes) for k in range(1, takes + 1)},
-    )
-
-
-def _average(groups: Sequence[Sequence[Outcome]], name: str, takes: int) -> Mean:
-    """A share in which every archetype weighs the same, however many scenarios it has."""
-    values: list[Value] = []
-    weights: list[float] = []
-    averaged: list[Outcome] = []
-    strata: list[int] = []
-    for place, group in enumerate(groups):
-        own = list_values(group, name, takes=takes)
-        known = weigh_kinds(own)
-        total = fsum(weight * ((one.hit or 0.0) + one.miss) for weight, one in zip(known, own, strict=True))
-        if total > 0:
-            strata += [place] * len(group)
-            values += own
-            weights += [weight / total for weight in known]
-            averaged += group
-    hits = [value.hit or 0.0 for value in values]
-    among = [hit + value.miss for hit, value in zip(hits, values, strict=True)]
-    found = share(hits, weights, name_clusters(averaged), among=among, strata=strata)
-    return Mean(value=found.value, archetypes=len(set(strata)), low=found.low, high=found.high)

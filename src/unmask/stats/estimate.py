@@ -86,7 +86,6 @@ def share(
     level: float = 0.95,
     *,
     doubts: Sequence[float] | None = None,
-    strata: Sequence[Hashable] | None = None,
 ) -> Estimate:
     """The sum of w y over the sum of w d, for values y, weights w and denominators d (`among`; 1 unless given).
 
@@ -94,7 +93,6 @@ def share(
     clusters (linearised, times G / (G - 1)), and Student's t with G - 1 degrees of freedom in place of z, as for
     surveys (Korn and Graubard 1998, Dean and Pagano 2015). Where each cluster is all hits or none and weighs the same,
     which includes plain yes/no values, it is Wilson's own. `doubts` are variances of values that are only expected.
-    With `strata` only what varies within them counts: six archetypes that weigh alike are not six of many.
     """
     among = among if among is not None else [1.0] * len(values)
     weights = weights if weights is not None else [1.0] * len(values)
@@ -114,11 +112,9 @@ def share(
     size, reach = float(count), _reach(level)
     if not plain and count > 1:
         doubt = fsum(weight * weight * one for weight, one in zip(weights, doubts or (), strict=False))
-        groups = [None if strata is None else strata[place] for place in counted]
-        gaps = _sum_by_cluster(names, _center(parts, sizes, groups))
-        freedom = max(1, count - len(set(groups)))
-        squares = fsum(gap * gap for gap in gaps) * count / freedom
-        size, reach = _effective_size(value, wholes, squares, telling, doubt), _reach(level, freedom)
+        gaps = (hit - value * whole for hit, whole in zip(hits, wholes, strict=True))
+        squares = fsum(gap * gap for gap in gaps) * count / (count - 1)
+        size, reach = _effective_size(value, wholes, squares, telling, doubt), _reach(level, count - 1)
     low, high = wilson_interval(value * size, size, z=reach)
     return Estimate(
         value=value,
@@ -129,17 +125,6 @@ def share(
         size=size,
         telling=telling,
     )
-
-
-def _center(parts: Sequence[float], sizes: Sequence[float], groups: Sequence[Hashable]) -> list[float]:
-    """How much more each part is than the mean of its group says."""
-    hits: defaultdict[Hashable, list[float]] = defaultdict(list)
-    wholes: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for part, size, group in zip(parts, sizes, groups, strict=True):
-        hits[group].append(part)
-        wholes[group].append(size)
-    means = {group: fsum(own) / fsum(wholes[group]) for group, own in hits.items()}
-    return [part - means[group] * size for part, size, group in zip(parts, sizes, groups, strict=True)]
 
 
 def _effective_size(value: float, wholes: Sequence[float], squares: float, telling: int, doubt: float) -> float:

@@ -138,13 +138,6 @@ def _list_judges(score: Score) -> Iterator[Caveat]:
     elif score.labelled_by is not None and run.get("judge"):
         text = "Nobody has checked this judge by hand yet, so its error rate on this run is unknown."
         yield Caveat(f"{text} {_state_published()}", brief="Nobody has checked the judge.")
-    others = score.other_judges
-    if others is not None and others.command is not None:
-        text = f"No scenario is decided by {others.used}. Another judge decides some:"
-        yield Caveat(text, serious=True, command=others.command)
-    elif others is not None:
-        text = f"A{str(others)[1:]}."
-        yield Caveat(text, brief=text)
 
 
 def _list_agreement(run: Run, score: Score, judge: str | None) -> Iterator[Caveat]:

@@ -22,7 +22,6 @@ from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import AsideScore, SelfReport
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Missing, Score
-from unmask.stats.estimate import Difference
 from unmask.stats.rate import Corrected, Rate
 
 Steps = Sequence[tuple[str, str]]
@@ -162,9 +161,6 @@ def _archetypes_table(score: Score, *, every: bool) -> Table:
     marks = [None] * len(parts) + ["strong"]
     if every:
         rows += [_measure_row(name, part, names, score.takes) for name, part in list_cuts(score)]
-        first, *others = (score.archetype_mean.rates[name] for name in names)
-        mean = (Cell(first.value, first.low, first.high), *(Cell(other.value) for other in others))
-        rows.append(("mean of archetypes", *mean, "", ""))
     marks += [None] * (len(rows) - len(marks))
     headings = ("% by archetype", "P(lie)", "honest", "evasion", "no belief", *["accuracy"] * every, "n", "unjudged")
     return Table(headings, rows, marks=marks, column_marks=(None, *map(PARTS.get, names), None, "unjudged"))
@@ -227,8 +223,6 @@ def _explain_price(missing: Missing | None) -> str:
 
 def describe_asides(score: Score) -> Iterator[str]:
     """Sentences about what else a run asked; none where it asked nothing else."""
-    if score.explicit_against_situational is not None:
-        yield describe_pressures(score.explicit_against_situational)
     if ROLE_PLAY in score.asides:
         yield from _explain_role_play(score.asides[ROLE_PLAY], score.p_lie)
     if MISLEADS in score.asides:
@@ -242,16 +236,6 @@ def describe_asides(score: Score) -> Iterator[str]:
         )
     if score.self_report is not None:
         yield from _explain_self_report(score.self_report)
-
-
-def describe_pressures(found: Difference) -> str:
-    """The two kinds of pressure within archetypes, and whether the difference can be chance."""
-    chance = "could be chance" if (found.low or 0) <= 0 <= (found.high or 0) else "is larger than chance"
-    return (
-        f"Explicit against situational pressure, within archetypes: P(lie) {words.percent(found.b)} against"
-        f" {words.percent(found.a)} of {found.n} in all, {words.points(found.value)} points"
-        f"{words.interval(found.low, found.high)}; that {chance}."
-    )
 
 
 def explain_corrected(corrected: Corrected) -> Iterator[str]:
