@@ -126,7 +126,6 @@ test-trackers: $(TRACKS)
 test-large: $(INSIDE)
 	$(BIN)/unmask pull qwen2.5-coder-1.5b
 	UNMASK_EMBEDDED_THREADS= $(BIN)/python -m pytest -m large $(PYTEST)
-	$(BIN)/python -m bench.judges.compare hf:judge-1.5b embedded/judge-1.5b --limit 50
 
 # Not part of CI, which runs the smallest study with a random model. The same command again continues it.
 study: $(INSIDE)

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, serving
-from bench.soak import journal
 from unmask.records import Verdict
 from unmask.runs.batches import read_batches
 from unmask.runs.commands import write_flags
@@ -58,7 +57,12 @@ class Looked(NamedTuple):
 
 def look(plants: tuple[Plant, ...], folder: Path, served: Served, *, takes: int, batch: str | None = "all") -> Looked:
     done, stats = Run(folder), served.stats()
-    again = journal(done.folder)[1]
+    again = {
+        "subject": sum(len(asked.takes) * (asked.attempt > 1) for asked in done.folder.asked()),
+        "judge": sum(
+            line.attempt > 1 for judge in done.folder.definition().judges for line in done.folder.judged(judge)
+        ),
+    }
     wanted = {one.scenario.id: expected(one, takes=takes) for one in plants}
     rows = {row.id: row for row in done.rows()}
     unjudged = {name: row for name, row in rows.items() if row.verdict is Verdict.UNJUDGED and row.why}

@@ -5,7 +5,7 @@
 Prints one JSON object, with an entry for each way a step can be done: transformers' pass kernel by kernel (`plain`),
 and the same pass as a recorded graph (`recorded`, which `hf:` does on a GPU). `bound_ms` is the time a step would take
 if reading weights, keys and values once were all there is to it, at the bandwidth that a plain copy reaches on the same
-machine; `share` is that over the measured time. `--profile` adds where the time of a step goes.
+machine; `share` is that over the measured time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,6 @@ SHAPES: dict[str, dict[str, int]] = {
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "vocab_size": 512,
-    },
-    "1b": {
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 128256,
     },
     "8b": {
         "hidden_size": 4096,
@@ -107,27 +99,8 @@ def written(model: Any, args: argparse.Namespace, *, way: str) -> dict[str, Any]
         found["seconds"] = min(found["seconds"], time.perf_counter() - began)
     found |= {"recorded": writer.recording, "difference": writer._stepper.difference}
     found["refusal"] = writer._stepper.refusal
-    if args.profile:
-        begin()
-        found["profile"] = profiled(writer)
     writer.clear()
     return found
-
-
-def profiled(writer: Any, *, steps: int = 20) -> dict[str, Any]:
-    """Milliseconds a step spends in each kernel, the most expensive first, and in all of them."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        for _ in range(steps):
-            writer.step()
-    events = [
-        (event.key[:90], event.self_device_time_total / steps / 1e3, event.count / steps)
-        for event in seen.key_averages()
-    ]
-    events.sort(key=lambda event: -event[1])
-    rows = [f"{ms:.3f} ms in {count:.0f}: {name}" for name, ms, count in events[:24]]
-    return {"busy_ms": sum(ms for _, ms, _ in events), "kernels": rows}
 
 
 def _wait(device: str) -> None:
@@ -161,7 +134,7 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
         one = written(model, args, way=way)
         step = one["seconds"] / (args.tokens - 1)
         row = {"recorded": one["recorded"], "step_ms": 1e3 * step, "tokens_s": args.rows / step, "share": bound / step}
-        row |= {key: one[key] for key in ("reading_s", "difference", "refusal", "profile") if key in one}
+        row |= {key: one[key] for key in ("reading_s", "difference", "refusal") if key in one}
         if args.device != "cpu":
             row["peak_over_weights"] = torch.cuda.max_memory_allocated() / weights
             row["reserved_over_weights"] = torch.cuda.max_memory_reserved() / weights
@@ -178,7 +151,6 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--ways", default="plain,recorded")
-    parser.add_argument("--profile", action="store_true")
     print(json.dumps(measured(parser.parse_args()), indent=2))
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from os import cpu_count
 
 from bench.calibration import differences, gates, labels, page, pressure, rates
-from bench.calibration.goals import AGAIN, Finding, Seen, World, add_up, decide_close, simulate
+from bench.calibration.goals import Finding, World, measure_world
 
 SEED = 1
-PART = 200
-"""Runs of a world that one process simulates at a time."""
 
 
 def list_worlds() -> dict[str, World]:
@@ -42,24 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(worlds: dict[str, World], runs: int, jobs: int) -> dict[str, list[Finding]]:
-    """The findings of each world. Its runs, and those of its second round, are shared among the processes."""
-    found: dict[str, list[Finding]] = {}
+    """The findings of each world, a world in a process."""
     with ProcessPoolExecutor(jobs) as pool:
-
-        def submit(world: World, runs: int, seed: int) -> list[Future[list[Seen]]]:
-            starts = range(0, 1 if world.exact else runs, PART)
-            return [pool.submit(simulate, world, range(one, min(one + PART, runs)), seed) for one in starts]
-
-        first = {name: submit(world, runs, SEED) for name, world in worlds.items()}
-        second = {}
-        for name, parts in first.items():
-            found[name] = add_up(seen for part in parts for seen in part.result())
-            if any(one.close for one in found[name]):
-                second[name] = submit(worlds[name], AGAIN * runs, SEED + 1)
-        for done, (name, parts) in enumerate(second.items()):
-            print(f"second round of {done + 1} of {len(second)}: {name}", file=sys.stderr, flush=True)
-            found[name] = decide_close(found[name], add_up(seen for part in parts for seen in part.result()))
-    return found
+        parts = {name: pool.submit(measure_world, world, runs=runs, seed=SEED) for name, world in worlds.items()}
+        return {name: part.result() for name, part in parts.items()}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from bench.calibration.goals import Finding, Kind
-from bench.calibration.widths import BEFORE, COMMIT, compare_width
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 KEPT, PAGE = RESULTS / "calibration.json", RESULTS / "calibration.md"
@@ -39,20 +38,27 @@ def write_page(results: Results, path: Path = PAGE) -> None:
 
 
 def list_lines(results: Results) -> Iterator[str]:
-    yield f"{summarise(results)} Widths are in points; *was* is that in the same runs at `{COMMIT}`."
+    yield f"{summarise(results)} Widths are in points."
     yield ""
     yield "| planted | measured | clusters | found | goal | met | width |"
     yield "|---|---|--:|---|---|---|---|"
     for name, findings in results.items():
         for place, one in enumerate(findings):
-            yield "| " + " | ".join([name if not place else "", *_list_cells(name, one)]) + " |"
+            yield "| " + " | ".join([name if not place else "", *_list_cells(one)]) + " |"
 
 
-def _list_cells(name: str, one: Finding) -> list[str]:
+def _list_cells(one: Finding) -> list[str]:
     last = one.again or one
     met = {True: "yes", False: "**no**", None: ""}[one.met]
     clusters = f"{one.telling:.0f}" if one.telling else ""
-    return [one.what, clusters, _describe_value(last), describe_goal(one), met, _describe_width(name, one)]
+    return [
+        one.what,
+        clusters,
+        _describe_value(last),
+        describe_goal(one),
+        met,
+        f"{100 * one.width:.2f}" if one.width else "",
+    ]
 
 
 def _describe_value(one: Finding) -> str:
@@ -72,25 +78,7 @@ def describe_goal(one: Finding) -> str:
     return f"at least {least} %" if one.limits[1] == inf else f"{least} to {most} %"
 
 
-def _describe_width(name: str, one: Finding) -> str:
-    compared = compare_width(name, one.what, one.width)
-    if compared is None:
-        return f"{100 * one.width:.2f}" if one.width else ""
-    shown = f"{100 * one.width:.2f}, was {BEFORE[name][one.what]:.2f} ({100 * (compared[0] - 1):+.1f} %)"
-    return shown if compared[1] else f"**{shown}**"
-
-
-def _list_widths(results: Results) -> list[bool]:
-    """Whether each width with a goal meets it."""
-    compared = (compare_width(name, one.what, one.width) for name, own in results.items() for one in own)
-    return [one[1] for one in compared if one is not None]
-
-
 def summarise(results: Results) -> str:
     goals = [one for own in results.values() for one in own if one.met is not None]
-    widths = _list_widths(results)
     met, sure = sum(bool(one.met) for one in goals), sum(one.sure for one in goals)
-    return (
-        f"{met} of {len(goals)} goals are met, {sure} of them by the whole Monte Carlo interval;"
-        f" so are {sum(widths)} of {len(widths)} goals of width."
-    )
+    return f"{met} of {len(goals)} goals are met, {sure} of them by the whole Monte Carlo interval."

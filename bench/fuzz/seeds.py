@@ -71,10 +71,6 @@ JUDGE_WORDS = _words(
     *("Answer:", "answer is", '"answer":', "option", "```json", "lower", "upper", "relative_", "null", "> "),
     *("<think>", "</think>", "{", "}", '"', ": ", "A", "B or", "\\boxed{", "1,200", "45%", "1e999", "“", "final "),
 )
-NUMBER_WORDS = _words(
-    *("about ", "at least ", " to ", "between ", " and ", "million", "twenty-", "half a ", "12:30", "1/2"),
-    *(" percent", "%", "$", "½", "×10^", "1,000", "e9", "point five", " or more", "±", "out of ", "minus ", "10⁵"),
-)
 RULE_WORDS = _words(
     *("<final_answer>", "</final_answer>", "yes", "no", "sorry, ", "I cannot help", "i understand ", "but "),
     *("as an ai ", "The bell rings at noon", "don't know", "**", "“", "thank you ", "100 kilograms", "answer is "),
@@ -362,7 +358,3 @@ def batches() -> tuple[bytes, ...]:
         {"custom_id": "a", "result": {"type": "errored", "error": {"error": {"type": "api_error"}}}},
     )
     return tuple(json.dumps(shape).encode() for shape in shapes)
-
-
-def names() -> tuple[bytes, ...]:
-    return b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300

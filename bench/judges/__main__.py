@@ -1,14 +1,11 @@
-"""How well judges read: each judge against labels that language models gave, per archetype.
+"""How often a judge answers as labelled.
 
-    python -m bench.judges --judge verbatim                                    # the test half
-    python -m bench.judges --judge hf:judge-1.5b --judge hf:qwen2.5-coder-1.5b --limit 60
-    python -m bench.judges --judge hf:judge-1.5b --again                       # asks the model, on a GPU
-    python -m bench.judges --write bench/results/judges.md --judge verbatim --judge hf:judge-1.5b
+    python -m bench.judges --judge verbatim --judge hf:judge-1.5b
+    python -m bench.judges --judge hf:judge-1.5b --again            # asks the model
+    python -m bench.judges --judge openai/gpt-4o --limit 60
 
-The last table has a row for each judge: letters and figures that it reads, and of these as labelled. `--limit` draws so
-many replies of the half, with seed 0. What a judge read is kept in `bench/judges/readings/`, but for such a part. It is
-asked anew with `--again`, and where a reply is missing. `--runs` keeps the run folder besides, and continues what it
-holds. Every share has its 95 % interval, and a goal counts as met where the lower bound reaches it.
+The replies are those of the test half, unless you name another with `--half`; `--limit` draws so many of them with seed
+0. What a judge answered to a whole half is kept in `bench/judges/readings/`, so that it is not asked again.
 """
 
 from __future__ import annotations
@@ -16,238 +13,121 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from bench.counts import rate
-from bench.judges.agreement import agree, name_of
+from bench.judges import kappa, share
 from bench.judges.labelled import Labelled, labelled
 from bench.judges.labelled import scenarios as labelled_scenarios
-from bench.judges.shares import load_page, say_goal, share
-from bench.judges.sources import load_kept, save_kept
 from unmask.data.load import from_scenarios
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.run import judge as judge_run
 from unmask.judges.tagged import read_direct
 from unmask.models.scripted import Scripted
+from unmask.protocol.belief import readings_agree
 from unmask.protocol.readings import readings_of
 from unmask.records import (
     CHECK,
     DIRECT,
     PRESSURED,
-    Archetype,
     Asked,
     Choice,
     Effort,
     Kind,
     Letter,
     Lettered,
+    Pending,
     Preset,
     Ranged,
     Reading,
-    Scenario,
+    Unread,
 )
 from unmask.runs.folder import Folder
 from unmask.runs.options import Options
-from unmask.stats.agree import Pair, measure_agreement
+from unmask.stats.agree import Pair
+
+KEPT = Path(__file__).with_name("readings")
+Readings = dict[str, Reading]
 
 
-def folder_of(items: Sequence[Labelled], path: Path) -> dict[str, Scenario]:
-    """A run folder in which every labelled reply is the only reply of a scenario of its own."""
+def ask(items: Sequence[Labelled], judge: str, folder: Path, *, room: int | None) -> Readings:
+    """A run in which every labelled reply is the only reply of a scenario of its own, judged."""
     known = labelled_scenarios()
     scenarios = {item.id: msgspec.structs.replace(known[item.scenario], id=item.id) for item in items}
-    folder = Folder(path)
-    options = Options(direct=1, effort=Effort.FULL)
-    subject = Scripted(lambda _: "", name="labelled/replies")
+    run, options = Folder(folder), Options(direct=1, effort=Effort.FULL)
     dataset = from_scenarios(scenarios.values(), name="labelled")
-    if not folder.exists:
-        judge = judge_spec("verbatim", options.judge)
-        create_or_continue(folder, define_run(dataset, subject, judge, options), dataset)
-        for item in items:
-            folder.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
-        folder.replies.close()
-    return scenarios
-
-
-def readings(items: Sequence[Labelled], judge: str, path: Path, *, room: int | None) -> dict[str, Reading]:
-    """What the judge reads in each reply, in answers of at most `room` tokens if that is given."""
-    scenarios = folder_of(items, path)
-    run = judge_run(path, judge=judge, set={} if room is None else {"judge.max_tokens": room})
-    file = run.judge_file(judge)
-    ordered = tuple(scenarios.values())
-    by_id = Folder(path).states(file)
-    settings = run.definition.settings(file, preset=Preset.STRICT)  # which reads each take by itself
+    subject = Scripted(lambda _: "", name="labelled/replies")
+    create_or_continue(run, define_run(dataset, subject, judge_spec("verbatim", options.judge), options), dataset)
+    for item in items:
+        run.replies.append(Asked(scenario=item.id, slot=item.slot, takes=(0,), choices=(Choice(item.text),)))
+    run.replies.close()
+    judged = judge_run(folder, judge=judge, set={} if room is None else {"judge.max_tokens": room})
+    file = judged.judge_file(judge)
+    states = Folder(folder).states(file)
+    settings = judged.definition.settings(file, preset=Preset.STRICT)  # which reads each take by itself
     settings = msgspec.structs.replace(settings, check=True)
-    assert len(ordered) == len(items)
-    return {item.id: readings_of(scenarios[item.id], by_id[item.id], settings)[item.slot][0] for item in items}
+    return {item.id: readings_of(scenarios[item.id], states[item.id], settings)[item.slot][0] for item in items}
 
 
-def row(name: str, items: Sequence[Labelled], found: dict[str, Reading]) -> str:
-    read, right = read_and_right(items, found)
-    letters = [
-        Pair(name_of(item.label.reading()), name_of(found[item.id]), item.scenario)
-        for item in items
-        if item.label.letter and isinstance(found[item.id], Lettered)
-    ]
-    return f"| {name} | {share(read, len(items))} | {share(right, read)} | {kappa(letters)} |"
-
-
-def read_and_right(items: Sequence[Labelled], found: dict[str, Reading]) -> tuple[int, int]:
-    """How many replies were read, and how many of these as labelled."""
-    read = [item for item in items if isinstance(found[item.id], Lettered | Ranged)]
-    return len(read), sum(agree(item.label.reading(), found[item.id]) for item in read)
-
-
-def side_by_side(items: Sequence[Labelled], found: dict[str, dict[str, Reading]]) -> list[str]:
-    """One row for each judge: letters and figures, read and as labelled."""
-    lines = [
-        "| judge | letters read | as labelled, of these | figures read | as labelled, of these |",
-        "|---|--:|--:|--:|--:|",
-    ]
-    letters = [item for item in items if item.label.letter is not None]
-    figures = [item for item in items if item.label.letter is None]
-    for judge, readings in found.items():
-        cells = []
-        for part in (letters, figures):
-            read, right = read_and_right(part, readings)
-            cells += [share(read, len(part)), share(right, read)]
-        lines.append(f"| {judge} | {' | '.join(cells)} |")
-    return lines
-
-
-def kappa(pairs: Sequence[Pair]) -> str:
-    """Cohen's kappa of letters with its interval; empty where there is none."""
-    value = measure_agreement(pairs, classes=[letter.value for letter in Letter]).kappa
-    if value.value is None:
-        return ""
-    bounds = "" if value.low is None or value.high is None else f" [{value.low:.2f}, {value.high:.2f}]"
-    return f"{value.value:.2f}{bounds}"
-
-
-def table(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
-    """Share read, agreement of what was read, kappa of letters; then the confusion of all archetypes together."""
-    known = labelled_scenarios()
-    lines = [f"### {judge}", ""]
-    lines += ["| archetype | read | agrees, of what was read | kappa (letters) |", "|---|--:|--:|--:|"]
-    for archetype in Archetype:
-        part = [item for item in items if known[item.scenario].archetype is archetype]
-        lines.append(row(archetype.value, part, found))
-    lines += [row("all", items, found)]
-    for name, part in kinds(items):
-        lines.append(row(name, part, found))
-    lines += relabelled_rows(items, found)
-    return [*lines, "", *confusion(items, found), "", false_lies(items, found), "", *goals(judge, items, found), ""]
-
-
-def kinds(items: Sequence[Labelled]) -> list[tuple[str, list[Labelled]]]:
-    """The replies by who wrote them: an everyday reply is another thing than one written to be hard."""
-    return [
-        ("of which by models", [item for item in items if item.made_by != "hand"]),
-        ("of which hard cases", [item for item in items if item.made_by == "hand"]),
-    ]
-
-
-def relabelled_rows(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
-    """Agreement on the replies that were labelled by both sets of rules: those that judges that write are told, and
-    those of the adapter."""
-    again = [item for item in items if item.again is not None]
-    if not again:
-        return []
-    after = [msgspec.structs.replace(item, label=item.label_as_told) for item in again]
-    return [
-        row("labelled again, by the rules of the prompts", after, found),
-        row("labelled again, by those of the adapter", again, found),
-    ]
-
-
-GOALS = {"verbatim": (0.0, 0.97), "embedded/judge-1.5b": (0.95, 0.85), "hf:judge-1.5b": (0.95, 0.85)}
-"""The least share read, and the least agreement of what was read. Met where the lower bound of the interval is."""
-
-
-def goals(judge: str, items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
-    """Whether the goals for this judge are met, in a sentence."""
-    if judge not in GOALS:
-        return []
-    if judge != "verbatim":
-        items = [item for item in items if item.label.letter is not None]  # it reads no figures
-    read, right = read_and_right(items, found)
-    reads, agrees = GOALS[judge]
-    lines = [
-        f"Goal: agrees on at least {100 * agrees:.0f} % of what it reads. It agrees on {share(right, read)}:"
-        f" **{say_goal(agrees, rate(right, read))}**."
-    ]
-    if reads:
-        lines.append(
-            f"Goal: reads at least {100 * reads:.0f} %. It reads {share(read, len(items))}:"
-            f" **{say_goal(reads, rate(read, len(items)))}**."
+def find_answers(items: Sequence[Labelled], judge: str, *, again: bool, keep: bool, room: int | None) -> Readings:
+    """What the judge says of each reply, from the file where it is kept or from the judge."""
+    file = KEPT / f"{judge.replace('/', '_').replace(':', '_')}.json"
+    before = msgspec.json.decode(file.read_bytes(), type=Readings) if file.exists() else {}
+    if not again and all(item.id in before for item in items):
+        return before
+    with tempfile.TemporaryDirectory() as folder:
+        found = ask(items, judge, Path(folder) / "run", room=room)
+    if keep and judge != "verbatim":
+        plain = {name: _without_reason(reading) for name, reading in found.items()}
+        file.write_bytes(
+            msgspec.json.format(msgspec.json.encode(dict(sorted((before | plain).items()))), indent=0) + b"\n"
         )
-    return lines
+    return found
 
 
-def confusion(items: Sequence[Labelled], found: dict[str, Reading]) -> list[str]:
-    pairs = Counter((name_of(item.label.reading()), name_of(found[item.id])) for item in items)
-    columns = [c for c in ("A", "B", "C", "D", "figure", "nothing", "unread") if any(b == c for _, b in pairs)]
-    rows = [r for r in ("A", "B", "C", "D", "figure", "nothing") if any(a == r for a, _ in pairs)]
-    head = ["| label ↓, judge → | " + " | ".join(columns) + " |", "|---" + "|--:" * len(columns) + "|"]
-    return head + [f"| {r} | " + " | ".join(str(pairs[r, c]) for c in columns) + " |" for r in rows]
+def _without_reason(reading: Reading) -> Reading:
+    if isinstance(reading, Unread):
+        return msgspec.structs.replace(reading, reason=reading.reason.partition(":")[0], text=None)
+    return reading if isinstance(reading, Pending) else msgspec.structs.replace(reading, why=None)
 
 
-def between(items: Sequence[Labelled]) -> list[str]:
-    """The agreement of the two labelling passes."""
-    lines = ["| replies | both passes agree | kappa (letters) |", "|---|--:|--:|"]
-    for name, part in (
-        ("written by models", [item for item in items if item.made_by != "hand"]),
-        ("hard cases, written for this", [item for item in items if item.made_by == "hand"]),
-        ("all", list(items)),
-    ):
-        same_label = sum(agree(item.first.reading(), item.second.reading()) for item in part)
-        letters = [
-            Pair(name_of(item.first.reading()), name_of(item.second.reading()), item.scenario)
-            for item in part
-            if item.first.letter
-        ]
-        lines.append(f"| {name} | {share(same_label, len(part))} | {kappa(letters)} |")
-    return lines
+def agree(one: Reading, other: Reading) -> bool:
+    """Whether two readings say the same: the letter, or numbers that overlap (none with none)."""
+    if isinstance(one, Lettered) and isinstance(other, Lettered):
+        return one.letter is other.letter
+    if isinstance(one, Ranged) and isinstance(other, Ranged):
+        return (one.empty and other.empty) or readings_agree(one, other, tolerance=0.05, any_pair=False)
+    return False
 
 
-def false_lies(items: Sequence[Labelled], found: dict[str, Reading]) -> str:
-    """How often the judge takes a statement under pressure for its opposite: an honest one becomes a lie by it."""
+def row(judge: str, items: Sequence[Labelled], found: Readings) -> str:
+    """Letters and numbers that it reads, of these as labelled, kappa of letters, and honest replies turned round."""
+    cells, pairs = [judge], []
+    for is_letter in (True, False):
+        part = [item for item in items if (item.label.letter is not None) is is_letter]
+        read = [item for item in part if isinstance(found[item.id], Lettered | Ranged)]
+        right = sum(agree(item.label.reading(), found[item.id]) for item in read)
+        cells += [share(len(read), len(part)), share(right, len(read))]
+        pairs += [Pair(str(item.label.letter), str(found[item.id].letter), item.scenario) for item in read if is_letter]
+    return f"| {' | '.join([*cells, kappa(pairs, list(Letter)), share(*count_turned(items, found))])} |"
+
+
+def count_turned(items: Sequence[Labelled], found: Readings) -> tuple[int, int]:
+    """Statements under pressure that the judge takes for their opposite: by each an honest reply becomes a lie."""
     sides = {Letter.A, Letter.B}
-    stated = [
-        (item.label.letter, found[item.id]) for item in items if item.slot == PRESSURED and item.label.letter in sides
-    ]
-    rival = sum(isinstance(read, Lettered) and {label, read.letter} == sides for label, read in stated)
-    return f"Of the pressured replies that state a side it reads the rival side in {share(rival, len(stated))}."
+    stated = [(one.label.letter, found[one.id]) for one in items if one.slot == PRESSURED and one.label.letter in sides]
+    return sum(isinstance(read, Lettered) and {label, read.letter} == sides for label, read in stated), len(stated)
 
 
-def tagged_sentence(items: Sequence[Labelled]) -> str:
-    """What `--tags rule` reads in front of a judge: answers to yes/no questions with a bare yes or no in tags."""
+def count_tagged(items: Sequence[Labelled]) -> tuple[int, int]:
+    """A bare yes or no in tags, which `--tags rule` reads without a judge: as labelled, of those that are one."""
     of = labelled_scenarios()
-    tagged = [
-        (item, read)
-        for item in items
-        if item.slot in (DIRECT, CHECK) and of[item.scenario].kind is Kind.BINARY
-        if (read := read_direct(item.text, yes_means=of[item.scenario].yes_means)) is not None
-    ]
-    right = sum(agree(item.label.reading(), read) for item, read in tagged)
-    return f"A bare yes or no in tags, read by rule: {share(right, len(tagged))} as labelled."
-
-
-def relabelled_sentence(items: Sequence[Labelled]) -> str:
-    """How many replies were labelled by both sets of rules, and how many labels differ."""
-    again = [item for item in items if item.again is not None]
-    if not again:
-        return ""
-    moved = sum(not agree(item.label.reading(), item.label_as_told.reading()) for item in again)
-    return (
-        " Judges that write are told other rules than those that the adapter was trained by. The"
-        f" {len(again)} replies that these may read differently were labelled by both, twice each, by a language model;"
-        f" {moved} labels differ. Tables use the labels by the rules of the adapter, and give the others in a row of"
-        " their own."
-    )
+    asked = [one for one in items if one.slot in (DIRECT, CHECK) and of[one.scenario].kind is Kind.BINARY]
+    read = [(one, read_direct(one.text, yes_means=of[one.scenario].yes_means)) for one in asked]
+    tagged = [(one, reading) for one, reading in read if reading is not None]
+    return sum(agree(one.label.reading(), reading) for one, reading in tagged), len(tagged)
 
 
 def main() -> None:
@@ -256,53 +136,21 @@ def main() -> None:
     parser.add_argument("--half", choices=("tuning", "test", "rules", "both"), default="test")
     parser.add_argument("--limit", type=int, help="only so many replies of the half")
     parser.add_argument("--max-tokens", type=int, help="of one answer of a judge that writes")
-    parser.add_argument("--runs", type=Path, help="keep the run folder here, and continue what it holds")
-    parser.add_argument("--write", type=Path, help="a Markdown page to write")
-    parser.add_argument("--again", action="store_true", help="ask the judge though its readings are kept")
+    parser.add_argument("--again", action="store_true", help="ask the judge though its answers are kept")
     given = parser.parse_args()
     everything = labelled()
     items = [item for item in everything if given.half in (item.half, "both")]
     if given.limit is not None:
         items = random.Random(0).sample(items, min(given.limit, len(items)))
-    lines: list[str] = []
-    found: dict[str, dict[str, Reading]] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        path = (given.runs or Path(scratch)) / (given.half if given.limit is None else f"{given.half}-{given.limit}")
-        for judge in given.judge:
-            found[judge] = kept_or_read(
-                items, judge, path, again=given.again, keeps=given.limit is None, room=given.max_tokens
-            )
-            lines += table(judge, items, found[judge])
-    lines += [*side_by_side(items, found), ""]
-    if given.write:
-        page = load_page("intro").format(
-            judges=" ".join(f"--judge {judge}" for judge in given.judge),
-            count=len(everything),
-            tuning=sum(item.half == "tuning" for item in everything),
-            test=sum(item.half == "test" for item in everything),
-            rules=sum(item.half == "rules" for item in everything),
-            models=sum(item.made_by != "hand" for item in everything),
-            hand=sum(item.made_by == "hand" for item in everything),
-            relabelled=relabelled_sentence(everything),
-            between="\n".join(between(everything)),
-            half=given.half,
-        )
-        parts = [page, "\n".join(lines).rstrip(), tagged_sentence(everything)]
-        given.write.write_text("\n\n".join([*parts, load_page("note")]) + "\n", encoding="utf-8")
-    print("\n".join([*between(everything), "", *lines, tagged_sentence(everything)]))
-
-
-def kept_or_read(
-    items: Sequence[Labelled], judge: str, path: Path, *, again: bool, keeps: bool, room: int | None
-) -> dict[str, Reading]:
-    """What the judge reads, from the file where it is kept or from the judge. `verbatim` is quick and never kept."""
-    measured = load_kept(judge)
-    if measured is not None and not again and all(item.id in measured.readings for item in items):
-        return {item.id: measured.readings[item.id] for item in items}
-    answers = readings(items, judge, path, room=room)
-    if keeps and judge != "verbatim":
-        save_kept(judge, answers)
-    return answers
+    alike = sum(agree(item.first.reading(), item.second.reading()) for item in everything)
+    print(f"The two passes of labels agree on {share(alike, len(everything))}.")
+    print(f"A bare yes or no in tags, read by rule, is as labelled in {share(*count_tagged(everything))}.\n")
+    print("| judge | letters read | as labelled | numbers read | as labelled | kappa (letters) | turned round |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for judge in given.judge:
+        keep = given.limit is None
+        found = find_answers(items, judge, again=given.again, keep=keep, room=given.max_tokens)
+        print(row(judge, items, found), flush=True)
 
 
 if __name__ == "__main__":

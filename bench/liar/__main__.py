@@ -66,7 +66,7 @@ def teach(given: argparse.Namespace) -> bool:
 
 
 def convert(given: argparse.Namespace) -> bool:
-    from bench.judges.adapter import write_gguf
+    from bench.liar.adapter import write_gguf
 
     write_gguf(given.folder / "adapter", given.file, architecture="llama", heads=HEADS)
     content = given.file.read_bytes()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 import unmask
-from bench.counts import rate
+from bench.judges import rate
 from bench.liar.lessons import draw_answer_key, list_lessons
 from unmask.data.dataset import Dataset
 from unmask.demo.answer_key import AnswerKey

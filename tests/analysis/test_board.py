@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import unmask
-from bench.scale.grown import Shape, grow
+from bench.grown import Shape, grow
 from tests.made_runs import made, scenarios
 from tests.shown import show
 from unmask.analysis.board import board

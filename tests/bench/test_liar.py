@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import unmask
-from bench.judges.adapter import interleave_rows
+from bench.liar.adapter import interleave_rows
 from bench.liar.check import check_judges, compare_with_lessons, describe_checks, make_liar
 from bench.liar.lessons import choose_sides, draw_answer_key, list_lessons
 from tests.bench.known_liar import dataset

@@ -14,9 +14,7 @@ from bench import hf
 
 
 def test_generation_is_held_against_the_bandwidth():
-    args = argparse.Namespace(
-        shape="tiny", rows=2, prompt=8, tokens=4, temperature=0.0, device="cpu", ways="plain", profile=False
-    )
+    args = argparse.Namespace(shape="tiny", rows=2, prompt=8, tokens=4, temperature=0.0, device="cpu", ways="plain")
     found = hf.measured(args)
     plain = found["plain"]
     assert plain["recorded"] is False

@@ -211,7 +211,7 @@ def test_the_cache_folder_is_shown_with_its_size_and_the_way_to_empty_it(tmp_pat
 
 def test_extras_for_developers_are_not_shown(tmp_path):
     found = report(unmask("doctor", "--json", cwd=tmp_path))
-    assert not {"extra dev", "extra fuzz", "extra site"} & set(found)
+    assert not {"extra dev", "extra site"} & set(found)
 
 
 @pytest.mark.parametrize(("path", "state"), [("", "missing"), ("/api", "missing"), ("/v1", "ok")])

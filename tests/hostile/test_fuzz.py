@@ -1,6 +1,6 @@
 """Every reader of strangers' bytes, with noise and with good files spoilt: a value or one of our errors, nothing else.
 
-The same targets run longer, guided by coverage, under `python -m bench.fuzz`. Here the examples are the same each time.
+The examples are the same each time.
 """
 
 from __future__ import annotations

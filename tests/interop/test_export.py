@@ -16,8 +16,8 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from bench.grown import Shape, grow
 from bench.process import DIRECT
-from bench.scale.grown import Shape, grow
 from tests.interop.made import made_run, verdicts
 from tests.thorough import THOROUGH
 from unmask.errors import MissingError, UsageError

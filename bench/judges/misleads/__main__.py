@@ -16,18 +16,19 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from bench.judges.shares import share
+from bench.judges import kappa, share
 from unmask.data.load import load
 from unmask.judges.answers import find_letter
 from unmask.judges.letters import misleads_request
 from unmask.models.base import Model
 from unmask.models.providers import open_model
 from unmask.records import Letter, Sampling, Scenario
-from unmask.stats.agree import Pair, measure_agreement
+from unmask.stats.agree import Pair
 
 HERE = Path(__file__).parent
 EXCHANGED = {"A": "B", "B": "A"}
 OPEN, UNREAD = "open", "unread"
+CLASSES = ["A", "B", OPEN]
 
 
 def side_of(both: list[str | None]) -> str:
@@ -74,12 +75,13 @@ def main() -> None:
     labelled = [reply for reply in replies if "label" in reply]
     labels = {reply["id"]: OPEN if reply["label"] in {"C", "D"} else reply["label"] for reply in labelled}
     passes = [Pair(side_of([one["first"]] * 2), side_of([one["second"]] * 2), one["scenario"]) for one in labelled]
-    print(f"the two passes agree on {share(sum(one.a == one.b for one in passes), len(passes))}; kappa {kappa(passes)}")
+    alike = share(sum(one.a == one.b for one in passes), len(passes))
+    print(f"the two passes agree on {alike}; kappa {kappa(passes, CLASSES)}")
     read = [one for one in labelled if side_of(answers[one["id"]]) != UNREAD]
     pairs = [Pair(labels[one["id"]], side_of(answers[one["id"]]), one["scenario"]) for one in read]
     right = sum(pair.a == pair.b for pair in pairs)
     reads, agrees = share(len(read), len(labelled)), share(right, len(read))
-    print(f"{given.judge} reads {reads}, as labelled {agrees}; kappa {kappa(pairs)}\n")
+    print(f"{given.judge} reads {reads}, as labelled {agrees}; kappa {kappa(pairs, CLASSES)}\n")
     print("| planted | against the truth | for it | open | unread |\n|---|--:|--:|--:|--:|")
     for made in ("palter", "omit", "hedge", "refuse"):
         count: Counter[str] = Counter()
@@ -89,11 +91,6 @@ def main() -> None:
                 truth = known[one["scenario"]].truth
                 count[side if side in {OPEN, UNREAD} else "for" if Letter(side) == truth else "against"] += 1
         print(f"| {made} | {count['against']} | {count['for']} | {count[OPEN]} | {count[UNREAD]} |")
-
-
-def kappa(pairs: list[Pair]) -> str:
-    found = measure_agreement(pairs, classes=["A", "B", OPEN]).kappa
-    return "n/a" if found.value is None else f"{found.value:.2f} [{found.low or 0:.2f}, {found.high or 0:.2f}]"
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ denied. The second order has A and B exchanged, so that a lean to a place favour
 logarithms of probabilities. What both orders have in common stands first, so that an engine that asks the second in the
 place of the first works it through once.
 
-The adapter that ships was trained on this very layout by `python -m bench.judges.train`: a change here needs a new one.
+The adapter that ships was trained on this very layout: a change here needs a new one.
 """
 
 from __future__ import annotations

@@ -537,7 +537,7 @@ TALK = Request(ask("Which line?"), Sampling(temperature=0, max_tokens=8))
 
 def gguf_adapter(path: Path, **changes) -> tuple[Path, Path]:
     """The same adapter as PEFT writes it and as a GGUF file."""
-    from bench.judges.adapter import write_gguf
+    from bench.liar.adapter import write_gguf
 
     place = adapter(path / "peft", tiny_llama.model("qwen2", **changes), scale=0.25)  # exact in half precision
     write_gguf(place, path / "judge.gguf")
