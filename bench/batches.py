@@ -77,7 +77,7 @@ def look(plants: tuple[Plant, ...], folder: Path, served: Served, *, takes: int,
         reasons=tuple(sorted({str(row.why) for row in unjudged.values()})),
         bought_twice=twice["judge"] + (twice["subject"] if batch == "all" else 0),
         in_flight=0 if batch == "all" else twice["subject"],
-        rounds=max((batch.first.round or 0 for batch in batches.values()), default=0),
+        rounds=max((batch.round for batch in batches.values()), default=0),
         batches=len(batches),
         cost=done.score().spent.cost_usd,
     )

@@ -20,7 +20,7 @@ import msgspec
 
 from tests.docs_cli import PATH, replace_part
 from unmask.records import Asked, Call, Judged, Label, Scenario, Usage
-from unmask.runs.batches import BatchLine
+from unmask.runs.batches import Batch
 from unmask.runs.definition import Definition
 from unmask.whitebox.fluency import Fluency
 
@@ -30,7 +30,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "replies.jsonl and readings": Call,
     "replies.jsonl": Asked,
     "readings": Judged,
-    "batches.jsonl": BatchLine,
+    "batches.jsonl": Batch,
     "labels": Label,
     "fluency.json": Fluency,
 }

@@ -89,7 +89,7 @@ def score_of(done: Run) -> dict[str, Any]:
 
 
 def count_rounds(done: Run) -> int:
-    return max(batch.first.round or 0 for batch in read_batches(done.path).values())
+    return max(batch.round for batch in read_batches(done.path).values())
 
 
 def planted_reports() -> dict[Verdict, Counter[str]]:

@@ -128,7 +128,7 @@ def test_a_judge_for_figures_has_batches_of_its_own(served, tmp_path):
     run(**merge_arguments(wanted, {"set": {"numeric.base_url": served.url, "numeric.price": "1/1"}}))
     assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
     batches = read_batches(tmp_path / "run").values()
-    assert {(batch.role, batch.first.model) for batch in batches} == {
+    assert {(batch.role, batch.model) for batch in batches} == {
         ("judge", "openai/judge"),
         ("numeric_judge", "openai/judge-figures"),
     }
@@ -204,8 +204,8 @@ def test_where_nothing_tells_batches_apart_nobody_buys_again_unasked(served, tmp
         with pytest.raises(IncompleteError, match="may have been made"):
             run_to_the_end(served, tmp_path, flavour="anthropic")
     assert len(served.stats()["batches"]["sizes"]) == 1
-    (row,) = cancel_open_batches(tmp_path / "run")
-    assert row.remote is None
+    ((batch, _),) = cancel_open_batches(tmp_path / "run")
+    assert batch.remote is None
     assert_as_planted(run_to_the_end(served, tmp_path, flavour="anthropic"))
 
 
@@ -362,9 +362,9 @@ def test_a_cancelled_batch_is_collected_and_the_others_asked_again(served, tmp_p
     served.configure(polls=1000)
     with pytest.raises(BatchesOpen):
         run(**arguments(served, tmp_path) | {"no_wait": True})
-    assert [row.said for row in look_at_batches(tmp_path / "run")] == ["in_progress"]
-    (row,) = cancel_open_batches(tmp_path / "run")
-    assert row.said in ("cancelling", "cancelled")
+    assert [said for _, said in look_at_batches(tmp_path / "run")] == ["in_progress"]
+    ((_, said),) = cancel_open_batches(tmp_path / "run")
+    assert said in ("cancelling", "cancelled")
     with pytest.raises(BatchesOpen):
         run(**arguments(served, tmp_path) | {"no_wait": True})
     first = next(iter(read_batches(tmp_path / "run").values()))

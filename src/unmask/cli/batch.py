@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,7 @@ from unmask.cli import crash
 from unmask.cli.options import json_flag, print_blocks, print_json
 
 if TYPE_CHECKING:
-    from unmask.engine.batch_control import BatchStatus
+    from unmask.engine.batch_control import SeenBatch
 
 
 @click.group()
@@ -29,7 +29,7 @@ def list_batches(run: str, as_json: bool) -> None:
 
     rows = look_at_batches(run)
     if as_json:
-        print_json({"run": run, "batches": rows})
+        print_json({"run": run, "batches": list(map(_to_row, rows))})
     elif not rows:
         click.echo(f"{run} has no batches")
     else:
@@ -46,20 +46,27 @@ def cancel_batches(run: str, as_json: bool) -> None:
 
     rows = cancel_open_batches(run)
     if as_json:
-        print_json({"run": run, "cancelled": rows})
+        print_json({"run": run, "cancelled": list(map(_to_row, rows))})
         return
-    for row in rows:
-        what = "given up: it was never seen at the provider" if row.remote is None else f"{row.remote}: {row.said}"
-        click.echo(crash.clean_for_terminal(f"{row.requests:,} requests to {row.model}, {what}"))
+    for batch, said in rows:
+        what = "given up: it was never seen at the provider" if batch.remote is None else f"{batch.remote}: {said}"
+        click.echo(crash.clean_for_terminal(f"{len(batch.requests):,} requests to {batch.model}, {what}"))
     if not rows:
         click.echo(f"{run} has no open batches")
-    elif any(row.remote for row in rows):
+    elif any(batch.remote for batch, _ in rows):
         click.echo("What they have answered is paid for. The same `unmask run` command collects it and continues.")
 
 
-def _format_row(row: BatchStatus) -> list[str]:
-    state = row.state if row.reason is None else f"{row.state} ({row.reason})"
-    minutes = max(0.0, time.time() - row.at) / 60
+def _to_row(row: SeenBatch) -> dict[str, Any]:
+    batch, said = row
+    fields: dict[str, Any] = {name: getattr(batch, name) for name in batch.__struct_fields__}
+    return fields | {"requests": len(batch.requests), "said": said}
+
+
+def _format_row(row: SeenBatch) -> list[str]:
+    batch, said = row
+    state = batch.state.value if batch.reason is None else f"{batch.state} ({batch.reason})"
+    minutes = max(0.0, time.time() - batch.at) / 60
     since = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-    answered = "" if row.answered is None else f"{row.answered:,}"
-    return [row.model, row.role, state, row.said, str(row.round), f"{row.requests:,}", answered, since]
+    answered = "" if batch.answered is None else f"{batch.answered:,}"
+    return [batch.model, batch.role, state, said, str(batch.round), f"{len(batch.requests):,}", answered, since]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.models.batch_client import BatchClient, open_batch_client
 from unmask.models.keys import URL_VARIABLE, Role
 from unmask.models.providers import is_known_address, open_model
-from unmask.records import Record
 from unmask.runs.batches import Batch, BatchState, open_batch_journal, read_batches
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
 from unmask.runs.folder import BATCHES_FILE, Folder
@@ -22,67 +20,52 @@ from unmask.runs.folder import BATCHES_FILE, Folder
 QUICK = 2
 """Tries of a call that somebody waits for at a terminal."""
 
-
-class BatchStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One batch of a run. `said` is its state at the provider, or why that is not known; empty where it is over."""
-
-    round: int
-    role: str
-    model: str
-    requests: int
-    answered: int | None
-    state: str
-    reason: str | None
-    remote: str | None
-    at: float
-    most_usd: float | None
-    said: str = ""
+SeenBatch = tuple[Batch, str]
+"""A batch, and its state at the provider or why that is not known; empty where it is over."""
 
 
-def look_at_batches(path: str | Path) -> list[BatchStatus]:
+def look_at_batches(path: str | Path) -> list[SeenBatch]:
     """All batches of a run folder. The providers of open ones are asked."""
     folder = Folder(path)
     definition = folder.definition()
 
-    async def look(batch: Batch) -> BatchStatus:
-        if not batch.is_open or batch.remote is None:
-            return _make_status(batch)
-        try:
-            async with _open_client(batch, definition) as client:
-                remote = await client.look(batch.remote)
-        except (UsageError, JournalError):
-            raise
-        except UnmaskError as error:
-            return _make_status(batch, f"not known: {error}")
-        return _make_status(batch, "gone" if remote is None else remote.state)
-
-    async def look_at_all() -> list[BatchStatus]:
-        return list(await asyncio.gather(*map(look, read_batches(folder.path).values())))
+    async def look_at_all() -> list[SeenBatch]:
+        return [(batch, await _look(batch, definition)) for batch in read_batches(folder.path).values()]
 
     return run_blocking(look_at_all)
 
 
-def cancel_open_batches(path: str | Path) -> list[BatchStatus]:
+async def _look(batch: Batch, definition: Definition, *, cancel: bool = False) -> str:
+    if not batch.is_open or batch.remote is None:
+        return ""
+    try:
+        async with _open_client(batch, definition) as client:
+            if cancel:
+                await client.cancel(batch.remote)
+            remote = await client.look(batch.remote)
+    except (UsageError, JournalError):
+        raise
+    except UnmaskError as error:
+        if cancel:
+            raise
+        return f"not known: {error}"
+    return "gone" if remote is None else remote.state
+
+
+def cancel_open_batches(path: str | Path) -> list[SeenBatch]:
     """Ask the providers to end all open batches. One whose id nobody has seen is given up: its requests are planned
     again, and paid for twice where it was made after all."""
     folder = Folder(path)
     definition = folder.definition()
     opened = [batch for batch in read_batches(folder.path).values() if batch.is_open]
-    unseen = [batch for batch in opened if batch.remote is None]
-    if unseen:
+    if any(batch.remote is None for batch in opened):
         with open_batch_journal(folder) as journal:
-            for batch in unseen:
-                journal.move(journal.batches[batch.name], BatchState.LOST, reason="given up")
+            for batch in opened:
+                if batch.remote is None:
+                    journal.write(batch, state=BatchState.LOST, reason="given up")
 
-    async def cancel_all() -> list[BatchStatus]:
-        rows = [_make_status(batch) for batch in unseen]
-        for batch in opened:
-            if batch.remote is not None:
-                async with _open_client(batch, definition) as client:
-                    await client.cancel(batch.remote)
-                    remote = await client.look(batch.remote)
-                rows.append(_make_status(batch, "gone" if remote is None else remote.state))
-        return rows
+    async def cancel_all() -> list[SeenBatch]:
+        return [(batch, await _look(batch, definition, cancel=True)) for batch in opened]
 
     return run_blocking(cancel_all)
 
@@ -114,26 +97,10 @@ def _model_of(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec |
     """Who was asked in a batch, as the run has recorded it."""
     if batch.role == SUBJECT:
         return "subject", definition.subject
-    judge = definition.judges.get(batch.first.judge or "")
+    judge = definition.judges.get(batch.judge or "")
     if judge is None:
         raise JournalError(
-            f"{BATCHES_FILE} has a batch of the judge {batch.first.judge!r}, and run.json has no such judge",
+            f"{BATCHES_FILE} has a batch of the judge {batch.judge!r}, and run.json has no such judge",
             advice="unmask writes no such line: somebody has changed the file. Restore it.",
         )
     return ("numeric_judge", judge.models[-1]) if batch.role == NUMERIC_JUDGE else ("judge", judge)
-
-
-def _make_status(batch: Batch, answer: str = "") -> BatchStatus:
-    return BatchStatus(
-        round=batch.first.round or 0,
-        role=batch.role,
-        model=batch.first.model or "",
-        requests=len(batch.requests),
-        answered=batch.answered,
-        state=batch.state.value,
-        reason=batch.reason,
-        remote=batch.remote,
-        at=batch.first.at,
-        most_usd=batch.first.most_usd,
-        said=answer,
-    )

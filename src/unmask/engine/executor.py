@@ -39,17 +39,16 @@ class Route:
 class Executor:
     """Works through the scenarios of a workload. One use, one event loop."""
 
-    def __init__(self, workload: Workload, routes: dict[str, Route], *, groups: Sequence[Sequence[int]]) -> None:
-        """`groups` are scenarios that share probes, in the order in which they are opened: usually one each."""
+    def __init__(self, workload: Workload, routes: dict[str, Route]) -> None:
         self.workload = workload
         self.routes = routes
-        self.total = sum(map(len, groups))
+        self.total = len(workload.scenarios)
         self.stopping: UnmaskError | None = None
         self.interrupted = False
         self.in_flight = 0
         """Requests under way, those between two tries included."""
         self.tick: Callable[[], None] = lambda: None
-        self._groups = groups
+        self._groups = workload.groups
         self._crash: BaseException | None = None
         self._limiters = tuple({id(route.limiter): route.limiter for route in routes.values()}.values())
         self._tasks: set[asyncio.Task[None]] = set()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from unmask.engine.baseline import PRESSURED_SLOTS
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, build_request, split_takes
 from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES
 from unmask.models.prices import Price
@@ -149,10 +149,9 @@ class Imagination(NamedTuple):
         else:
             states = assumed.believes and not judge.questions(scenario.kind)
             imagine = partial(_imagine_reply, scenario, item.slot, assumed, states=states)
-            parts = [item.takes[start : start + self.size] for start in range(0, len(item.takes), self.size)]
-            for takes in parts:
-                choices = tuple(Choice(imagine(take)) for take in takes)
-                state.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=takes, attempt=2, choices=choices))
+            parts = split_takes(item.takes, self.size)
+            choices = tuple(Choice(imagine(take)) for take in item.takes)
+            state.add_asked(Asked(scenario=scenario.id, slot=item.slot, takes=item.takes, attempt=2, choices=choices))
             tokens = assumed.length * REPLY_TOKENS.get(read_as(item.slot), PROBE_TOKENS)
             tokens = min(tokens, settings.sampling.max_tokens or ROOM)
             sent = [(SUBJECT, request, len(takes) * tokens) for takes in parts]

@@ -138,7 +138,7 @@ def open_judge_workload(
 def _check_batches(options: Options, models: dict[str, Model]) -> None:
     """Refuse `--batch` where a model has no batch API."""
     if options.batch is not None:
-        from unmask.engine.batch_work import batched_roles
+        from unmask.engine.batches import batched_roles
 
         batched_roles(options, models)
 

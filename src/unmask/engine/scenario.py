@@ -63,8 +63,7 @@ async def ask_scenarios(group: Sequence[int], executor: Executor) -> None:
             sending.call.cancel()
             sending.call.release()
     if not (executor.is_stopping and _list_wanted(group, executor.workload, {})):
-        for scenario in group:
-            executor.workload.finished(scenario)
+        executor.workload.finished(group)
 
 
 def _list_wanted(group: Sequence[int], work: Workload, sendings: dict[Key, Sending]) -> dict[Key, Job]:

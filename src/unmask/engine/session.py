@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -125,16 +126,14 @@ def open_workload(
     )
     stack = ExitStack()
     try:
-        make_workload: Callable[..., Workload] = Workload
-        in_batches: dict[str, object] = {}
+        in_batches: dict[str, Any] = {}
         if options.batch is not None or folder.has_batches:
-            from unmask.engine.batch_work import BatchedWorkload, prepare_batches
+            from unmask.engine.batches import open_batches
 
-            batches = prepare_batches(folder, options, models=models, judge_file=judge_file)
+            batches = open_batches(folder, options, models=models, judge_file=judge_file)
             in_batches = stack.enter_context(batches)
-            make_workload = BatchedWorkload if in_batches else Workload
         open_journals([folder.replies] * (SUBJECT in models) + [readings] * (len(models) > (SUBJECT in models)))
-        yield make_workload(
+        yield Workload(
             scenarios=tuple(scenarios[number] for number in order),
             load_state=load_state,
             settings=settings,
@@ -238,19 +237,19 @@ async def run_session(
     def tick() -> None:
         executor.tick()  # of the last one
 
-    if workload.in_rounds:
-        from unmask.engine.batch_work import BatchedWorkload
-        from unmask.engine.batches import run_rounds
+    if workload.batches is not None:
+        from unmask.engine.batches import Rounds
 
-        assert isinstance(workload, BatchedWorkload)
-        await run_rounds(workload, send_live, listen=interruption.listen, tick=tick)
+        rounds = Rounds(workload, workload.batches, tick)
+        with interruption.listen(rounds.interrupt):
+            await rounds.run(send_live)
     else:
         await send_live()
     executor.tick()
 
 
 def _open_executor(workload: Workload, routes: dict[str, Route], progress: Progress | None) -> Executor:
-    executor = Executor(workload, routes, groups=workload.groups)
+    executor = Executor(workload, routes)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
     return executor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ from unmask.records import (
     Message,
     Record,
     Request,
+    Sampling,
     Scenario,
     Stop,
     Verdict,
@@ -47,6 +48,9 @@ from unmask.scoring.measures import MEASURES
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, estimate_rate
 from unmask.text import replace_surrogates_in_record
+
+if TYPE_CHECKING:
+    from unmask.runs.batches import BatchJournal
 
 SUBJECT: Final = "subject"
 JUDGE: Final = "judge"
@@ -75,8 +79,6 @@ class Workload:
     A scenario is read from the journal when the executor first looks at it, and is let go when it is finished.
     """
 
-    in_rounds: ClassVar[bool] = False
-    """Whether batches have to be collected or handed over, round by round."""
     scenarios: tuple[Scenario, ...]
     load_state: Callable[[int], ScenarioState]
     """Reads what the journal holds about the scenario with this number."""
@@ -104,8 +106,16 @@ class Workload:
     """Writes into run.json that a role has more room, or less of it."""
     signs: dict[str, Call] = field(default_factory=dict)
     """By role: an answer in the journal that shows that it reasons."""
+    batches: BatchJournal | None = None
+    """Where some roles are asked in batches, or batches have to be collected: see `engine.batches`."""
     batched: frozenset[str] = frozenset()
-    """Roles that are asked in batches: see `engine.batches`."""
+    """Roles that are asked in batches."""
+    judge_file: str = ""
+    no_wait: bool = False
+    wanted: dict[int, list[Job]] = field(default_factory=dict)
+    """By scenario, what the next batches are to ask."""
+    over: set[int] = field(default_factory=set)
+    """Scenarios with nothing left to ask."""
     waits: str = ""
     """The batches that are being waited for, for whoever shows progress."""
 
@@ -128,8 +138,17 @@ class Workload:
             self.open_states[scenario] = self.load_state(scenario)
         return self.open_states[scenario]
 
-    def jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
-        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are."""
+    def jobs(self, scenario: int, busy: set[object]) -> Iterable[Job]:
+        """Requests of this scenario that are wanted now and are not under way: keys that are `busy` are. What is asked
+        in batches waits in `wanted`."""
+        jobs = self._plan_jobs(scenario, busy)
+        if not self.batched:
+            return jobs
+        every = list(jobs)
+        self.wanted[scenario] = [job for job in every if job.role in self.batched]
+        return [job for job in every if job.role not in self.batched]
+
+    def _plan_jobs(self, scenario: int, busy: set[object]) -> Iterator[Job]:
         size = count_together(self.models.get(SUBJECT), self.takes_per_call)
         of, state = self.scenarios[scenario], self.state(scenario)
         shares = of.id in self.homes
@@ -137,10 +156,9 @@ class Workload:
             if shares and is_probe(work.slot):
                 continue  # asked for the first rung of the fact
             if isinstance(work, SubjectWork):
-                takes = tuple(take for take in work.takes if (work.slot, take) not in busy)
-                for start in range(0, len(takes), size):
-                    part = msgspec.structs.replace(work, takes=takes[start : start + size])
-                    keys = tuple((work.slot, take) for take in part.takes)
+                for takes in split_takes([take for take in work.takes if (work.slot, take) not in busy], size):
+                    keys = tuple((work.slot, take) for take in takes)
+                    part = msgspec.structs.replace(work, takes=tuple(takes))
                     yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 role = self._judge_role(scenario)
@@ -167,9 +185,12 @@ class Workload:
         room = self.rooms.get(role)
         return self._fixed_room(role) or (ROOM if room is None else room.tokens)
 
-    def _fixed_room(self, role: str) -> int | None:
+    def sampling_of(self, role: str) -> Sampling:
         settings = self.numeric_settings if role == NUMERIC_JUDGE and self.numeric_settings else self.settings
-        return (settings.sampling if role == SUBJECT else settings.judge_sampling).max_tokens
+        return settings.sampling if role == SUBJECT else settings.judge_sampling
+
+    def _fixed_room(self, role: str) -> int | None:
+        return self.sampling_of(role).max_tokens
 
     def learn_room(self, role: str, line: Call) -> None:
         """More room for a role whose answer shows that it reasons."""
@@ -261,11 +282,12 @@ class Workload:
         members = self._sharing.get(job.scenario, ()) if is_probe(getattr(job.work, "slot", "")) else ()
         return [self.state(scenario) for scenario in (job.scenario, *members)]
 
-    @cached_property
+    @property
     def groups(self) -> list[tuple[int, ...]]:
-        """The scenarios that are worked on together, in the order in which they are opened."""
+        """The scenarios with something left to ask that are worked on together, in the order in which they are opened:
+        usually one each."""
         sharing = {other for others in self._sharing.values() for other in others}
-        first = (number for number in range(len(self.scenarios)) if number not in sharing)
+        first = (number for number in range(len(self.scenarios)) if number not in sharing | self.over)
         return [(number, *self._sharing.get(number, ())) for number in first]
 
     @cached_property
@@ -280,8 +302,14 @@ class Workload:
     def _places(self) -> dict[str, int]:
         return {scenario.id: number for number, scenario in enumerate(self.scenarios)}
 
-    def finished(self, scenario: int) -> None:
-        """Count the verdict of a scenario with nothing left to send, and let go of what the journal says about it."""
+    def finished(self, group: Sequence[int]) -> None:
+        """Count the verdicts of scenarios with nothing left to send, and let go of what the journal says about them."""
+        if any(self.wanted.get(scenario) for scenario in group):
+            return
+        for scenario in group:
+            self._finish(scenario)
+
+    def _finish(self, scenario: int) -> None:
         settings = self.settings_for(self.scenarios[scenario])
         readings = readings_of(self.scenarios[scenario], self.state(scenario), settings)
         outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
@@ -291,6 +319,8 @@ class Workload:
         calls = self.open_calls.pop(scenario, 0)
         self.worked += calls > 0
         self.worked_calls += calls
+        self.over.add(scenario)
+        self.wanted.pop(scenario, None)
         del self.open_states[scenario]
 
     def estimate_p_lie(self) -> Rate:
@@ -320,6 +350,18 @@ def count_together(subject: Model | None, most: int | None) -> int:
     """How many takes go out as one request."""
     able = 1 if subject is None else subject.capabilities.max_n
     return able if most is None else min(able, most)
+
+
+def split_takes(takes: Iterable[int], size: int) -> list[list[int]]:
+    """Takes by request: of one they follow each other, because the id of a request in a batch says the first, and how
+    many."""
+    parts: list[list[int]] = []
+    for take in takes:
+        if parts and len(parts[-1]) < size and take == parts[-1][-1] + 1:
+            parts[-1].append(take)
+        else:
+            parts.append([take])
+    return parts
 
 
 def build_request(
