@@ -83,7 +83,8 @@ def score_of(done: Run) -> dict[str, Any]:
     shown = {name: value for name, value in done.score().to_json().items() if name not in SPENT}
     for name in ("capped_judge_calls", "capped_probes", "empty"):
         shown["guards"].pop(name, None)
-    shown.pop("placebo", None)
+    for name in ("placebo", "firmness"):
+        shown.pop(name, None)
     asides = [{slot: row.readings.get(slot) for slot in ASIDES} for row in done.rows()]
     return shown | {"asides": asides, "verdicts": [(row.id, row.verdicts, row.accuracy) for row in done.rows()]}
 
