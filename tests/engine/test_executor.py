@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import pairwise
 
 import pytest
@@ -72,8 +72,16 @@ class Chains:
             self.failed.append(outcome)
             self.left[job.scenario] = 0
 
-    def finished(self, scenario: int) -> None:
-        self.ended.append(scenario)
+    def finished(self, group: Sequence[int]) -> None:
+        self.ended += group
+
+    @property
+    def scenarios(self) -> list[int]:
+        return self.left
+
+    @property
+    def groups(self) -> list[tuple[int]]:
+        return [(number,) for number in range(len(self.left))]
 
     def afford(self, job: Job, request: Request) -> bool:
         return True
@@ -88,14 +96,10 @@ class Chains:
         return "budget" if self.budget is not None and len(self.sent) >= self.budget else None
 
 
-def each(scenarios: int) -> list[tuple[int]]:
-    return [(number,) for number in range(scenarios)]
-
-
 def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
     async def go() -> None:
         limiter = Limiter("test", Limits(max_connections=connections, tries=1))
-        executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(len(course.left)))
+        executor = Executor(course, {"subject": Route(model, limiter)})
         try:
             await asyncio.wait_for(executor.run(grace=1), PATIENCE)
         finally:
@@ -153,7 +157,7 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
 
     async def go() -> None:
         limiter = Limiter("test", Limits(max_connections=500))
-        executor = Executor(course, {"subject": Route(Instant(), limiter)}, groups=each(2000))
+        executor = Executor(course, {"subject": Route(Instant(), limiter)})
         turns.extend(await turns_of(executor, course))
         await limiter.close()
 
@@ -168,7 +172,7 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
 
     async def go() -> None:
         limiter = Limiter("test", Limits())
-        executor = Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(10_002))
+        executor = Executor(course, {"subject": Route(Answers(), limiter)})
         executor.tick = lambda: shown.append(len(course.ended))
         turns.extend(await turns_of(executor, course))
         await limiter.close()
@@ -186,7 +190,7 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
 
     async def go() -> None:
         limiter = Limiter("test", Limits())
-        executor = Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(10_001))
+        executor = Executor(course, {"subject": Route(Answers(), limiter)})
         asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
         with pytest.raises(Interrupted):
             await asyncio.wait_for(executor.run(grace=1), PATIENCE)
@@ -214,7 +218,7 @@ def test_runs_that_share_an_endpoint_have_four_scenarios_a_connection_open_toget
 
     async def go() -> None:
         limiter, model = Limiter("test", Limits(max_connections=10)), Holding()
-        executors = [Executor(course, {"subject": Route(model, limiter)}, groups=each(100)) for course in courses]
+        executors = [Executor(course, {"subject": Route(model, limiter)}) for course in courses]
         running = asyncio.gather(*(executor.run(grace=1) for executor in executors))
         await asyncio.sleep(0.05)
         assert 10 <= len(opened) <= OPEN_PER_CONNECTION * 10
@@ -293,7 +297,7 @@ def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
     async def go() -> tuple[Flaky, Chains]:
         limits = Limits(max_connections=4, tries=3, backoff_base=1e6, backoff_cap=1e6)
         limiter, model, course = Limiter("test", limits), Flaky(3), Chains(*[1] * 4)
-        executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(4))
+        executor = Executor(course, {"subject": Route(model, limiter)})
         working = asyncio.create_task(executor.run(grace=1e6))
         for _ in range(100):
             await asyncio.sleep(0.001)
@@ -351,7 +355,7 @@ class Slow(Answers):
 async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Executor], Awaitable[None]]) -> None:
     """A run with four requests in flight of which one is answered, whereupon the run stops with three on their way."""
     limiter = Limiter("test", Limits(max_connections=4, tries=1))
-    executor = Executor(course, {"subject": Route(model, limiter)}, groups=each(len(course.left)))
+    executor = Executor(course, {"subject": Route(model, limiter)})
     working = asyncio.create_task(executor.run(grace=0.0))
     await asyncio.wait_for(model.others.wait(), PATIENCE)
     for _ in range(20):
@@ -419,7 +423,7 @@ def test_nothing_is_left_of_requests_that_were_not_wanted_any_more():
 
     async def go() -> int:
         limiter = Limiter("test", Limits(max_connections=1))
-        await Executor(course, {"subject": Route(Answers(), limiter)}, groups=each(5)).run(grace=1)
+        await Executor(course, {"subject": Route(Answers(), limiter)}).run(grace=1)
         await limiter.close()
         return len(limiter._calls)
 
