@@ -64,13 +64,13 @@ def flags_of_run() -> dict[str, str]:
 
 
 def section(name: str, command: click.Command) -> Iterator[str]:
-    """Heading, usage, help and flags of one command. A flag with a line elsewhere is only named."""
+    """Heading, usage, first paragraph of the help and flags. A flag with a line elsewhere is only named."""
     yield from (f"### {name}", "")
     with click.Context(command, info_name=name) as context:
         pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-    yield f"    {' '.join([name, *pieces])}"
-    for paragraph in (command.help or "").split("\n\n"):
-        yield from ("", " ".join(paragraph.split()))
+    if pieces and not isinstance(command, click.Group):
+        yield from (f"`{' '.join([name, *pieces])}`", "")
+    yield " ".join((command.help or "").split("\n\n")[0].split())
     flags = flags_of(command)
     common = {flag for flag, said in flags.items() if shared().get(flag) == said}
     of_run = {flag for flag, said in flags.items() if flags_of_run().get(flag) == said} - common
