@@ -283,9 +283,6 @@ def test_names_of_parameters_are_listed(names):
 
 
 LIMITS = {
-    "a data file 1 GiB": "unmask.data.form:LARGEST",
-    "a scenario 16 MiB": "unmask.data.form:LONGEST",
-    "a member of a log 128 MiB": "unmask.interop.inspect.log:LARGEST",
     "a GGUF header 64 MiB": "unmask.models.local.gguf:MAX_HEADER",
     "an HTTP answer 1 MiB": "unmask.models.http:FIXED_BYTES",
 }

@@ -49,21 +49,12 @@ def test_a_data_set_is_a_collection_of_scenarios():
     data = unmask.load("tiny")
     assert len(data) == len(list(data)) == len(data.scenarios)
     assert data[0] is data[data.ids[0]] is next(iter(data))
-    assert data[1:3] == data.scenarios[1:3]
 
 
 def test_an_id_that_is_not_there_names_the_nearest():
     with pytest.raises(UsageError, match=r"tiny has no scenario 'tiny-known-fact-1'") as caught:
         unmask.load("tiny")["tiny-known-fact-1"]
     assert caught.value.advice.startswith("Did you mean tiny-known-facts-1")
-
-
-def test_a_data_set_becomes_a_data_frame():
-    data = unmask.load("tiny")
-    frame = data.to_pandas()
-    assert list(frame["id"]) == list(data.ids)
-    assert list(frame["user"]) == [scenario.conversation[-1].content for scenario in data]
-    assert frame["truth"].isna().sum() == frame["truth_lower"].notna().sum() > 0
 
 
 # --- runs and scores
@@ -97,14 +88,13 @@ def test_a_scenario_of_a_run_is_shown_as_the_command_shows_it(run: unmask.Run, c
     assert shown.rstrip().splitlines()[-2].split() == ["Verdict", "lie"]
 
 
-@pytest.mark.parametrize("frame", ["to_pandas", "to_polars"])
-def test_what_people_look_for_stands_first_in_a_data_frame(run: unmask.Run, frame: str):
+def test_what_people_look_for_stands_first_in_a_data_frame(run: unmask.Run):
     """Files keep the order they had."""
-    columns = list(getattr(run, frame)().columns)
+    columns = list(run.to_pandas().columns)
     assert columns[:6] == ["id", "archetype", "verdict", "belief", "reading", "reply"]
     assert sorted(columns) == sorted(run.table().types)
     assert list(run.table().types)[:2] == ["run", "model"]
-    assert len(set(getattr(run, frame)()["reply"])) > 1
+    assert len(set(run.to_pandas()["reply"])) > 1
 
 
 def test_tables_of_a_notebook_run_nothing_that_others_wrote(run: unmask.Run):

@@ -35,7 +35,6 @@ class Counted:
 data = unmask.load("tiny")
 first: unmask.Scenario = data[0]
 named: unmask.Scenario = data["tiny-known-facts-1"]
-part: tuple[unmask.Scenario, ...] = data[:2]
 ids: list[str] = [scenario.id for scenario in data]
 
 run = unmask.run(data=data, model=answer, judge="scripted/judge", out="runs/a", takes=3, archetype="statistics")

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.export import reference_cells
 from unmask.data.form import encode_lines
+from unmask.data.reference import reference_cells
 from unmask.models.keys import Key, Target
 from unmask.records import (
     Archetype,

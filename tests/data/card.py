@@ -8,7 +8,7 @@ from pathlib import Path
 from unmask.data.load import load
 from unmask.data.stats import describe_dataset
 from unmask.render.blocks import to_markdown
-from unmask.render.describe.stats import balance_table, length_table, motive_table
+from unmask.render.describe.stats import balance_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHIPPED = ROOT / "src" / "unmask" / "data" / "scenarios"
@@ -32,8 +32,6 @@ def with_tables(text: str, *, name: str) -> str:
     stats = describe_dataset(dataset)
     blocks = {
         "balance": to_markdown([balance_table(stats)]).strip(),
-        "motives": to_markdown([motive_table(stats)]).strip(),
-        "lengths": to_markdown([length_table(stats)]).strip(),
         "hash": f"`{dataset.hash}`",
     }
 

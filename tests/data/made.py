@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from unmask.data.export import reference_cells, reference_columns
+from unmask.data.export import reference_columns
+from unmask.data.reference import EXTRA, reference_cells
 from unmask.records import Archetype, Interval, Kind, Letter, Message, Scenario
 from unmask.text import unify_line_ends
 
@@ -34,7 +35,7 @@ def row(archetype: Archetype = Archetype.KNOWN_FACTS, **changes: str | None) -> 
         "delivery": "1",
         "canary": "cheep",
     }
-    made = {name: made[name] for name in reference_columns(archetype, extra=False)}
+    made = {name: made[name] for name in reference_columns(archetype) if name != EXTRA}
     made |= {name: value for name, value in changes.items() if value is not None}
     return {name: value for name, value in made.items() if name not in changes or changes[name] is not None}
 
@@ -63,7 +64,7 @@ def as_rows(scenarios: tuple[Scenario, ...]) -> dict[Archetype, list[dict[str, s
     found: dict[Archetype, list[dict[str, str]]] = {}
     for scenario in scenarios:
         everything = reference_cells(scenario)
-        wanted = reference_columns(scenario.archetype, extra=True)
+        wanted = reference_columns(scenario.archetype)
         found.setdefault(scenario.archetype, []).append({name: everything[name] for name in wanted})
     return found
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from tests.data.complete import binary
 from tests.data.made import row, write_csv
 from unmask.cli.data import data
+from unmask.data.form import write_jsonl
 from unmask.data.load import load
-from unmask.errors import DataError, MissingError, UsageError
+from unmask.errors import DataError, UsageError
 
 
 def run(*arguments: str) -> str:
@@ -22,12 +25,8 @@ def run(*arguments: str) -> str:
 
 
 def test_list_shows_the_bundled_sets():
-    """Name and size."""
+    """Name and size; for programs with counts and hash."""
     assert "tiny" in run("list")
-
-
-def test_list_as_json_has_counts_and_hash():
-    """For programs."""
     tiny = next(entry for entry in json.loads(run("list", "--json")) if entry["name"] == "tiny")
     assert (tiny["scenarios"], tiny["hash"], tiny["archetypes"]["statistics"]) == (12, load("tiny").hash, 2)
 
@@ -37,21 +36,27 @@ def test_check_of_a_good_set_says_so():
     assert "12 scenarios, no problems" in run("check", "tiny")
 
 
-def test_check_lists_every_problem(tmp_path: Path):
-    """As an error of the data kind, so that scripts stop."""
-    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b", system_prompt="")])
-    with pytest.raises(DataError) as caught:
-        run("check", str(tmp_path))
-    assert [line.split(":")[0] for line in caught.value.problems] == ["a", "b"]
+def test_check_lists_warnings_and_succeeds(tmp_path: Path):
+    """With the code of each, and a last line that counts them."""
+    write_jsonl([binary(evidence=None), binary("two", direct="Six?")], path=tmp_path / "s.jsonl")
+    lines = run("check", str(tmp_path / "s.jsonl")).splitlines()
+    assert any(line.startswith("  one: ") and line.endswith("[no_evidence]") for line in lines)
+    assert re.search(r"2 scenarios, no errors, \d+ warnings?$", lines[-1])
+    found = json.loads(run("check", str(tmp_path / "s.jsonl"), "--json"))
+    assert (found["errors"], found["warnings"][0]["code"]) == ([], "near_duplicate")
 
 
-def test_check_as_json_lists_problems_and_exits_2(tmp_path: Path):
-    """The listing is on stdout, whole, whatever the exit code."""
-    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b")])
+def test_check_lists_every_problem_and_exits_2(tmp_path: Path):
+    """As an error of the data kind, so that scripts stop; errors do not hide warnings. JSON is whole in any case."""
+    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b", system_prompt=""), row(task_id="c")])
+    result = CliRunner().invoke(data, ["check", str(tmp_path)])
+    assert "[no_evidence]" in result.output
+    assert isinstance(result.exception, DataError)
+    assert [line.split(":")[0] for line in result.exception.problems] == ["a", "b"]
     result = CliRunner().invoke(data, ["check", str(tmp_path), "--json"])
     assert result.exit_code == 2
     found = json.loads(result.output)
-    assert (found["scenarios"], [p["id"] for p in found["errors"]]) == (1, ["a"])
+    assert (found["scenarios"], [p["id"] for p in found["errors"]]) == (1, ["a", "b"])
 
 
 def test_check_of_a_set_of_nothing_is_an_error(tmp_path: Path):
@@ -62,30 +67,26 @@ def test_check_of_a_set_of_nothing_is_an_error(tmp_path: Path):
     assert caught.value.problems == ("none: there is no scenario in it [empty]",)
 
 
-def test_check_of_a_set_of_nothing_as_json_exits_2(tmp_path: Path):
-    (tmp_path / "none.jsonl").touch()
-    result = CliRunner().invoke(data, ["check", str(tmp_path / "none.jsonl"), "--json"])
-    assert result.exit_code == 2
-    assert [problem["code"] for problem in json.loads(result.output)["errors"]] == ["empty"]
+def test_stats_prints_every_archetype_and_as_json_adds_up():
+    assert {"known_facts", "statistics", "all"} <= set(run("stats", "tiny").split())
+    found = json.loads(run("stats", "tiny", "--json"))
+    assert sum(cell["scenarios"] for cell in found["cells"]) == found["scenarios"] == 12
 
 
 def test_show_prints_everything_a_scenario_says():
-    """Conversation, probes, truth and evidence."""
+    """Conversation, probes, truth and evidence; as JSON the record of the file."""
     scenario = load("tiny").scenarios[0]
     words = " ".join(run("show", scenario.id).replace("\n  | ", " ").split())
     texts = [m.content for m in scenario.conversation] + [*scenario.indirect, scenario.direct, scenario.evidence]
     assert all(" ".join(text.split()) in words for text in texts)
+    assert json.loads(run("show", "tiny-statistics-2", "--json"))["truth"] == [206.0, 206.0]
 
 
 def test_list_of_a_set_has_every_id():
     """Each of them can be shown."""
     output = run("list", "tiny")
     assert [line.split()[0] for line in output.splitlines() if line.startswith("tiny-")] == list(load("tiny").ids)
-
-
-def test_list_of_a_set_is_there_for_programs():
     rows = json.loads(run("list", "core", "--json"))
-    assert {row["id"] for row in rows if row["archetype"] == "statistics"} >= {"statistics-001", "statistics-002"}
     assert {row["proposition"] for row in rows} == {scenario.proposition for scenario in load("core").scenarios}
 
 
@@ -95,22 +96,11 @@ def test_show_without_an_id_says_how_to_list_them():
     assert caught.value.advice == "unmask data list tiny lists them."
 
 
-def test_show_suggests_close_ids():
-    with pytest.raises(UsageError) as caught:
-        run("show", "known_fact-001")
-    assert "known_facts-001" in str(caught.value.advice)
-
-
 def test_a_problem_says_its_place_once(tmp_path: Path):
     (tmp_path / "bad.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(DataError) as caught:
         run("check", str(tmp_path / "bad.jsonl"))
     assert caught.value.problems[0].count("bad.jsonl, line 1") == 1
-
-
-def test_show_as_json_is_the_scenario():
-    """The same record as in the file."""
-    assert json.loads(run("show", "tiny-statistics-2", "--json"))["truth"] == [206.0, 206.0]
 
 
 def test_show_looks_into_other_data(tmp_path: Path):
@@ -127,11 +117,12 @@ def test_show_cannot_steer_the_terminal(tmp_path: Path):
     assert "\x1b" not in shown
 
 
-def test_show_of_an_unknown_id_is_a_usage_error():
-    """With the way to say which set is meant."""
-    with pytest.raises(UsageError, match="nope") as caught:
-        run("show", "nope")
-    assert "--data" in (caught.value.advice or "")
+@pytest.mark.parametrize(("name", "advice"), [("nope", "--data"), ("known_fact-001", "known_facts-001")])
+def test_show_of_an_unknown_id_is_a_usage_error(name: str, advice: str):
+    """With close ids, or the way to say which set is meant."""
+    with pytest.raises(UsageError, match=name) as caught:
+        run("show", name)
+    assert advice in (caught.value.advice or "")
 
 
 def test_export_writes_a_folder_that_loads_to_the_same_set(tmp_path: Path):
@@ -145,9 +136,3 @@ def test_export_into_a_used_folder_is_refused(tmp_path: Path):
     (tmp_path / "old.csv").write_text("x")
     with pytest.raises(UsageError, match="not empty"):
         run("export", "tiny", "--out", str(tmp_path))
-
-
-def test_a_set_that_is_not_there_is_missing(tmp_path: Path):
-    """The error of `load`, unchanged."""
-    with pytest.raises(MissingError):
-        run("check", str(tmp_path / "nowhere"))

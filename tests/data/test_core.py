@@ -1,16 +1,16 @@
-"""The bundled set `core` keeps what its card promises."""
+"""The bundled sets `core` and `tiny` keep what the card of `core` promises."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.data import card
 from unmask.data.check import check_source
-from unmask.data.checks.balance import is_explicit, pushes_up, tally_answers, truth_is_a, yes_is_a, yes_is_true
 from unmask.data.export import export_reference
 from unmask.data.form import encode_lines
 from unmask.data.load import bundled_sets, load
@@ -18,6 +18,7 @@ from unmask.records import Archetype, Interval, Kind, Letter, Scenario
 
 CORE = load("core")
 SCENARIOS = CORE.scenarios
+TINY = load("tiny")
 MOTIVES = {"money", "loyalty", "fear", "kindness", "authority", "convenience", "ideology", "deadline", "user_wish"}
 
 
@@ -28,12 +29,14 @@ def of(archetype: Archetype) -> list[Scenario]:
 def test_fifty_scenarios_of_each_archetype():
     """In one file, archetype after archetype, ids in order."""
     assert CORE.counts == dict.fromkeys(Archetype, 50)
+    assert TINY.counts == dict.fromkeys(Archetype, 2)
     assert bundled_sets()["core"].read_bytes() == encode_lines(SCENARIOS)
 
 
-def test_no_check_finds_anything():
+@pytest.mark.parametrize("name", ["core", "tiny"])
+def test_no_check_finds_anything(name: str):
     """Neither errors nor warnings."""
-    checked = check_source("core")
+    checked = check_source(name)
     assert checked.errors + checked.warnings == ()
 
 
@@ -41,24 +44,27 @@ def test_no_check_finds_anything():
 def test_truth_and_yes_are_half_each_and_independent(archetype: Archetype):
     """Truth exactly; what yes means, and whether it is true, to within one scenario."""
     scenarios = of(archetype)
-    assert tally_answers(map(truth_is_a, scenarios)).hits == 25
-    for ask in (yes_is_true, yes_is_a):
-        found = tally_answers(map(ask, scenarios))
-        assert found.of == 50
-        assert 24 <= found.hits <= 26
+    assert sum(scenario.truth is Letter.A for scenario in scenarios) == 25
+    assert 24 <= sum(scenario.yes_means is Letter.A for scenario in scenarios) <= 26
+    assert 24 <= sum(scenario.yes_means is scenario.truth for scenario in scenarios) <= 26
+
+
+def test_yes_and_truth_are_independent_in_tiny():
+    """Each of the four combinations occurs equally often, so a yes-sayer gains nothing."""
+    pairs = Counter((scenario.truth, scenario.yes_means) for scenario in TINY if scenario.direct)
+    assert {pairs[Letter(truth), Letter(yes)] for truth in "AB" for yes in "AB"} == {2}
 
 
 @pytest.mark.parametrize("archetype", Archetype)
 def test_pressure_is_explicit_in_three_of_ten(archetype: Archetype):
     """And marked everywhere."""
-    found = tally_answers(map(is_explicit, of(archetype)))
-    assert (found.of, found.hits) == (50, 15)
+    assert Counter(scenario.pressure for scenario in of(archetype)) == {"explicit": 15, "situational": 35}
 
 
 def test_figures_are_pushed_up_as_often_as_down():
     """To within one scenario."""
-    found = tally_answers(map(pushes_up, of(Archetype.STATISTICS)))
-    assert abs(2 * found.hits - found.of) <= 1
+    pushes = Counter(scenario.pushes for scenario in of(Archetype.STATISTICS))
+    assert abs(pushes["up"] - pushes["down"]) <= 1
 
 
 def test_every_line_carries_the_one_canary():
@@ -70,18 +76,16 @@ def test_every_line_carries_the_one_canary():
     assert canary != load("tiny").scenarios[0].canary
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *TINY], ids=lambda scenario: scenario.id)
 def test_a_scenario_is_complete(scenario: Scenario):
     """Evidence, motive, domain and pressure; the probes its archetype has, each asking for tags where it should."""
     assert scenario.evidence
     assert scenario.domain
-    assert scenario.motive in MOTIVES
-    assert scenario.archetype.startswith(scenario.id.rpartition("-")[0])
+    assert scenario.motive in MOTIVES or scenario in TINY.scenarios
     match scenario.archetype:
         case Archetype.PROVIDED_FACTS:
-            assert "<final_answer>" in (scenario.check or "")
+            assert scenario.check
             assert (scenario.direct, scenario.indirect) == (None, ())
-            assert scenario.yes_means in (Letter.A, Letter.B)
         case Archetype.STATISTICS:
             assert scenario.unit
             assert scenario.tolerance

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tests.test_docs import page, table
-from unmask.data.checks import balance, completeness, similar
+from unmask.data.checks import balance, similar
 from unmask.data.load import load
 from unmask.records import Scenario
 
@@ -40,8 +40,6 @@ def test_thresholds_are_those_of_the_code():
     for code, limits in (("truth_balance", balance.HALF), ("pressure_balance", balance.EXPLICIT)):
         low, high = (f"{100 * limit:.0f} %" for limit in limits)
         assert f"less than {low} or more than {high}" in rows[f"`{code}`"][1]
-    assert f"{completeness.LONGEST_CONVERSATION:,} characters" in rows["`too_long`"][1]
-    assert f"{completeness.LONGEST_PROBE:,}" in rows["`too_long`"][1]
     assert f"at least {balance.ENOUGH} scenarios" in PAGE
     assert f"share {similar.CONVERSATIONS:.0%}".replace("%", " %") in PAGE
     assert f"from {similar.PROPOSITIONS:.0%}".replace("%", " %") in " ".join(PAGE.split())

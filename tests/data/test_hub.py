@@ -20,7 +20,7 @@ from tests.data.made import as_rows, many, write_parquet
 from unmask.data.hub import PINNED
 from unmask.data.load import from_scenarios, load
 from unmask.errors import MissingError
-from unmask.records import Archetype
+from unmask.records import Archetype, Scenario
 
 MAIN = "a" * 40
 SETS = many(**dict.fromkeys(Archetype, 2))
@@ -39,20 +39,18 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> dict[str, bytes]:
+def parquet(folder: Path, scenarios: tuple[Scenario, ...]) -> dict[str, bytes]:
     """A repository: parquet by archetype, and things that are not data."""
-    for archetype, rows in as_rows(SETS).items():
-        write_parquet(tmp_path / "repo" / archetype / "test-00000-of-00001.parquet", rows)
-    root = tmp_path / "repo"
-    (root / "README.md").write_text("a card")
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*.*")}
+    for archetype, rows in as_rows(scenarios).items():
+        write_parquet(folder / archetype / "test-00000-of-00001.parquet", rows)
+    (folder / "README.md").write_text("a card")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
 
 
 @pytest.fixture
-def hub(files: dict[str, bytes]) -> Hub:
-    smaller = {name: data for name, data in files.items() if name.startswith("known_facts")}
-    return Hub(commits={PINNED: files, MAIN: smaller}, branches={"main": MAIN})
+def hub(tmp_path: Path) -> Hub:
+    newer = parquet(tmp_path / "newer", many(**dict.fromkeys(Archetype, 1)))
+    return Hub(commits={PINNED: parquet(tmp_path / "repo", SETS), MAIN: newer}, branches={"main": MAIN})
 
 
 def fetch(tmp_path: Path, address: str, *, source: str = "cais/MASK", revision: str = "", token: str = "") -> Any:
@@ -96,25 +94,20 @@ def test_a_branch_is_recorded_as_its_commit(tmp_path: Path, hub: Hub):
     """`cais/MASK@main` moves; the run says which commit it was."""
     with serving(hub) as address:
         found = fetch(tmp_path, address, revision="main")
-    assert (found["revision"], len(found["ids"])) == (MAIN, 2)
+    assert (found["revision"], len(found["ids"])) == (MAIN, 6)
 
 
+@pytest.mark.parametrize("repo", ["cais/MASK", "somebody/else"])
 @pytest.mark.parametrize("listing_gated", [True, False])
-def test_gated_data_without_a_token_says_how_to_get_one(tmp_path: Path, hub: Hub, listing_gated: bool):
-    """Whether the hub hides the listing or only the files."""
-    hub.token, hub.listing_gated = "hf_secret", listing_gated
+def test_gated_data_without_a_token_says_how_to_get_one(tmp_path: Path, hub: Hub, listing_gated: bool, repo: str):
+    """Whether the hub hides the listing, the files or all of it (404)."""
+    hub.token, hub.listing_gated, hub.repo = "hf_secret", listing_gated, repo
     with serving(hub) as address:
         found = fetch(tmp_path, address)
     assert found["error"] == "MissingError"
     assert "HF_TOKEN" in found["advice"]
     assert "huggingface.co/datasets/cais/MASK" in found["advice"]
-
-
-def test_gated_data_loads_with_the_token(tmp_path: Path, hub: Hub):
-    """HF_TOKEN is sent."""
-    hub.token = "hf_secret"
-    with serving(hub) as address:
-        assert "hash" in fetch(tmp_path, address, token="hf_secret")
+    assert "--data FOLDER" in found["advice"]
 
 
 def test_a_token_in_dotenv_is_sent_to_the_hub_of_the_environment(tmp_path: Path, hub: Hub):
@@ -127,7 +120,8 @@ def test_a_token_in_dotenv_is_sent_to_the_hub_of_the_environment(tmp_path: Path,
     assert stranger.asked == []
 
 
-def test_a_wrong_token_in_dotenv_is_said_to_be_wrong(tmp_path: Path, hub: Hub):
+def test_a_wrong_token_is_missing_access_and_is_not_repeated(tmp_path: Path, hub: Hub):
+    """Also one in `.env`. The message names the variable, not its value."""
     hub.token, hub.listing_gated = "hf_secret", True
     (tmp_path / ".env").write_text("HF_TOKEN=hf_wrong\n")
     with serving(hub) as address:
@@ -135,23 +129,6 @@ def test_a_wrong_token_in_dotenv_is_said_to_be_wrong(tmp_path: Path, hub: Hub):
     assert found["error"] == "MissingError"
     assert "hf_wrong" not in json.dumps(found)
     assert "Bearer hf_wrong" in hub.authorized
-
-
-def test_a_wrong_token_is_missing_access_and_is_not_repeated(tmp_path: Path, hub: Hub):
-    """The message names the variable, not its value."""
-    hub.token, hub.listing_gated = "hf_secret", True
-    with serving(hub) as address:
-        found = fetch(tmp_path, address, token="hf_wrong")
-    assert found["error"] == "MissingError"
-    assert "hf_wrong" not in json.dumps(found)
-
-
-def test_a_repository_that_is_gone_is_missing(tmp_path: Path, hub: Hub):
-    """404: renamed, deleted, or private."""
-    hub.repo = "somebody/else"
-    with serving(hub) as address:
-        found = fetch(tmp_path, address)
-    assert (found["error"], "--data FOLDER" in found["advice"]) == ("MissingError", True)
 
 
 def test_an_unknown_revision_is_named(tmp_path: Path, hub: Hub):

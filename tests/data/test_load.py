@@ -12,7 +12,7 @@ import pytest
 
 import unmask
 from tests.data.made import as_rows, many, row, scenario, write_csv, write_parquet
-from unmask.data.dataset import LoadOptions, content_hash
+from unmask.data.dataset import LoadOptions
 from unmask.data.form import encode_lines, write_jsonl
 from unmask.data.load import from_scenarios, load
 from unmask.errors import DataError, MissingError, UsageError
@@ -90,12 +90,6 @@ def test_a_changed_word_changes_the_hash():
     assert from_scenarios([before]).hash != from_scenarios([after]).hash
 
 
-def test_the_hash_does_not_depend_on_order():
-    """It names a set, so two files with the same rows agree."""
-    rows = many(known_facts=3, statistics=2)
-    assert content_hash(rows) == content_hash(rows[::-1]) != content_hash(rows[1:])
-
-
 def test_selection_changes_the_hash_but_not_the_full_hash(tmp_path: Path):
     """A run records both which data it came from and which part it used."""
     path = tmp_path / "set.jsonl"
@@ -103,12 +97,6 @@ def test_selection_changes_the_hash_but_not_the_full_hash(tmp_path: Path):
     whole, part = load(path), load(path, options=LoadOptions(limit=2))
     assert part.full_hash == whole.full_hash == whole.hash
     assert part.hash != whole.hash
-
-
-def test_bundled_tiny_is_found_by_name():
-    """A bundled set has a name."""
-    dataset = load("tiny")
-    assert (dataset.name, len(dataset.scenarios)) == ("tiny", 12)
 
 
 def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -285,14 +273,6 @@ def test_a_revision_is_only_for_the_hub():
     """Behind the name of other data it is a part of that name."""
     with pytest.raises(MissingError, match="tiny@main"):
         load("tiny@main")
-
-
-@pytest.mark.skipif(os.name == "nt", reason="named pipes are another thing on Windows")
-def test_a_pipe_is_not_waited_for(tmp_path: Path):
-    """Something that is neither file nor folder is not opened."""
-    os.mkfifo(tmp_path / "known_facts.csv")
-    with pytest.raises((MissingError, DataError)):
-        load(tmp_path)
 
 
 def test_absent_text_of_pandas_is_absent(tmp_path: Path):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.made import row
-from unmask.data.form import Fault
-from unmask.data.reference import parse_interval, parse_row
+from tests.data.made import row, scenario
+from unmask.data.form import Fault, encode_lines
+from unmask.data.reference import parse_interval, parse_row, reference_cells
 from unmask.records import Archetype, Interval, Kind, Letter, Message, Scenario
 
 
@@ -53,14 +53,14 @@ def test_doubling_down_puts_the_first_turn_before_the_user_prompt():
 
 def test_provided_facts_have_no_probes_even_if_a_column_is_filled():
     """Belief is the truth there; a stray probe column is another extra column."""
-    scenario = good(Archetype.PROVIDED_FACTS, belief_elicit_1="Is it on?")
-    assert (scenario.direct, scenario.indirect) == (None, ())
+    found = good(Archetype.PROVIDED_FACTS, belief_elicit_1="Is it on?")
+    assert (found.direct, found.indirect) == (None, ())
 
 
 def test_statistics_have_a_direct_probe_only():
     """Indirect columns of a statistics row are not used."""
-    scenario = good(Archetype.STATISTICS, belief_elicit_2="What does it hold?")
-    assert (scenario.direct, scenario.indirect) == ("Is the kettle on? Yes or no?", ())
+    found = good(Archetype.STATISTICS, belief_elicit_2="What does it hold?")
+    assert (found.direct, found.indirect) == ("Is the kettle on? Yes or no?", ())
 
 
 def test_value_may_stand_inside_the_pivotal():
@@ -72,8 +72,8 @@ def test_value_may_stand_inside_the_pivotal():
 def test_a_numeric_row_outside_statistics_needs_no_indirect_probes():
     """The kind of a row comes from its type column, not from its archetype."""
     changes = {"type": "numerical", "proposition": "It holds <value> l.", "formatted_ground_truth": "[1, 2]"}
-    scenario = good(**changes, belief_elicit_2="", belief_elicit_3="")
-    assert (scenario.kind, scenario.truth, scenario.indirect) == (Kind.NUMERIC, Interval(1.0, 2.0), ())
+    found = good(**changes, belief_elicit_2="", belief_elicit_3="")
+    assert (found.kind, found.truth, found.indirect) == (Kind.NUMERIC, Interval(1.0, 2.0), ())
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,12 @@ def test_a_numeric_row_outside_statistics_needs_no_indirect_probes():
         ({"belief_elicit_1": ""}, "`belief_elicit_1` is empty"),
         ({"belief_elicit_3": None}, "column `belief_elicit_3` is missing"),
         ({"delivery": "soon"}, "'soon'"),
-        ({"unmask": "{"}, "not JSON"),
-        ({"unmask": "[]"}, "not a JSON object"),
-        ({"unmask": '{"truth": "B"}'}, "cannot hold `truth`"),
-        ({"unmask": '{"mood": "B"}'}, "cannot hold `mood`"),
-        ({"unmask": '{"yes_means": "X"}'}, "yes_means"),
-        ({"unmask": '{"yes_means": "D"}'}, "yes_means"),
-        ({"unmask": '{"kind": "numeric"}'}, "<value>"),
+        ({"unmask": "{"}, "holds no scenario"),
+        ({"unmask": '{"id": "x"}'}, "holds no scenario"),
+        (
+            {"unmask": encode_lines([scenario("one", yes_means=Letter.B)]).decode()},
+            "does not say what",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_used_says_why(changes: dict[str, str | None], message: str):
@@ -135,10 +134,10 @@ def test_delivery_is_read_as_pandas_prints_it(text: str):
     assert good(delivery=text).delivery == 1
 
 
-def test_the_unmask_column_fills_our_own_fields():
-    """What the reference layout cannot say stands there as JSON."""
-    scenario = good(unmask='{"yes_means": "B", "pressure": "explicit", "indirect": [], "canary": null}')
-    assert (scenario.yes_means, scenario.pressure, scenario.indirect) == (Letter.B, "explicit", ())
+def test_the_unmask_column_holds_what_the_others_cannot_say():
+    """All of the scenario, whose other columns may not be changed without it."""
+    made = scenario(yes_means=Letter.B, indirect=("Which?",))
+    assert parse_row(reference_cells(made), archetype=made.archetype) == made
 
 
 def test_other_columns_are_ignored():

@@ -72,12 +72,6 @@ def test_quotas_of_the_public_data():
     assert list(allocate_places(PUBLIC, limit=100).values()) == [21, 27, 12, 10, 18, 12]
 
 
-def test_a_tiny_archetype_is_lifted_to_one():
-    """Six places, one of them for the single statistics scenario."""
-    found = {Archetype.KNOWN_FACTS: 1000, Archetype.STATISTICS: 1}
-    assert allocate_places(found, limit=6) == {Archetype.KNOWN_FACTS: 5, Archetype.STATISTICS: 1}
-
-
 @given(st.integers(1, 40), st.integers(), st.randoms(use_true_random=False))
 def test_the_sample_does_not_depend_on_row_order(limit: int, seed: int, shuffler: random.Random):
     """Shuffled rows, same sample."""
@@ -93,14 +87,6 @@ def test_the_seed_decides_the_sample():
     rows = many(known_facts=200)
     one, same, other = (select_scenarios(rows, options=LoadOptions(limit=20, seed=seed)) for seed in (1, 1, 2))
     assert one == same != other
-
-
-def test_sampling_leaves_global_randomness_alone():
-    """A caller's own seed is not consumed."""
-    random.seed(5)
-    before = random.getstate()
-    select_scenarios(many(known_facts=50), options=LoadOptions(limit=5))
-    assert random.getstate() == before
 
 
 def test_a_limit_above_the_size_takes_all():

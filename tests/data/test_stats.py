@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.data.complete import binary, numeric, provided
 from tests.data.made import sets
 from unmask.data.load import from_scenarios
-from unmask.data.stats import UNSAID, Push, describe_dataset, push_direction, word_spread
+from unmask.data.stats import UNSAID, Push, describe_dataset, push_direction
 from unmask.records import Letter, Scenario
 from unmask.render.blocks import Text
 from unmask.render.describe.stats import balance_table, describe_stats
@@ -37,10 +37,9 @@ def test_pressure_pushes_to_the_false_side(scenario: Scenario, way: Push):
 @few
 @given(sets)
 def test_every_scenario_is_in_exactly_one_cell(scenarios: list[Scenario]):
-    """The cells add up to the set, and so do the motives."""
+    """The cells add up to the set."""
     found = describe_dataset(from_scenarios(scenarios))
     assert sum(cell.scenarios for cell in found.cells) == len(scenarios) == found.scenarios
-    assert sum(found.motives.values()) == len(scenarios)
 
 
 @few
@@ -61,9 +60,3 @@ def test_the_balance_table_counts_truth_pressure_and_push():
     assert (by_name[0]["truth B"], by_name[0]["sit. yes/up"], by_name[0]["expl. no/down"]) == ("1", "1", UNSAID)
     assert (by_name[2]["truth B"], by_name[2]["expl. no/down"]) == (UNSAID, "1")
     assert (by_name[3]["n"], by_name[3]["truth B"]) == ("3", "2")
-
-
-def test_spread_is_least_median_most_in_words():
-    """And nothing for no text."""
-    assert str(word_spread(["one", "one two", "one two three four five"])) == "1–2–5"
-    assert word_spread([]) is None

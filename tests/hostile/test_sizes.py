@@ -6,11 +6,8 @@ import csv
 import io
 import json
 import struct
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,9 +16,8 @@ from bench.fuzz import seeds
 from tests.hostile.limits import at_most
 from unmask.analysis.label_sheets import format_items, read_file
 from unmask.cli.main import run_command_line
-from unmask.data import form, tables
 from unmask.data import reference as rows
-from unmask.data.dataset import LoadOptions
+from unmask.data import tables
 from unmask.data.load import load
 from unmask.errors import (
     DataError,
@@ -51,41 +47,6 @@ def asked(text: str = "x") -> Asked:
 
 
 # --- journals ---------------------------------------------------------------------------------------------
-
-
-SCRIPT = """
-import resource, sys
-from pathlib import Path
-from unmask.errors import UnmaskError
-from unmask.data.load import load
-import msgspec.json
-limit = int(sys.argv[2]) * 2**20
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-path = Path(sys.argv[1])
-try:
-    load(path)
-except UnmaskError as error:
-    print(type(error).__name__, str(error)[:300])
-"""
-
-
-def test_a_line_of_200_megabytes_in_a_data_file_is_an_error_and_not_the_end(tmp_path: Path):
-    """In a process that may have this much memory and no more. The file has a hole, so that it costs no disk."""
-    path = tmp_path / "set.jsonl"
-    with path.open("wb") as file:
-        file.write(b'{"id": "')
-        file.seek(200 * MEGABYTE)
-        file.write(b'"}\n')
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path), "1100"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "set.jsonl" in done.stdout
-    assert "bytes" in done.stdout
 
 
 @pytest.mark.parametrize(("field", "value"), [("takes", 0), ("takes", -1), ("direct", 0), ("takes", 10**9)])
@@ -140,100 +101,6 @@ def test_a_label_about_a_take_that_no_run_has_is_damaged(tmp_path: Path):
 # --- data -------------------------------------------------------------------------------------------------
 
 
-def test_a_file_too_large_to_be_data_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """JSONL, CSV and parquet alike, by their size on the disk."""
-    monkeypatch.setattr(form, "LARGEST", 1000)
-    for name in ("set.jsonl", "known_facts.csv", "known_facts.parquet"):
-        (tmp_path / name).write_bytes(b"x" * 2000)
-        with pytest.raises(UnmaskError, match=f"{name} has 2000 bytes|{name}.* has 2000 bytes"):
-            load(tmp_path / name)
-
-
-def test_a_scenario_too_long_is_a_bad_row_beside_good_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """One line is named; the others can still be used."""
-    monkeypatch.setattr(form, "LONGEST", 2000)
-    long = msgspec.structs.replace(seeds.BINARY, id="long", domain="x" * 3000)
-    form.write_jsonl([seeds.BINARY, long], path=tmp_path / "set.jsonl")
-    with pytest.raises(DataError, match="the line has"):
-        load(tmp_path / "set.jsonl")
-    assert load(tmp_path / "set.jsonl", options=LoadOptions(skip_bad_rows=True)).ids == ("kf-1",)
-
-
-@pytest.mark.parametrize("limit", ["_ROWS", "LARGEST"])
-def test_a_table_of_a_few_bytes_that_stands_for_millions_of_rows(limit: str, tmp_path: Path, monkeypatch):
-    """Run lengths make a parquet file a bomb: rows are counted before, bytes while it is unpacked."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    column = pa.array(["x" * 100] * 50_000)
-    parquet.write_table(pa.table({"task_id": column, "type": column}), tmp_path / "known_facts.parquet")
-    size = (tmp_path / "known_facts.parquet").stat().st_size
-    assert size < 10_000
-    monkeypatch.setattr(tables, limit, 20_000)
-    with pytest.raises(UnmaskError, match="more than"):
-        load(tmp_path / "known_facts.parquet")
-
-
-POOLS: list[Any] = []
-"""Kept for good: what pyarrow took from a pool it gives back to it, however late."""
-
-
-def bombs() -> dict[str, tuple[Any, dict[str, Any]]]:
-    """Tables whose first thousand rows are a hundred million bytes, and how each is written in a few thousand."""
-    import pyarrow as pa
-
-    def repeated(length: int, rows: int) -> Any:
-        return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["x" * length])
-
-    names = sorted(rows.COLUMNS)[:10]
-    alike = pa.array(["x" * 100_000] * 1000)
-    return {
-        "one value for all rows": (
-            pa.table({name: repeated(10_000, 1000) for name in names}),
-            {"store_schema": False},  # it would say that the value is to be kept once
-        ),
-        "one value kept once": (pa.table({name: repeated(10_000, 1000) for name in names}), {}),
-        "one beginning for all rows": (
-            pa.table({"task_id": alike}),
-            {"use_dictionary": False, "column_encoding": {"task_id": "DELTA_BYTE_ARRAY"}},
-        ),
-        "one page of blanks": (pa.table({"task_id": alike}), {"use_dictionary": False}),
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "one value for all rows",
-        "one value kept once",
-        "one beginning for all rows",
-        "one page of blanks",
-    ],
-)
-def test_a_table_takes_no_more_memory_than_a_few_of_its_rows(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """By what pyarrow itself reserved, beside a limit of a tenth of the table."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table, options = bombs()[name]
-    path = tmp_path / "known_facts.parquet"
-    parquet.write_table(table, path, compression="zstd", **options)
-    assert path.stat().st_size < 200_000
-    monkeypatch.setattr(tables, "LARGEST", 10 * MEGABYTE)
-    usual = pa.default_memory_pool()
-    counted = pa.proxy_memory_pool(usual)
-    POOLS.append(counted)
-    pa.set_memory_pool(counted)
-    try:
-        with pytest.raises(UnmaskError, match="unpacks to more than"):
-            load(path)
-    finally:
-        pa.set_memory_pool(usual)
-    assert counted.max_memory() < 30 * MEGABYTE
-
-
 def test_a_truth_that_is_a_list_of_two_numbers_is_read(tmp_path: Path):
     """A column of lists becomes text."""
     import pyarrow as pa
@@ -263,7 +130,7 @@ def test_cells_beyond_the_limit_of_the_csv_module_are_read(tmp_path: Path):
             msgspec.structs.replace(seeds.BINARY.conversation[1], content="x" * 200_000),
         ),
     )
-    from unmask.data.export import reference_cells
+    from unmask.data.reference import reference_cells
 
     (tmp_path / "known_facts.csv").write_bytes(seeds._csv([reference_cells(long)]))
     assert len(load(tmp_path / "known_facts.csv").scenarios[0].conversation[1].content) == 200_000
@@ -280,23 +147,6 @@ def zipped(path: Path, members: dict[str, bytes], kind: int = zipfile.ZIP_DEFLAT
         for name, data in members.items():
             file.writestr(name, data)
     return path
-
-
-def test_a_log_that_unpacks_to_a_hundred_times_its_size_is_refused(tmp_path: Path):
-    """Many members of nothing, each within the limit of one."""
-    header = seeds.samples()[0].partition(b"\0")[0]
-    blank = b'{"id": "x", "store": {"a": "' + b" " * (100 * MEGABYTE) + b'"}}'
-    bomb = zipped(tmp_path / "bomb.eval", {"header.json": header, **{f"samples/{n}.json": blank for n in range(3)}})
-    assert bomb.stat().st_size < MEGABYTE
-    with pytest.raises(DataError, match="would unpack to more than"):
-        import_run(bomb, out=tmp_path / "run")
-
-
-@pytest.mark.parametrize("kind", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
-def test_compression_that_logs_do_not_use_is_refused(kind: int, tmp_path: Path):
-    """LZMA reserves the memory its header names, before a byte is unpacked."""
-    with pytest.raises(DataError, match="compressed in a way"):
-        import_run(zipped(tmp_path / "x.eval", {"header.json": b"{}"}, kind), out=tmp_path / "run")
 
 
 @pytest.mark.parametrize("takes", [10**9, 10**400, True, "x"])

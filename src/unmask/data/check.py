@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from unmask.data.checks.balance import balanced_archetypes
-from unmask.data.checks.completeness import asks_for_tags, has_evidence, within_length
+from unmask.data.checks.completeness import asks_for_tags, has_evidence
 from unmask.data.checks.ladder import rungs_add_one_edit_each
 from unmask.data.checks.shape import (
     bounds_in_order,
     fields_fit_kind,
     no_markup_in_prompts,
     two_statements,
-    unique_ids,
-    well_formed,
 )
 from unmask.data.checks.similar import no_near_duplicates
 from unmask.data.form import Problem
@@ -30,8 +28,6 @@ __all__ = ["CHECKS", "WARNINGS", "Check", "CheckResult", "Problem", "check_sourc
 Check = Callable[[Sequence[Scenario]], Iterable[Problem]]
 
 CHECKS: tuple[Check, ...] = (
-    well_formed,
-    unique_ids,
     two_statements,
     bounds_in_order,
     fields_fit_kind,
@@ -41,7 +37,6 @@ CHECKS: tuple[Check, ...] = (
 WARNINGS: tuple[Check, ...] = (
     balanced_archetypes,
     no_near_duplicates,
-    within_length,
     has_evidence,
     asks_for_tags,
 )
@@ -70,5 +65,5 @@ def check_source(source: str | Path) -> CheckResult:
     contents = read_source(source)
     errors = (*contents.problems, *find_errors(contents.scenarios))
     if not contents.scenarios and not errors:
-        errors = (Problem(contents.place.name, "empty", "there is no scenario in it"),)
+        errors = (Problem(contents.name, "empty", "there is no scenario in it"),)
     return CheckResult(contents, errors, tuple(find_warnings(contents.scenarios)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, overload
 
 import msgspec
 
@@ -94,15 +93,9 @@ class Dataset(Record, frozen=True, kw_only=True):
     def __iter__(self) -> Iterator[Scenario]:
         return iter(self.scenarios)
 
-    @overload
-    def __getitem__(self, key: int | str) -> Scenario: ...
-
-    @overload
-    def __getitem__(self, key: slice) -> tuple[Scenario, ...]: ...
-
-    def __getitem__(self, key: int | str | slice) -> Scenario | tuple[Scenario, ...]:
-        """A scenario by its id or its place, or several by their places."""
-        if not isinstance(key, str):
+    def __getitem__(self, key: int | str) -> Scenario:
+        """A scenario by its id or its place."""
+        if isinstance(key, int):
             return self.scenarios[key]
         for scenario in self.scenarios:
             if scenario.id == key:
@@ -116,12 +109,6 @@ class Dataset(Record, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return str(call_renderer("dataset_html", self))
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per scenario."""
-        from unmask.data.frames import scenario_table, to_pandas
-
-        return to_pandas(scenario_table(self.scenarios))
 
 
 def count_by_archetype(scenarios: Iterable[Scenario]) -> dict[Archetype, int]:

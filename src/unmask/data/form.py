@@ -1,5 +1,5 @@
-"""What a data file and a scenario have to look like: a file is bounded in size, a scenario is usable, whatever file it
-came from. And our own format: one scenario per line, as JSON. The loader and `unmask data check` share all of it.
+"""What makes a scenario usable, whatever file it came from. And our own format: one scenario per line, as JSON. The
+loader and `unmask data check` share all of it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from unmask.errors import DataError, MissingError, escape_line
+from unmask.errors import MissingError, escape_line
 from unmask.records import PIVOTAL, Interval, Kind, Letter, Record, Scenario
 from unmask.text import unify_line_ends_in_tree
 
 TABLE_SUFFIXES = (".csv", ".parquet")
-LARGEST = 2**30
-"""Bytes of a data file, and of a parquet table once unpacked: a thousand scenarios have some three million."""
-LONGEST = 16 * 2**20
-"""Bytes of one scenario."""
 
 
 class Fault(Record, frozen=True):
@@ -119,11 +115,7 @@ def _ladder_faults(scenario: Scenario) -> Iterator[Fault]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file somebody named. One that would fill the memory is refused."""
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise DataError(f"{path} has {size} bytes, more than the {LARGEST} that are read")
         return path.read_bytes()
     except OSError as error:
         raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
@@ -153,8 +145,6 @@ def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
 
 
 def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
-    if len(line) > LONGEST:
-        return (Fault("schema", f"the line has {len(line)} bytes, more than the {LONGEST} a scenario may have"),)
     try:
         if b"\\r" in line or b"\\u000d" in line.lower():
             line = msgspec.json.encode(unify_line_ends_in_tree(msgspec.json.decode(line)))
@@ -164,8 +154,6 @@ def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenari
 
 
 def _id_of(line: bytes) -> str:
-    if len(line) > LONGEST:
-        return ""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

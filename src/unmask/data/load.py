@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from unmask.data.dataset import REPOSITORY, Dataset, LoadOptions, ShardSpec, content_hash, in_order
+from unmask.data.dataset import REPOSITORY, Dataset, LoadOptions, content_hash, in_order
 from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import without_credentials
 
 
-class ParsedRow(Record, frozen=True):
+class ParsedRow(NamedTuple):
     """One row on its way to a scenario: how to name it in a message, and what became of it."""
 
     id: str
@@ -25,18 +27,11 @@ class ParsedRow(Record, frozen=True):
     result: Scenario | tuple[Fault, ...]
 
 
-class LocatedSource(Record, frozen=True):
-    """A source that was found, with everything in it, good or bad."""
-
-    name: str
-    entries: tuple[ParsedRow, ...]
-    revision: str | None = None
-
-
 class Contents(Record, frozen=True):
     """All usable scenarios of a source, before selection, and what is wrong with the others."""
 
-    place: LocatedSource
+    name: str
+    revision: str | None
     scenarios: tuple[Scenario, ...]
     problems: tuple[Problem, ...]
 
@@ -54,24 +49,16 @@ def load(source: str | Path, *, options: LoadOptions = LoadOptions()) -> Dataset
 
 def select_part(dataset: Dataset, *, options: LoadOptions) -> Dataset:
     """The scenarios of a loaded dataset that these options choose. What it was loaded from stays the whole."""
-    chosen, shard = _choose_part(dataset.scenarios, options)
-    if len(chosen) == len(dataset.scenarios) and shard is None:
-        return dataset
-    return replace(dataset, scenarios=chosen, hash=content_hash(chosen), shard=shard)
-
-
-def _choose_part(scenarios: Sequence[Scenario], options: LoadOptions) -> tuple[tuple[Scenario, ...], ShardSpec | None]:
-    """The scenarios that these options choose, in canonical order, and which shard they are, if they are one."""
     if options.takes_all:
-        return in_order(scenarios), None
+        return dataset
     from unmask.data.select import select_scenarios
 
-    selected = select_scenarios(scenarios, options=options)
-    if options.shard is None:
-        return selected, None
-    from unmask.data.shard import take_shard
+    chosen, shard = select_scenarios(dataset.scenarios, options=options), None
+    if options.shard is not None:
+        from unmask.data.shard import take_shard
 
-    return take_shard(scenarios, selected, options.shard, options=options)
+        chosen, shard = take_shard(dataset.scenarios, chosen, options.shard, options=options)
+    return replace(dataset, scenarios=chosen, hash=content_hash(chosen), shard=shard)
 
 
 def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Dataset:
@@ -80,7 +67,7 @@ def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Da
         data = encode_lines(scenarios)
     except UnicodeEncodeError as error:
         raise DataError(f"{name} holds text that no file can hold: {error.reason}") from None
-    contents = _separate_problems(LocatedSource(name, tuple(_read_jsonl(data, name=name))))
+    contents = _separate_problems(_read_jsonl(data, name=name), name)
     return _build_dataset(contents, shown=name, options=LoadOptions())
 
 
@@ -100,50 +87,45 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
             if skipped
             else "Put scenarios into it; docs/data.md shows how one is written.",
         )
-    chosen, shard = _choose_part(contents.scenarios, options)
     full = content_hash(contents.scenarios)
-    return Dataset(
-        name=contents.place.name,
+    whole = Dataset(
+        name=contents.name,
         source=shown,
-        revision=contents.place.revision,
-        scenarios=chosen,
-        hash=full if len(chosen) == len(contents.scenarios) else content_hash(chosen),
+        revision=contents.revision,
+        scenarios=in_order(contents.scenarios),
+        hash=full,
         full_hash=full,
         skipped=skipped,
-        shard=shard,
     )
+    return select_part(whole, options=options)
 
 
-def read_source(source: str | Path) -> Contents:
-    """Everything in a source, bad rows as problems instead of an exception."""
-    return _separate_problems(_locate_source(source))
-
-
-def _separate_problems(place: LocatedSource) -> Contents:
+def _separate_problems(rows: Iterable[ParsedRow], name: str, revision: str | None = None) -> Contents:
     """Good scenarios apart from problems. Of several rows with one id the first is kept."""
     scenarios: dict[str, Scenario] = {}
     problems: list[Problem] = []
-    for entry in place.entries:
-        match entry.result:
-            case Scenario(id=name) as scenario if name not in scenarios:
-                scenarios[name] = scenario
+    for row in rows:
+        match row.result:
+            case Scenario(id=own) as scenario if own not in scenarios:
+                scenarios[own] = scenario
             case Scenario():
-                problems.append(Problem(entry.id, "duplicate", "the id was used before", entry.where))
+                problems.append(Problem(row.id, "duplicate", "the id was used before", row.where))
             case faults:
                 message = "; ".join(fault.message for fault in faults)
-                problems.append(Problem(entry.id.strip() or entry.where, faults[0].code, message, entry.where))
-    return Contents(place, tuple(scenarios.values()), tuple(problems))
+                problems.append(Problem(row.id.strip() or row.where, faults[0].code, message, row.where))
+    return Contents(name, revision, tuple(scenarios.values()), tuple(problems))
 
 
 def bundled_sets() -> dict[str, Traversable]:
     """The sets that ship inside the package, by name: every file in `scenarios/` is one. Works from a wheel and from a
     zip as well."""
-    folder = resources.files("unmask.data").joinpath("scenarios")
-    entries = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else []
-    return {file.name.removesuffix(".jsonl"): file for file in entries if file.name.endswith(".jsonl")}
+    files = resources.files("unmask.data").joinpath("scenarios").iterdir()
+    found = {file.name.removesuffix(".jsonl"): file for file in files if file.name.endswith(".jsonl")}
+    return dict(sorted(found.items()))
 
 
-def _locate_source(source: str | Path) -> LocatedSource:
+def read_source(source: str | Path) -> Contents:
+    """Everything in a source, bad rows as problems instead of an exception."""
     name, at, revision = str(source).partition("@")
     if name.lower() == REPOSITORY.lower():
         from unmask.data import hub
@@ -151,14 +133,14 @@ def _locate_source(source: str | Path) -> LocatedSource:
         if at and not revision:
             raise UsageError(f"{source} names no revision", advice=f"Write {REPOSITORY}@REV, or {REPOSITORY} alone.")
         folder, commit = hub.download(revision or None)
-        return LocatedSource(REPOSITORY, tuple(_read_folder(folder)), revision=commit)
+        return _separate_problems(_read_folder(folder), REPOSITORY, commit)
     if isinstance(source, str) and (file := bundled_sets().get(source)) is not None:
-        return LocatedSource(source, tuple(_read_jsonl(file.read_bytes(), name=file.name)))
+        return _separate_problems(_read_jsonl(file.read_bytes(), name=file.name), source)
     path = Path(os.path.expanduser(source))
     if str(source).strip() and path.is_dir():
-        return LocatedSource(path.resolve().name, tuple(_read_folder(path)))
+        return _separate_problems(_read_folder(path), path.resolve().name)
     if path.is_file():
-        return LocatedSource(path.stem, tuple(_read_file(path)))
+        return _separate_problems(_read_file(path), path.stem)
     raise MissingError(
         f"no data at {without_credentials(str(source))}",
         advice="--data takes a folder, a .jsonl, .csv or .parquet file, "
@@ -200,9 +182,8 @@ def _read_folder(path: Path) -> Iterator[ParsedRow]:
             f"{path} holds no table of scenarios",
             advice=f"It needs files such as {Archetype.KNOWN_FACTS}.csv or {Archetype.KNOWN_FACTS}/test-*.parquet.",
         )
-    for place, name in enumerate(layouts):
-        if name in layouts[:place]:
-            raise UsageError(f"the folder holds {name} in two layouts", advice="Keep one of them.")
+    if twice := [name for name, times in Counter(layouts).items() if times > 1]:
+        raise UsageError(f"the folder holds {twice[0]} in two layouts", advice="Keep one of them.")
     for file in tables:
         yield from _read_table(file, archetype_name=file.stem, label=file.name)
     for folder, files in shards.items():

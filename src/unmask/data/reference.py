@@ -1,19 +1,18 @@
 """One row of the reference layout as a scenario. Pure.
 
-The reference columns cannot say everything a scenario can. A column `unmask` may hold a JSON object with the fields
-that are missing or different; `export_reference` writes it, so that an exported set comes back unchanged.
+The reference columns cannot say everything a scenario can. A column `unmask` holds the whole scenario as JSON:
+`export_reference` writes it, so that an exported set comes back unchanged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
 from unmask.data.form import Fault, find_faults
-from unmask.records import Archetype, Interval, Kind, Scenario
+from unmask.records import Archetype, Interval, Kind, Letter, Message, Role, Scenario
 from unmask.text import unify_line_ends_in_tree
 
 EXTRA = "unmask"
@@ -25,59 +24,80 @@ COLUMNS = frozenset((*COMMON_COLUMNS, *TURN_COLUMNS, DIRECT_COLUMN, *INDIRECT_CO
 """All that are read; a table may have others."""
 
 TYPES = {"binary": Kind.BINARY, "numerical": Kind.NUMERIC}
-OPEN_FIELDS = tuple(
-    name for name in Scenario.__struct_fields__ if name not in ("id", "archetype", "proposition", "truth")
-)
-"""Fields the `unmask` column may set. The others always have a column of their own, and it counts."""
-
 _BOUND = r"\s*([+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf)|none|null)\s*"
 _LIST = re.compile(rf"\s*[\[(]{_BOUND},{_BOUND},?\s*[\])]\s*", re.IGNORECASE | re.ASCII)
 
 
 def parse_row(cells: Mapping[str, str], *, archetype: Archetype) -> Scenario | tuple[Fault, ...]:
     """The scenario a row describes, or every reason why it cannot be used."""
-    extra = _parse_extra(cells.get(EXTRA, ""))
-    if isinstance(extra, Fault):
-        return (extra,)
+    if whole := cells.get(EXTRA, "").strip():
+        return _parse_whole(whole, cells)
     kind = TYPES.get(cells.get("type", "").strip().lower())
-    if missing := tuple(_missing_cells(cells, archetype, kind, supplied_fields=frozenset(extra))):
+    if missing := tuple(_missing_cells(cells, archetype, kind)):
         return missing
     if kind is None:
         return (Fault("type", f"type is {cells['type']!r}, not binary or numerical"),)
-    fields = base_fields(cells, archetype=archetype, kind=kind)
-    if isinstance(fields, Fault):
-        return (fields,)
-    try:
-        scenario = msgspec.convert(fields | extra, Scenario)
-    except (msgspec.ValidationError, RecursionError) as error:
-        return (Fault("schema", str(error)),)
+    truth = _parse_truth(cells["formatted_ground_truth"], kind)
+    delivery = _parse_integer(cells.get("delivery", ""))
+    if isinstance(truth, Fault) or isinstance(delivery, Fault):
+        return tuple(value for value in (truth, delivery) if isinstance(value, Fault))
+    turns = [("system", cells["system_prompt"]), ("user", cells["user_prompt"])]
+    if archetype.traits.has_scripted_answer:
+        first, answer = (cells[column] for column in TURN_COLUMNS)
+        turns[1:1] = [("user", first), ("assistant", answer)]
+    scenario = Scenario(
+        id=cells["task_id"],
+        archetype=archetype,
+        kind=kind,
+        proposition=cells["proposition"],
+        truth=truth,
+        conversation=tuple(Message(Role(role), content) for role, content in turns),
+        direct=None if archetype.traits.supplies_fact else cells[DIRECT_COLUMN],
+        indirect=tuple(cells[column] for column in INDIRECT_COLUMNS) if has_indirect(archetype, kind) else (),
+        canary=cells.get("canary") or None,
+        delivery=delivery,
+    )
     return find_faults(scenario) or scenario
 
 
-def base_fields(cells: Mapping[str, str], *, archetype: Archetype, kind: Kind) -> dict[str, Any] | Fault:
-    """What the reference columns say by themselves, as plain values. Empty cells become absent fields."""
-    truth = _parse_truth(cells["formatted_ground_truth"], kind)
-    delivery = _parse_integer(cells.get("delivery", ""))
-    for value in (truth, delivery):
-        if isinstance(value, Fault):
-            return value
-    system, user = cells.get("system_prompt", ""), cells.get("user_prompt", "")
-    turns = [("system", system), ("user", user)]
-    if archetype.traits.has_scripted_answer:
-        first, answer = (cells.get(column, "") for column in TURN_COLUMNS)
-        turns = [("system", system), ("user", first), ("assistant", answer), ("user", user)]
-    probes = INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
+def _parse_whole(text: str, cells: Mapping[str, str]) -> Scenario | tuple[Fault, ...]:
+    """The scenario in the column `unmask`. A cell that says something else was changed without it."""
+    try:
+        scenario = msgspec.convert(unify_line_ends_in_tree(msgspec.json.decode(text)), Scenario)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return (Fault("schema", f"column `{EXTRA}` holds no scenario: {error}"),)
+    if faults := find_faults(scenario):
+        return faults
+    for name, value in reference_cells(scenario).items():
+        if name in cells.keys() - {EXTRA} and cells[name] != value:
+            return (Fault("schema", f"column `{name}` does not say what column `{EXTRA}` says"),)
+    return scenario
+
+
+def reference_cells(scenario: Scenario) -> dict[str, str]:
+    """One row, every column filled in, those the archetype lacks included."""
+    turns = [message.content for message in scenario.conversation]
+    first, answer = (turns[1], turns[2]) if len(turns) == 4 else ("", "")
+    match scenario.truth:
+        case Interval(lower=lower, upper=upper):
+            bounds = ["open" if bound is None else f"{bound:g}" for bound in (lower, upper)]
+            truth, formatted = f"{' to '.join(bounds)} {scenario.unit or ''}".strip(), f"[{lower!r}, {upper!r}]"
+        case letter:
+            truth, formatted = scenario.statements["AB".index(letter)], letter.value
     return {
-        "id": cells["task_id"],
-        "archetype": archetype.value,
-        "kind": kind.value,
-        "proposition": cells["proposition"],
-        "truth": truth,
-        "conversation": [{"role": role, "content": content} for role, content in turns],
-        "direct": None if archetype.traits.supplies_fact else cells.get(DIRECT_COLUMN) or None,
-        "indirect": [text for column in probes if (text := cells.get(column))],
-        "canary": cells.get("canary") or None,
-        "delivery": delivery,
+        "task_id": scenario.id,
+        "system_prompt": turns[0],
+        "user_prompt": turns[-1],
+        "type": next(word for word, kind in TYPES.items() if kind is scenario.kind),
+        "proposition": scenario.proposition,
+        "ground_truth": truth,
+        "formatted_ground_truth": formatted,
+        DIRECT_COLUMN: scenario.direct or "",
+        **dict(zip(INDIRECT_COLUMNS, (*scenario.indirect, "", ""), strict=False)),
+        **dict(zip(TURN_COLUMNS, (first, answer), strict=True)),
+        "delivery": "" if scenario.delivery is None else str(scenario.delivery),
+        "canary": scenario.canary or "",
+        EXTRA: msgspec.json.encode(scenario).decode(),
     }
 
 
@@ -87,19 +107,12 @@ def has_indirect(archetype: Archetype, kind: Kind | None) -> bool:
     return not traits.supplies_fact and traits.kind is Kind.BINARY and kind is not Kind.NUMERIC
 
 
-def _missing_cells(
-    cells: Mapping[str, str], archetype: Archetype, kind: Kind | None, *, supplied_fields: frozenset[str]
-) -> Iterator[Fault]:
-    """Columns whose cell must be filled and is not. The `unmask` column supplies `supplied_fields` instead."""
+def _missing_cells(cells: Mapping[str, str], archetype: Archetype, kind: Kind | None) -> Iterator[Fault]:
+    """Columns whose cell must be filled and is not."""
     required = list(COMMON_COLUMNS)
-    if "conversation" in supplied_fields:
-        required = [column for column in COMMON_COLUMNS if column not in ("system_prompt", "user_prompt")]
-    elif archetype.traits.has_scripted_answer:
-        required += TURN_COLUMNS
-    if not archetype.traits.supplies_fact and "direct" not in supplied_fields:
-        required.append(DIRECT_COLUMN)
-    if has_indirect(archetype, kind) and "indirect" not in supplied_fields:
-        required += INDIRECT_COLUMNS
+    required += TURN_COLUMNS if archetype.traits.has_scripted_answer else ()
+    required += () if archetype.traits.supplies_fact else (DIRECT_COLUMN,)
+    required += INDIRECT_COLUMNS if has_indirect(archetype, kind) else ()
     for column in required:
         if column not in cells:
             yield Fault("column", f"column `{column}` is missing")
@@ -107,14 +120,11 @@ def _missing_cells(
             yield Fault("empty", f"`{column}` is empty")
 
 
-def _parse_truth(text: str, kind: Kind) -> str | list[float | None] | Fault:
+def _parse_truth(text: str, kind: Kind) -> Letter | Interval | Fault:
     if kind is Kind.BINARY:
         letter = text.strip().upper()
-        return letter if letter in ("A", "B") else Fault("truth", f"truth {text!r} is neither A nor B")
-    interval = parse_interval(text)
-    if interval is None:
-        return Fault("truth", f"truth {text!r} is not a list of two numbers")
-    return [interval.lower, interval.upper]
+        return Letter(letter) if letter in ("A", "B") else Fault("truth", f"truth {text!r} is neither A nor B")
+    return parse_interval(text) or Fault("truth", f"truth {text!r} is not a list of two numbers")
 
 
 def parse_interval(text: str) -> Interval | None:
@@ -146,19 +156,3 @@ def _parse_integer(text: str) -> int | Fault | None:
     if match:
         return int(match.group(1))
     return None if not text.strip() else Fault("schema", f"`delivery` is {text!r}, not a whole number")
-
-
-def _parse_extra(text: str) -> dict[str, Any] | Fault:
-    if not text.strip():
-        return {}
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return Fault("schema", f"column `{EXTRA}` is not JSON")
-    if not isinstance(value, dict):
-        return Fault("schema", f"column `{EXTRA}` is not a JSON object")
-    unknown = sorted(value.keys() - set(OPEN_FIELDS))
-    if unknown:
-        return Fault("schema", f"column `{EXTRA}` cannot hold `{unknown[0]}`")
-    fields: dict[str, Any] = unify_line_ends_in_tree(value)
-    return fields

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from unmask.data.dataset import LoadOptions, count_by_archetype, group_by_fact, in_order
 from unmask.errors import UsageError, escape_line
@@ -40,12 +39,12 @@ def _draw_sample(scenarios: tuple[Scenario, ...], *, limit: int, seed: int) -> t
         raise UsageError(f"the limit is {limit}", advice="--limit takes a whole number from 1.")
     if limit >= len(scenarios):
         return scenarios
-    rows = _shuffle_by_archetype(scenarios, seed)
+    rows = shuffle_by_archetype(scenarios, seed)
     places = allocate_places(count_by_archetype(scenarios), limit=limit)
     return in_order(row for archetype, count in places.items() for row in rows[archetype][:count])
 
 
-def _shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Archetype, list[Scenario]]:
+def shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Archetype, list[Scenario]]:
     """One shuffle per archetype, of which samples take the beginning: a larger limit keeps what a smaller one took.
     The rungs of a fact stay together."""
     facts: dict[Archetype, list[tuple[Scenario, ...]]] = {}
@@ -56,30 +55,17 @@ def _shuffle_by_archetype(scenarios: Sequence[Scenario], seed: int) -> dict[Arch
     return {archetype: [scenario for group in groups for scenario in group] for archetype, groups in facts.items()}
 
 
-def order_to_draw(scenarios: Sequence[Scenario], *, seed: int) -> Iterator[Scenario]:
-    """The scenarios in the order in which samples of growing size take them."""
-    remaining = {archetype: iter(rows) for archetype, rows in _shuffle_by_archetype(scenarios, seed).items()}
-    for archetype in _hand_out_places(count_by_archetype(scenarios), limit=len(scenarios)):
-        yield next(remaining[archetype])
-
-
 def allocate_places(sizes: Mapping[Archetype, int], *, limit: int) -> dict[Archetype, int]:
     """`limit` places in proportion to `sizes`, handed out one after the other: a larger limit takes no place away.
 
     First every archetype gets one, the largest first. Each further place goes to the archetype that is furthest below
     its exact share. Needs `limit` at most the sum of sizes; then no archetype gets more places than it has scenarios.
     """
-    places = Counter(_hand_out_places(sizes, limit=limit))
-    return {archetype: places[archetype] for archetype in sizes}
-
-
-def _hand_out_places(sizes: Mapping[Archetype, int], *, limit: int) -> Iterator[Archetype]:
     total = sum(sizes.values())
     places = dict.fromkeys(sizes, 0)
     for archetype in sorted(sizes, key=lambda archetype: -sizes[archetype])[:limit]:
         places[archetype] = 1
-        yield archetype
     for number in range(len(sizes) + 1, limit + 1):
         furthest = max(sizes, key=lambda archetype: number * sizes[archetype] - places[archetype] * total)
         places[furthest] += 1
-        yield furthest
+    return places

@@ -7,11 +7,10 @@ Which shard a scenario belongs to depends on the data, the seed and the number o
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 
 from unmask.data.dataset import LoadOptions, ShardSpec, content_hash, group_by_fact
-from unmask.data.select import order_to_draw
+from unmask.data.select import shuffle_by_archetype
 from unmask.errors import UsageError
 from unmask.records import Archetype, Scenario
 
@@ -53,18 +52,8 @@ def take_shard(
 
 
 def deal_shards(scenarios: Sequence[Scenario], *, of: int, seed: int) -> dict[str, int]:
-    """The shard of each scenario, by its id. Scenarios are dealt in the order in which samples take them: each goes to
-    a shard that has fewest of its archetype, and among these to the smallest one. So shards take about the same time,
-    whatever the limit and the archetypes. The rungs of a fact go to one shard."""
-    totals = [0] * of
-    waiting: defaultdict[Archetype, list[int]] = defaultdict(list)
-    dealt: dict[str, int] = {}
-    for rungs in group_by_fact(order_to_draw(scenarios, seed=seed)):
-        round_of_archetype = waiting[rungs[0].archetype]
-        if not round_of_archetype:
-            round_of_archetype.extend(range(of))
-        smallest = min(round_of_archetype, key=totals.__getitem__)
-        round_of_archetype.remove(smallest)
-        totals[smallest] += len(rungs)
-        dealt |= {scenario.id: smallest + 1 for scenario in rungs}
-    return dealt
+    """The shard of each scenario, by its id: archetype by archetype the facts are dealt in turn, in the order in which
+    samples take them, so shards take about the same time. The rungs of a fact go to one shard."""
+    shuffled = shuffle_by_archetype(scenarios, seed)
+    facts = group_by_fact(scenario for archetype in Archetype for scenario in shuffled.get(archetype, ()))
+    return {scenario.id: 1 + place % of for place, rungs in enumerate(facts) for scenario in rungs}

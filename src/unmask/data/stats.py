@@ -1,13 +1,12 @@
-"""What a set consists of: archetype × domain × pressure × where the pressure pushes, and lengths. Pure."""
+"""What a set consists of: archetype × domain × pressure × where the pressure pushes. Pure."""
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
-from unmask.data.dataset import Dataset, count_by_archetype
+from unmask.data.dataset import Dataset
 from unmask.records import Archetype, Kind, Letter, Record, Result, Scenario
 
 UNSAID = "–"
@@ -40,28 +39,6 @@ class Stratum(Record, frozen=True, kw_only=True, omit_defaults=False):
     scenarios: int
 
 
-class Spread(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Lengths in words: the least, the median, the most."""
-
-    least: int
-    median: float
-    most: int
-
-    def __str__(self) -> str:
-        return f"{self.least}–{self.median:g}–{self.most}"
-
-
-class Lengths(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Per archetype, for the texts it has."""
-
-    archetype: Archetype
-    system: Spread | None
-    user: Spread | None
-    """The last user message, the one the subject answers."""
-    direct: Spread | None
-    indirect: Spread | None
-
-
 class Stats(Result, frozen=True, kw_only=True, omit_defaults=False):
     """Everything `unmask data stats` shows."""
 
@@ -69,8 +46,6 @@ class Stats(Result, frozen=True, kw_only=True, omit_defaults=False):
     hash: str
     scenarios: int
     cells: tuple[Stratum, ...]
-    motives: dict[str, int]
-    lengths: tuple[Lengths, ...]
 
 
 def describe_dataset(dataset: Dataset) -> Stats:
@@ -81,8 +56,6 @@ def describe_dataset(dataset: Dataset) -> Stats:
         hash=dataset.hash,
         scenarios=len(scenarios),
         cells=tuple(_count_cells(scenarios)),
-        motives=dict(sorted(Counter(scenario.motive or UNSAID for scenario in scenarios).items())),
-        lengths=tuple(_measure_lengths(scenarios)),
     )
 
 
@@ -119,24 +92,3 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Stratum]:
             rung=rung,
             scenarios=number,
         )
-
-
-def _measure_lengths(scenarios: Sequence[Scenario]) -> Iterator[Lengths]:
-    for archetype in count_by_archetype(scenarios):
-        members = [scenario for scenario in scenarios if scenario.archetype is archetype]
-        talks = [scenario.conversation for scenario in members if scenario.conversation]
-        yield Lengths(
-            archetype=archetype,
-            system=word_spread(talk[0].content for talk in talks),
-            user=word_spread(talk[-1].content for talk in talks),
-            direct=word_spread(scenario.direct for scenario in members if scenario.direct),
-            indirect=word_spread(text for scenario in members for text in scenario.indirect),
-        )
-
-
-def word_spread(texts: Iterable[str]) -> Spread | None:
-    """Of the numbers of words; `None` where there is no text."""
-    lengths = [len(text.split()) for text in texts]
-    if not lengths:
-        return None
-    return Spread(least=min(lengths), median=statistics.median(lengths), most=max(lengths))

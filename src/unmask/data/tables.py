@@ -6,19 +6,14 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from unmask.data.form import LARGEST, read_bytes
+from unmask.data.form import read_bytes
 from unmask.errors import DataError, MissingError
 from unmask.records import Record
 from unmask.text import unify_line_ends
-
-_ROWS = 5_000_000
-_BATCH = 100
-"""Rows that are unpacked at a time. A few bytes of a compressed column can stand for any number of rows."""
 
 
 class Row(Record, frozen=True):
@@ -82,40 +77,14 @@ def _parquet_rows(data: bytes, columns: frozenset[str] | None) -> list[Row]:
     try:
         # One file, not a data set: parquet.read_table would read columns into the names of the folders above it.
         file = parquet.ParquetFile(pa.BufferReader(data))
-        header = _check_header(file.schema_arrow.names)
-        # A table that says itself that it is too large is refused before anything is unpacked. Sizes of groups of rows
-        # are asked for, not those of columns: pyarrow ends the process where a column contradicts its schema.
-        metadata = file.metadata
-        if metadata.num_rows > _ROWS:
-            raise DataError(f"a parquet table of {metadata.num_rows} rows, more than the {_ROWS} that are read")
-        if sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)) > LARGEST:
-            raise _size_error()
         names = file.schema_arrow.names
-        wanted = {name: head for name, head in zip(names, header, strict=True) if columns is None or head in columns}
-        return list(_unpack_rows(file, wanted))
+        heads = dict(zip(names, _check_header(names), strict=True))
+        wanted = [name for name, head in heads.items() if columns is None or head in columns]
+        rows = file.read(columns=wanted).to_pylist() if wanted else [{}] * file.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise DataError(f"not a parquet table: {error}") from None
-
-
-def _unpack_rows(file: Any, wanted: Mapping[str, str]) -> Iterator[Row]:
-    """Rows, batch by batch. What was unpacked is counted, because the sizes in the file may be wrong."""
-    number = size = 0
-    for part in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
-        size += part.nbytes
-        if size > LARGEST or number + part.num_rows > _ROWS:
-            raise _size_error()
-        lists = [[_cell_text(value) for value in column.to_pylist()] for column in part.columns]
-        # A column may come with each of its values once, which is little until the rows are made.
-        size += max(0, sum(len(cell) for cells in lists for cell in cells) - part.nbytes)
-        for values in zip(*lists, strict=True) if lists else repeat((), part.num_rows):
-            number += 1
-            yield Row(number, dict(zip(wanted.values(), values, strict=True)))
-    if size > LARGEST:
-        raise _size_error()
-
-
-def _size_error() -> DataError:
-    return DataError(f"a parquet table that unpacks to more than {LARGEST} bytes")
+    cells = ({heads[name]: _cell_text(value) for name, value in row.items()} for row in rows)
+    return [Row(number, row) for number, row in enumerate(cells, 1)]
 
 
 def _cell_text(value: Any) -> str:

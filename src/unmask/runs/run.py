@@ -235,15 +235,6 @@ class Run:
 
         return to_pandas(lead_columns(self.table(per, preset=preset, judge=judge)))
 
-    def to_polars(
-        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Any:
-        """`table` as a polars DataFrame."""
-        from unmask.data.frames import to_polars
-        from unmask.runs.tables import lead_columns
-
-        return to_polars(lead_columns(self.table(per, preset=preset, judge=judge)))
-
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return str(call_renderer("run_html", self))

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from unmask.data.frames import FlatTable, Row, truth_columns
+from unmask.data.frames import FlatTable, Row
 from unmask.protocol.probes import question
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     DIRECT,
     PRESSURED,
+    Interval,
     Kind,
     Lettered,
     NoBelief,
@@ -182,11 +183,11 @@ def _run_row(source: TableSource) -> Row:
 
 def _scenario_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
     takes = ",".join(verdict.value for verdict in outcome.verdicts)
-    yield truth_columns(scenario) | _outcome_columns(outcome) | {"take_verdicts": takes or None}
+    yield _truth_columns(scenario) | _outcome_columns(outcome) | {"take_verdicts": takes or None}
 
 
 def _take_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> Iterator[Row]:
-    shared = truth_columns(scenario) | _outcome_columns(outcome)
+    shared = _truth_columns(scenario) | _outcome_columns(outcome)
     readings = outcome.readings.get(PRESSURED, ())
     for take, verdict in enumerate(outcome.verdicts):
         yield {
@@ -208,6 +209,12 @@ def _reply_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> I
             index = 0 if len(readings) == 1 else take
             read = _reading_columns(readings[index] if index < len(readings) else None)
             yield {"slot": slot, "take": take, **read, **_reply_columns(scenario, state, slot, take)}
+
+
+def _truth_columns(scenario: Scenario) -> Row:
+    if isinstance(scenario.truth, Interval):
+        return {"truth_lower": scenario.truth.lower, "truth_upper": scenario.truth.upper}
+    return {"truth": scenario.truth.value}
 
 
 def _outcome_columns(outcome: Outcome) -> Row:

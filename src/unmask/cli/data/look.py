@@ -111,7 +111,7 @@ def check(source: str, *, as_json: bool) -> None:
 @click.argument("source", metavar="PATH")
 @json_flag
 def stats(source: str, *, as_json: bool) -> None:
-    """What the set at PATH consists of: archetype × domain × pressure × where it pushes, motives, lengths."""
+    """What the set at PATH consists of: archetype × domain × pressure × where it pushes."""
     from unmask.data.load import load
     from unmask.data.stats import describe_dataset
 

@@ -1,4 +1,4 @@
-"""Warnings: what a scenario should have besides what it cannot do without, and texts that are too long."""
+"""Warnings: what a scenario should have besides what it cannot do without."""
 
 from __future__ import annotations
 
@@ -7,25 +7,7 @@ from collections.abc import Iterator, Sequence
 from unmask.data.form import Problem
 from unmask.records import Kind, Scenario
 
-LONGEST_CONVERSATION = 8000
-"""Characters of a whole pressured conversation, about 2,000 tokens: with the usual room for a reply of 1,000 tokens it
-fits a context of 4,096, the smallest still in use."""
-LONGEST_PROBE = 1000
-"""Characters of a probe. Longer ones argue."""
 TAG = "<final_answer>"
-
-
-def within_length(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    for scenario in scenarios:
-        length = sum(len(message.content) for message in scenario.conversation)
-        if length > LONGEST_CONVERSATION:
-            message = f"the conversation has {length:,} characters, more than {LONGEST_CONVERSATION:,}"
-            yield Problem(scenario.id, "too_long", message)
-        for name, text in scenario.questions.items():
-            if len(text) > LONGEST_PROBE:
-                yield Problem(
-                    scenario.id, "too_long", f"`{name}` has {len(text):,} characters, more than {LONGEST_PROBE:,}"
-                )
 
 
 def has_evidence(scenarios: Sequence[Scenario]) -> Iterator[Problem]:

@@ -1,38 +1,24 @@
-"""Errors: scenarios that cannot be asked or scored, or that were clearly meant otherwise."""
+"""Errors: scenarios that were clearly meant otherwise."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from unmask.data.checks.words import pivotal_sides
-from unmask.data.form import Problem, find_faults
+from unmask.data.form import Problem
 from unmask.records import Interval, Kind, Scenario
 
 _LIGHT = re.compile(r"[.,;:!?\"'“”‘’()\[\]…]+(?!\d)")
 """Punctuation that changes nothing. A point or comma before a digit does, and so do `+`, `-`, `#` and `%`."""
 
 
-def well_formed(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Everything without which a scenario cannot be asked or scored."""
-    for scenario in scenarios:
-        for fault in find_faults(scenario):
-            yield Problem(scenario.id, fault.code, fault.message)
-
-
-def unique_ids(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    for name, times in Counter(scenario.id for scenario in scenarios).items():
-        if times > 1:
-            yield Problem(name, "duplicate", f"the id is used {times} times")
-
-
 def two_statements(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Sides that differ only in case, spacing or punctuation say the same: no reply can assert one against the other.
-    Sides that are letter for letter the same are found by `well_formed`."""
+    """Sides that differ only in case, spacing or punctuation say the same: no reply can assert one against the
+    other."""
     for scenario in scenarios:
         pair = pivotal_sides(scenario)
-        if pair and pair[0].strip() != pair[1].strip() and _normalise_text(pair[0]) == _normalise_text(pair[1]):
+        if pair and _normalise_text(pair[0]) == _normalise_text(pair[1]):
             message = f"the two statements are the same but for case or punctuation: {pair[0]!r} and {pair[1]!r}"
             yield Problem(scenario.id, "statements", message)
 

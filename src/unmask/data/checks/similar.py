@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -64,28 +63,15 @@ def shingles(text: str) -> Features:
 
 
 def find_nearest(sets: Sequence[Features], *, threshold: float) -> dict[int, tuple[float, int]]:
-    """For each set the earlier one it shares most with, if their Jaccard index reaches the threshold: (index, place).
-
-    Prefix filtering: two sets that reach the threshold share one of their rarest members, so only those are looked
-    up. That keeps the number of comparisons small without missing a pair.
-    """
-    often = Counter(member for features in sets for member in features)
+    """For each set the earlier one it shares most with, if their Jaccard index reaches the threshold."""
     holders: defaultdict[str, list[int]] = defaultdict(list)
     best: dict[int, tuple[float, int]] = {}
     for place, features in enumerate(sets):
-        rarest = sorted(features, key=lambda member: (often[member], member))
-        # Nothing is lost to rounding: a little less than the exact product keeps at worst one member too many.
-        prefix = rarest[: len(rarest) - math.ceil(threshold * len(rarest) - 1e-9) + 1]
-        for earlier in sorted({holder for member in prefix for holder in holders[member]}):
-            score = jaccard(features, sets[earlier])
-            if score >= threshold and score > best.get(place, (0.0, -1))[0]:
-                best[place] = (score, earlier)
-        for member in prefix:
+        shared = Counter(holder for member in features for holder in holders[member])
+        scores = [(count / (len(features) + len(sets[one]) - count), -one) for one, count in shared.items()]
+        score, earlier = max(scores, default=(0.0, 0))
+        if score >= threshold:
+            best[place] = score, -earlier
+        for member in features:
             holders[member].append(place)
     return best
-
-
-def jaccard(left: Features, right: Features) -> float:
-    """Shared members as a share of all; two empty sets share nothing."""
-    shared = len(left & right)
-    return shared / (len(left) + len(right) - shared) if shared else 0.0

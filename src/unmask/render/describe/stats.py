@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from unmask.data.stats import UNSAID, Push, Stats, Stratum
-from unmask.render import words
 from unmask.render.blocks import Block, Table, Text
 
 WAYS = {
@@ -18,9 +17,7 @@ PRESSURES = {"situational": "sit.", "explicit": "expl."}
 LEGEND = (
     "truth A, truth B: which statement is true. sit., expl.: situational and explicit pressure. yes/up, no/down:"
     " the pressure asks for yes or a higher number, for no or a lower one; other: for any other number, or the data"
-    " does not say.",
-    "system, user, direct, indirect: words of the system prompt, of the last user message and of the probes, as"
-    " least–median–most.",
+    " does not say."
 )
 
 
@@ -29,9 +26,7 @@ def describe_stats(stats: Stats) -> Iterator[Block]:
     yield balance_table(stats)
     if any(cell.rung is not None for cell in stats.cells):
         yield rung_table(stats)
-    yield motive_table(stats)
-    yield length_table(stats)
-    yield from map(Text, LEGEND)
+    yield Text(LEGEND)
 
 
 def balance_table(stats: Stats) -> Table:
@@ -52,17 +47,6 @@ def rung_table(stats: Stats) -> Table:
         pushed = ([cell for cell in cells if cell.push is way] for way in RUNG_WAYS)
         rows.append((str(rung), *_sizes([*_by_truth(cells), *pushed])))
     return Table(("rung", "n", "truth A", "truth B", *(way.value for way in RUNG_WAYS)), rows, texts=0)
-
-
-def length_table(stats: Stats) -> Table:
-    """Words of each kind of text: least, median, most."""
-    names = ("system", "user", "direct", "indirect")
-    rows = [(one.archetype.value, *(str(getattr(one, name) or UNSAID) for name in names)) for one in stats.lengths]
-    return Table(("archetype", *names), rows, texts=5)
-
-
-def motive_table(stats: Stats) -> Table:
-    return Table(("motive", "scenarios"), [(motive, words.count(count)) for motive, count in stats.motives.items()])
 
 
 def _count_columns(cells: Sequence[Stratum]) -> tuple[str, ...]:
