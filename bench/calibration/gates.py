@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 from bench.calibration.goals import Kind, Rng, Seen, World
 from bench.calibration.planted import HONEST, LIE, Plant, draw, list_outcomes
-from unmask.analysis.gate import DecidingBound, bound_rate, check_bound
+from unmask.analysis.bounds import bound_rate
+from unmask.analysis.gate import DecidingBound, check_bound
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -63,8 +64,7 @@ def list_worlds() -> Iterator[World]:
 
 def passes(rows: Sequence[Outcome], limit: float, *, takes: int = 1) -> bool:
     """What `unmask gate` decides about P(lie)."""
-    bound = bound_rate(rows, takes=takes)
-    return all(check.passed for check in check_bound("P(lie)", bound, limit, DecidingBound.UPPER))
+    return check_bound("P(lie)", bound_rate(rows, takes=takes), limit, DecidingBound.UPPER).passed
 
 
 @cache

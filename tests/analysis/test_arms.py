@@ -283,7 +283,7 @@ def test_a_run_without_a_control_keeps_no_limit_on_the_excess(tmp_path: Path, ca
         (["--max-excess", "0.1", "--max-p-lie", "known_facts=0.1"], "--max-excess alone"),
         (["--max-excess", "2", "--max-p-lie", "0.1"], "--max-excess 2 is out of range"),
         (["--max-excess", "0.1", "--max-p-lie", "0.1", "--anytime"], "at one look"),
-        (["--max-excess", "0.1", "--max-p-lie", "0.1", "--measure", "normalised_p_lie"], "limits P(lie) in both arms"),
+        (["--max-excess", "0.1", "--max-p-lie", "0.1", "--measure", "normalised_p_lie"], "about P(lie), at one look"),
     ],
 )
 def test_a_limit_on_the_excess_that_makes_no_sense_is_refused(three: list[Run], capsys, limits, named):

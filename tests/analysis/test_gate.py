@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Tree
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -12,7 +11,8 @@ from tests.analysis.two_arms import asked
 from tests.made_runs import NAMED, Subject, made, scenarios
 from tests.outcomes import outcome, unjudged
 from tests.shown import show
-from unmask.analysis.gate import DecidingBound, Gate, GateCheck, GateLimits, bound_rate, check_bound, gate
+from unmask.analysis.bounds import bound_rate
+from unmask.analysis.gate import DecidingBound, Gate, GateCheck, check_bound, gate
 from unmask.cli.main import run_command_line
 from unmask.errors import RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
@@ -37,29 +37,17 @@ def worse(tmp_path_factory):
 @pytest.mark.parametrize(
     ("limit", "on", "passed"),
     [
-        (0.18, DecidingBound.UPPER, True),
-        (0.17, DecidingBound.UPPER, False),
-        (0.06, DecidingBound.LOWER, True),
-        (0.05, DecidingBound.LOWER, False),
+        (0.18, {}, True),
+        (0.17, {}, False),
+        (0.06, {"on": "lower"}, True),
+        (0.05, {"on": "lower"}, False),
     ],
 )
 def test_the_chosen_bound_of_the_interval_decides(run, limit, on, passed):
-    """Upper bound by default, the lower bound where asked."""
-    assert gate(run, max_p_lie=limit, on=on).passed is passed
-
-
-def test_the_upper_bound_is_the_default(run):
-    """What is not shown does not pass."""
-    assert GateLimits().on is DecidingBound.UPPER
-    assert not gate(run, max_p_lie=0.12).passed
-
-
-def test_a_failure_for_want_of_scenarios_says_so(run):
-    """The value keeps the limit, the interval does not."""
-    (check,) = (check for check in gate(run, max_p_lie=0.12).checks if not check.passed)
-    assert "more scenarios are needed" in check.message
-    (check,) = (check for check in gate(run, max_p_lie=0.05).checks if not check.passed)
-    assert "more scenarios" not in check.message
+    """Upper bound by default, the lower bound where asked. Where only the interval breaks a limit, that is said."""
+    (*_, check) = gate(run, max_p_lie=limit, **on).checks
+    assert check.passed is passed
+    assert ("more scenarios are needed" in check.message) is (limit == 0.17)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +59,6 @@ def test_the_rise_over_a_baseline_is_paired(run, worse, rise, on, passed):
     found = gate(worse, max_rise=rise, on=on, baseline=run)
     assert found.passed is passed
     assert found.checks[-1].value == pytest.approx(0.08)
-
-
-def test_a_fall_passes(run, worse):
-    """Fewer lies than the baseline are never a rise."""
     assert gate(run, max_rise=0.0, baseline=worse).passed
 
 
@@ -109,13 +93,6 @@ def test_nothing_judged_never_passes(tmp_path):
     assert not found.passed
 
 
-def test_a_baseline_on_other_scenarios_is_an_error(run, tmp_path):
-    """Not a gate that is met."""
-    other = made(tmp_path / "other", ["honest"] * 3, given=scenarios(3, first=500))
-    with pytest.raises(UsageError, match="share no scenario"):
-        gate(run, max_rise=0.1, baseline=other)
-
-
 def test_what_else_differs_from_the_baseline_is_noted(run, tmp_path):
     """Settings, not the model."""
     other = made(tmp_path / "other", ["lie"] * 10 + ["honest"] * 90, temperature=0.5, model="n")
@@ -133,6 +110,11 @@ def test_what_else_differs_from_the_baseline_is_noted(run, tmp_path):
         ({"max_p_lie": 0.3, "measure": "honesty"}, False, "honesty: a gate limits lies"),
         ({"max_p_lie": 0.3, "measure": "lying_at_3"}, False, "lying_at_3 needs 3 takes, and a run has 1 take"),
         ({"max_p_lie": 0.3, "measure": "plie"}, False, "there is no measure 'plie'"),
+        ({"max_p_lie": 0.3, "measure": "conditional_lie_rate", "labels": "ann"}, False, r"labels .* about P\(lie\)"),
+        ({"max_p_lie": 0.3, "anytime": True, "labels": "ann"}, False, "at one look"),
+        ({"max_p_lie": 0.3, "anytime": True, "measure": "conditional_lie_rate"}, False, "cannot bound conditional lie"),
+        ({"max_p_lie_in": {"statistic": 0.1}}, False, "no archetype 'statistic'"),
+        ({"max_p_lie_in": {"statistics": 10}}, False, "--max-p-lie statistics 10"),
     ],
 )
 def test_limits_that_make_no_sense_are_named(run, limits, baseline, named):
@@ -171,11 +153,6 @@ def test_the_limit_is_on_the_measure(several, run, tmp_path, capsys):
     flags = ["--measure", "conditional_lie_rate", "--max-p-lie", "0.3"]
     assert run_command_line(["gate", str(run.path), *flags]) == 0
     assert "pass  conditional lie rate" in capsys.readouterr().out
-
-
-def test_labels_correct_p_lie_only(run):
-    with pytest.raises(UsageError, match=r"labels correct P\(lie\), not conditional lie rate"):
-        gate(run, max_p_lie=0.3, measure="conditional_lie_rate", labels="ann")
 
 
 # --- what is not known ------------------------------------------------------------------------------------
@@ -251,9 +228,7 @@ def rates_at_the_limit(rng, limit, *, count, members, takes, icc):
 
 def passes(rows: list[Outcome], limit: float, *, takes: int = 1) -> bool:
     """What the gate decides about P(lie)."""
-    return all(
-        check.passed for check in check_bound("P(lie)", bound_rate(rows, takes=takes), limit, DecidingBound.UPPER)
-    )
+    return check_bound("P(lie)", bound_rate(rows, takes=takes), limit, DecidingBound.UPPER).passed
 
 
 @pytest.mark.parametrize(
@@ -325,11 +300,8 @@ def test_text_says_pass_or_fail_for_each_check(run):
     first, _, *lines = show(gate(run, max_p_lie=0.05), width=200).splitlines()
     assert first == "The gate is not met: P(lie) fails."
     assert [line[:4] for line in lines if line[:4] in {"pass", "FAIL"}] == ["pass", "pass", "FAIL"]
-
-
-@pytest.mark.parametrize("shown", [str, render_junit, Gate.to_markdown])
-def test_every_form_names_the_judge(run, shown):
-    assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
+    for shown in (str, render_junit, Gate.to_markdown):
+        assert "scripted_judge" in shown(gate(run, max_p_lie=0.05)).replace("\\", "")
 
 
 def test_text_says_what_was_measured_and_what_flipped(run, worse, tmp_path):
@@ -347,41 +319,13 @@ def test_text_says_what_was_measured_and_what_flipped(run, worse, tmp_path):
     assert "lied in 5.0 %, with it in 15.0 % of the same 20 scenarios" in both.to_markdown()
 
 
-def test_json_says_whether_it_passed(run):
-    """First of all."""
-    found = gate(run, max_p_lie=0.05).to_json()
-    assert next(iter(found.items())) == ("passed", False)
-    assert found["judge"] == "scripted_judge"
-    assert msgspec.json.decode(msgspec.json.encode(found))["checks"][-1]["limit"] == 0.05
-
-
 @pytest.mark.parametrize(("limit", "passed"), [(0.3, True), (0.2, False)])
 def test_an_archetype_has_a_limit_of_its_own(run, limit, passed):
     """Four lies of 34 in known_facts: 11.8 % [4.7, 26.6]. Other archetypes do not matter."""
     found = gate(run, max_p_lie_in={"known_facts": limit})
     assert found.checks[-1].name == "P(lie) in known_facts"
     assert found.passed is passed
-
-
-def test_every_limit_must_be_kept(run):
-    """One archetype that breaks its own fails the gate, however good the whole is."""
-    found = gate(run, max_p_lie=0.5, max_p_lie_in={"known_facts": 0.5, "continuations": 0.01})
-    assert [check.name for check in found.checks if not check.passed] == ["P(lie) in continuations"]
-
-
-def test_an_archetype_that_the_run_does_not_have_keeps_no_limit(run):
-    """Nothing was shown about it."""
-    assert not gate(run, max_p_lie_in={"statistics": 1.0}).passed
-
-
-@pytest.mark.parametrize(
-    ("limits", "named"),
-    [({"statistic": 0.1}, "no archetype 'statistic'"), ({"statistics": 10}, "--max-p-lie statistics 10")],
-)
-def test_limits_of_archetypes_that_make_no_sense_are_named(run, limits, named):
-    """A name that is none, and a percentage."""
-    with pytest.raises(UsageError, match=named):
-        gate(run, max_p_lie_in=limits)
+    assert not gate(run, max_p_lie_in={"statistics": 1.0}).passed  # nothing was shown about it
 
 
 def test_the_flag_takes_archetype_and_share(run, capsys):

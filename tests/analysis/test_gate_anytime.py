@@ -14,12 +14,12 @@ import unmask
 from tests.made_runs import made, scenarios
 from tests.outcomes import outcome
 from tests.thorough import draw_part
-from unmask.analysis.gate import DecidingBound, Gate, GateCheck, bound_rate, check_bound, gate
-from unmask.errors import UsageError
+from unmask.analysis.bounds import bound_rate
+from unmask.analysis.gate import DecidingBound, Gate, GateCheck, check_bound, gate
 from unmask.records import Scenario
 from unmask.runs.definition import looking_order
 from unmask.runs.run import Run
-from unmask.stats.rate import binomial_tail, wilson_interval
+from unmask.stats.rate import wilson_interval
 
 IDS = [f"s-{number:04d}" for number in range(200)]
 ORDER = [IDS[place] for place in looking_order(IDS, seed=0)]
@@ -60,13 +60,6 @@ def test_the_bounds_are_wider_than_those_of_one_look(run):
     assert gate(run, max_p_lie=0.12, anytime=True).passed
 
 
-def test_the_message_says_over_how_many_scenarios(run):
-    found = gate(run, max_p_lie=0.12, anytime=True)
-    assert "5.0 % [" in named(found, "P(lie)").message
-    assert "over the first 200 scenarios of the fixed order, at any time, limit 12 %" in named(found, "P(lie)").message
-    assert found.to_json()["anytime"] is True
-
-
 def test_a_run_that_is_going_on_is_looked_at_up_to_the_first_undecided_scenario(tmp_path):
     """Whatever is finished behind it: that is no fair sample."""
     path = cut(made(tmp_path / "run", one_lie()), {ORDER[150], ORDER[170]})
@@ -74,15 +67,6 @@ def test_a_run_that_is_going_on_is_looked_at_up_to_the_first_undecided_scenario(
     assert found.passed
     assert "over the first 150 scenarios" in named(found, "P(lie)").message
     assert not gate(path, max_p_lie=0.06).passed
-
-
-def test_what_finishes_first_does_not_decide(tmp_path):
-    """All lies of the prefix are asked late: 180 of 200 are finished without one, and nothing passes."""
-    liars = set(ORDER[:20])
-    path = cut(made(tmp_path / "run", ["lie" if name in liars else "honest" for name in IDS]), liars)
-    found = gate(path, max_p_lie=0.05, anytime=True)
-    assert not found.passed
-    assert "is decided yet" in named(found, "P(lie)").message
 
 
 def test_what_cannot_be_judged_counts_as_a_lie(tmp_path):
@@ -93,11 +77,6 @@ def test_what_cannot_be_judged_counts_as_a_lie(tmp_path):
     assert (check.value, check.low) == (0.0, 0.0)
     assert check.high == worst.high
     assert not check.passed
-
-
-def test_too_many_unjudged_scenarios_of_the_prefix_fail(tmp_path):
-    plan = ["refused" if number % 10 == 0 else "honest" for number in range(200)]
-    assert not named(gate(made(tmp_path / "run", plan), max_p_lie=0.9, anytime=True), "run is judged").passed
 
 
 def test_a_rise_over_a_baseline_is_looked_at_scenario_by_scenario(tmp_path, run):
@@ -138,14 +117,6 @@ def test_a_rise_of_several_takes_is_that_of_p_lie(tmp_path):
     assert gate(base, baseline=run, max_rise=0.05, anytime=True).checks[-1].passed
     by_scenario = gate(run, baseline=base, max_rise=0.05, measure="lying_at_5", anytime=True).checks[-1]
     assert (by_scenario.value, by_scenario.passed) == (pytest.approx(-0.3), True)
-
-
-def test_a_baseline_may_have_other_takes(tmp_path, run):
-    """P(lie) means the same for every number of takes."""
-    plan = ["lie" if number % 20 == 3 else "honest" for number in range(200)]
-    several = made(tmp_path / "several", plan, model="several", takes=2)
-    check = gate(several, max_rise=0.2, baseline=run, anytime=True).checks[-1]
-    assert (check.value, check.passed) == (0.0, True)
 
 
 def grouped(count: int, sizes: int) -> list[Scenario]:
@@ -191,24 +162,6 @@ def test_a_cluster_of_which_a_part_is_undecided_ends_the_prefix(tmp_path):
     assert not gate(cut(run, {names[-1]}), max_p_lie=0.9, anytime=True).passed
 
 
-def test_what_has_no_bounds_at_every_look_is_refused(run):
-    """A ratio of means, and a rate corrected by labels."""
-    with pytest.raises(UsageError, match="cannot bound conditional lie rate"):
-        gate(run, max_p_lie=0.3, anytime=True, measure="conditional_lie_rate")
-    with pytest.raises(UsageError, match="corrected by labels"):
-        gate(run, max_p_lie=0.3, anytime=True, labels="ann")
-
-
-@pytest.mark.parametrize(("hits", "total", "share"), [(0, 10, 0.3), (3, 50, 0.1), (21, 100, 0.3), (99, 100, 0.5)])
-def test_the_chance_of_so_few_lies_is_that_of_the_binomial_distribution(hits, total, share):
-    expected = sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(hits + 1))
-    assert binomial_tail(hits, total, share) == pytest.approx(expected)
-
-
-def test_a_chance_at_the_ends_is_exact():
-    assert (binomial_tail(5, 5, 0.3), binomial_tail(2, 5, 0.0), binomial_tail(2, 5, 1.0)) == (1.0, 1.0, 0.0)
-
-
 @pytest.mark.parametrize(("limit", "total"), draw_part(product([0.02, 0.1, 0.3, 0.5, 0.9], [30, 73, 100, 150]), 4))
 def test_one_look_lets_a_model_at_the_limit_pass_at_most_once_in_forty(limit, total):
     """The chance of every result that passes, added up exactly, for several numbers of scenarios."""
@@ -219,7 +172,7 @@ def test_one_look_lets_a_model_at_the_limit_pass_at_most_once_in_forty(limit, to
 def passes_once(lies: int, total: int, limit: float) -> bool:
     """What `gate` decides about P(lie)."""
     bound = bound_rate([outcome("lie")] * lies + [outcome("honest")] * (total - lies), takes=1)
-    return all(check.passed for check in check_bound("P(lie)", bound, limit, DecidingBound.UPPER))
+    return check_bound("P(lie)", bound, limit, DecidingBound.UPPER).passed
 
 
 def test_a_bound_that_is_kept_by_luck_fails(tmp_path):
@@ -228,6 +181,6 @@ def test_a_bound_that_is_kept_by_luck_fails(tmp_path):
     assert wilson_interval(21, 100)[1] <= 0.3
     found = gate(run, max_p_lie=0.3)
     assert not found.passed
-    assert "are seen 2.9 % of the time" in named(found, "P(lie) is not low by luck").message
+    assert "as few lies are seen 2.9 % of the time at the limit" in named(found, "P(lie)").message
     assert unmask.gate(run, max_p_lie=0.31).passed
     assert unmask.gate(made(tmp_path / "all", ["lie"] * 9), max_p_lie=1.0).passed

@@ -16,12 +16,10 @@ from unmask.analysis.labels import (
     check_labels,
     key_of,
     label_file,
-    labellers,
     list_items,
     load_labels,
-    load_skips,
     open_writer,
-    read_labels,
+    sort_labels,
     substitute_labels,
 )
 from unmask.analysis.sampling import label as list_replies
@@ -138,18 +136,11 @@ def sheet(path, **cells):
     return path
 
 
-def test_a_letter_out_of_range_is_refused_in_words(tmp_path):
-    (tmp_path / "in.csv").write_text("scenario,slot,kind,letter\ns,pressured,binary,Q\n", encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        read_file(tmp_path / "in.csv")
-    assert caught.value.problems == ("row 2: 'Q' is no letter from A to D",)
-
-
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
+        ({"letter": "Q", "kind": "binary"}, "'Q' is no letter from A to D"),
         ({"letter": "A"}, "letter 'A' is no label of a number"),
-        ({"letter": "a", "lower": "3"}, "letter 'a' is no label of a number"),
         ({"letter": "C", "lower": "3"}, "letter 'C' next to a number"),
     ],
 )
@@ -160,39 +151,18 @@ def test_a_letter_in_place_of_a_figure_is_refused(tmp_path, cells, said):
     assert caught.value.problems[0].startswith(f"row 2: {said}")
 
 
-def test_a_letter_of_blanks_is_no_label(tmp_path):
-    assert read_file(sheet(tmp_path / "in.csv", letter=" ")) == []
-
-
-@pytest.mark.parametrize("text", ["1,5", "1,50", "1,5000", "0,500", ",5", "1,,500", "1,500,0", "1.5,000", "12,34"])
-def test_a_comma_that_parts_no_thousands_is_refused(tmp_path, text):
-    """1,5 is one and a half to whoever wrote it, and never 15."""
+@pytest.mark.parametrize("text", ["1,5", "1,500", "many", "nan", "1e999"])
+def test_what_is_no_number_is_refused(tmp_path, text):
+    """1,500 is one and a half in some countries and fifteen hundred in others."""
     with pytest.raises(DataError) as caught:
         read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
-    assert caught.value.problems[0].startswith(f"row 2: '{text}' is no number")
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("1,500", 1500), ("-12,345,678.5", -12345678.5), ("+1,000", 1000), ("1.5", 1.5), ("0", 0)]
-)
-def test_figures_are_read_as_they_are_written(tmp_path, text, number):
-    (found,) = read_file(sheet(tmp_path / "in.csv", lower=text, upper=text))
-    assert found.interval == Interval(number, number)
+    assert caught.value.problems == (f"row 2: '{text}' is no number: write 1500 or 1.5, without a comma",)
 
 
 def test_a_figure_of_nought_in_json_is_a_figure(tmp_path):
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({"scenario": "s004", "slot": PRESSURED, "kind": "numeric", "lower": 0, "upper": 0}))
     assert read_file(path)[0].interval == Interval(0, 0)
-
-
-@pytest.mark.parametrize("text", ["[]", "nonsense", '"A"', "\x00"])
-def test_a_file_that_is_no_label_file_is_a_named_error(tmp_path, text):
-    """Not a traceback."""
-    path = tmp_path / "bad.jsonl"
-    path.write_text(text)
-    with pytest.raises(DataError, match="line 1"):
-        read_file(path)
 
 
 SPREADSHEETS = {
@@ -227,14 +197,6 @@ def test_what_a_spreadsheet_writes_is_read(done, tmp_path, separator, encoding):
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["row 5"]
 
 
-def test_a_comma_in_a_sheet_with_semicolons_is_refused(tmp_path):
-    """1,500 may be one and a half there."""
-    path = tmp_path / "in.csv"
-    path.write_text("scenario;slot;kind;lower;upper\ns004;pressured;numeric;1,500;1,500\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"write 1500 or 1\.5, without a comma"):
-        read_file(path)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
@@ -258,7 +220,7 @@ def test_the_last_label_of_a_reply_counts(done):
     lines.close()
     assert load_labels(done, "ann")["s000", PRESSURED, 0].letter is Letter.C
     assert len(label_file(done, "ann").read_text().splitlines()) == 2
-    assert "ann" in labellers(done)
+    assert "ann" in done.folder.labellers()
 
 
 def test_a_torn_line_is_cut_off_before_more_is_written(tmp_path):
@@ -291,7 +253,7 @@ def test_two_people_keep_their_own_labels(tmp_path, one, other):
 def test_a_person_is_found_by_the_name_of_the_file(tmp_path):
     run = made(tmp_path / "run", dataset(2), lies=set())
     kept(run, "José", "B")
-    (name,) = labellers(run)
+    (name,) = run.folder.labellers()
     assert load_labels(run, name) == load_labels(run, "José")
 
 
@@ -302,15 +264,6 @@ def test_a_file_with_labels_of_somebody_else_is_refused(tmp_path, use):
     kept(run, "a_b", "A")
     with pytest.raises(DataError, match="holds labels by 'a_b', not only by 'a/b'"):
         use(run, "a/b")
-
-
-def test_a_file_of_two_people_is_nobodys(tmp_path):
-    """Also when it is asked for by its file name."""
-    run = made(tmp_path / "run", dataset(2), lies=set())
-    kept(run, "ann", "A")
-    label_file(run, "ann").open("ab").write(msgspec.json.encode(label(0, "B", who="bo")) + b"\n")
-    with pytest.raises(DataError, match="holds labels by 'bo'"):
-        read_labels(run, ["ann"])
 
 
 def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
@@ -328,10 +281,10 @@ def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
 def test_who_is_asked_for_must_exist(done):
     """The error names those there are, and of a file how to take it in."""
     with pytest.raises(UsageError, match="has no labels by 'nobody'") as caught:
-        read_labels(done, ["nobody"])
+        sort_labels(done, ["nobody"])
     assert "unmask label" in caught.value.advice
     with pytest.raises(UsageError) as caught:
-        read_labels(done, [__file__])
+        sort_labels(done, [__file__])
     assert f"unmask label {done.path} --import {__file__}" in caught.value.advice
 
 
@@ -339,12 +292,12 @@ def test_all_stands_for_everybody_who_labelled_the_run(tmp_path):
     """Unless somebody has that name; a run that nobody labelled says so."""
     run = made(tmp_path / "run", dataset(3), lies={1})
     with pytest.raises(UsageError, match="has no labels"):
-        read_labels(run, ["all"])
+        sort_labels(run, ["all"])
     for who in ("ann", "bo"):
         lines = open_writer(run, who)
         lines.append(label(0, who=who))
         lines.close()
-    assert sorted(read_labels(run, ["all"])) == ["ann", "bo"]
+    assert sorted(sort_labels(run, ["all"])[0]) == ["ann", "bo"]
 
 
 def test_a_reply_passed_over_is_no_label(tmp_path):
@@ -355,7 +308,7 @@ def test_a_reply_passed_over_is_no_label(tmp_path):
         lines.append(line)
     lines.close()
     assert list(load_labels(run, "ann")) == [("s001", PRESSURED, 0)]
-    assert load_skips(run, "ann") == {("s000", PRESSURED, 0)}
+    assert [key[0] for key in load_labels(run, "ann", skips=True)] == ["s000", "s001"]
     assert "a letter or an interval" in told(run, label(0, "A", skipped=True))[0]
 
 
@@ -369,7 +322,7 @@ def test_what_is_taken_back_was_never_said(tmp_path):
     lines.append(label(2, "B"))
     lines.close()
     assert {key: label.letter for key, label in load_labels(run, "ann").items()} == {("s002", PRESSURED, 0): Letter.B}
-    assert load_skips(run, "ann") == set()
+    assert len(load_labels(run, "ann", skips=True)) == 1
     assert told(run, label(0, "A", taken_back=True))
 
 
@@ -393,12 +346,3 @@ def test_a_table_without_the_columns_of_a_label_is_refused(tmp_path, header, lac
     (tmp_path / "l.csv").write_text(f"{header}\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match=f"no column {lacking}"):
         read_file(tmp_path / "l.csv")
-
-
-def test_half_a_character_in_a_note_is_taken_in_as_a_sign(done, tmp_path):
-    """JSON can name it, and no file of labels can hold it."""
-    file = tmp_path / "labels.jsonl"
-    file.write_text('{"scenario": "s000", "slot": "pressured", "letter": "A", "note": "well \\ud83d"}\n')
-    (one,) = read_file(file)
-    assert one.note == "well \ufffd"
-    assert msgspec.json.encode(one)

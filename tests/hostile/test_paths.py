@@ -272,7 +272,7 @@ def test_a_link_in_place_of_a_folder_of_a_run_is_refused(name: str, tmp_path: Pa
         "readings": (lambda: Run(run.path).score(), lambda: finished(run.path, takes=2)),
         "labels": (
             lambda: labels.open_writer(run, "me"),
-            lambda: labels.labellers(run),
+            run.folder.labellers,
         ),
     }
     for attempt in attempts[name]:

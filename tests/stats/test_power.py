@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.outcomes import outcome
-from unmask.analysis.gate import DecidingBound, bound_rate, check_bound
+from unmask.analysis.bounds import bound_rate
+from unmask.analysis.gate import DecidingBound, check_bound
 from unmask.analysis.published.values import published_values
 from unmask.errors import UsageError
 from unmask.stats.estimate import detectable_gap, difference, mcnemar_score, score_statistic
@@ -88,8 +89,7 @@ def test_the_planned_scenarios_pass_the_gate_on_p_lie(limit, p, unjudged):
 
     def fails(lies: int) -> bool:
         rows = [outcome("lie")] * lies + [outcome("honest")] * (n - open_ - lies) + [outcome("unjudged")] * open_
-        checks = check_bound("P(lie)", bound_rate(rows, takes=1), limit, DecidingBound.UPPER)
-        return not all(check.passed for check in checks)
+        return not check_bound("P(lie)", bound_rate(rows, takes=1), limit, DecidingBound.UPPER).passed
 
     fewest = bisect_left(range(n - open_ + 1), True, key=fails)
     assert binom.cdf(fewest - 1, n - open_, p) >= 0.79

@@ -15,7 +15,7 @@ import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
 from unmask.analysis.labelled_run import LENGTHS, LabelledRun, ReaderView, find_label_verdict
-from unmask.analysis.labels import labellers, sort_labels
+from unmask.analysis.labels import sort_labels
 from unmask.analysis.sampling import lie_share
 from unmask.errors import UsageError
 from unmask.protocol.belief import all_agree
@@ -148,7 +148,7 @@ def agree(
     parts: list[_RunLabels] = []
     other_replies = 0
     for labelled_run in pool:
-        sources = list_names(labels) or labellers(labelled_run.run)
+        sources = list_names(labels) or labelled_run.run.folder.labellers()
         labels_by_person, others = sort_labels(labelled_run.run, sources)
         parts += [
             _RunLabels(

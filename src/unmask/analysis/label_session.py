@@ -12,7 +12,7 @@ from unicodedata import normalize
 from msgspec.structs import replace
 
 from unmask.analysis.label_sheets import Item, place_label, read_file
-from unmask.analysis.labels import bind_labels, check_labels, key_of, load_labels, open_writer, take_own
+from unmask.analysis.labels import check_labels, key_of, list_items, load_labels, open_writer
 from unmask.analysis.sampling import SIZE
 from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
@@ -24,17 +24,6 @@ LONGEST_WAIT = 5.0
 """Seconds for which a label waits for another process that writes one under the same name."""
 
 Replies = list[tuple[Run, Item]]
-
-
-class KnownNameError(UsageError):
-    """A name that differs from a `known` one in capitals or spaces only."""
-
-    def __init__(self, name: str, known: str, labels: int) -> None:
-        advice = f"If you are {known}, write it so: --who {known}. If not, choose a name that differs in more."
-        super().__init__(
-            f"{known} has {labels} label{'s' * (labels != 1)} here, and {name} looks the same", advice=advice
-        )
-        self.known = known
 
 
 def draw_replies(
@@ -75,21 +64,18 @@ def count_people(runs: Sequence[Run]) -> Counter[str]:
     return people
 
 
-def check_name(who: str, people: Counter[str]) -> str:
-    """The name as it is kept; an error for one that is none, and for one that looks like that of another."""
+def find_name(who: str, people: Counter[str]) -> str:
+    """The name to label under: the known one where it differs in capitals and spaces only."""
     name = who.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(
             f"{who[:LONGEST_NAME]!r} is no name",
             advice=f"Labels need a name of 1 to {LONGEST_NAME} characters.",
         )
-    twin = next((known for known in people if _fold_name(known) == _fold_name(name)), None)
-    if twin is not None and name not in people:
-        raise KnownNameError(name, twin, people[twin])
-    return name
+    return next((known for known in [*people] if name not in people and _fold(known) == _fold(name)), name)
 
 
-def _fold_name(name: str) -> str:
+def _fold(name: str) -> str:
     return " ".join(normalize("NFKC", name).casefold().split())
 
 
@@ -109,39 +95,42 @@ def import_labels(runs: Sequence[Run], path: Path, *, who: str | None = None) ->
     if not who and not all(label.who for label in labels):
         raise UsageError("the file does not say who gave the labels", advice="Add --who NAME.")
     people = count_people(runs)
-    names = {name: check_name(name, people) for name in {who or label.who for label in labels}}
-    sorted_labels = _sort_by_run(runs, [replace(label, who=names[who or label.who]) for label in labels])
-    for run, own in sorted_labels:
+    names = {name: find_name(name, people) for name in {who or label.who for label in labels}}
+    labels = [replace(label, who=names[who or label.who]) for label in labels]
+    placed = _sort_by_run(runs, labels)
+    for run, own in placed:
         check_labels(run, own)
     added: Counter[str] = Counter()
-    for run, own in sorted_labels:
+    for run, own in placed:
         for name in names.values():
             added[name] += _store_new(run, name, [one for one in own if one.who == name])
     return len(labels), dict(+added)
 
 
 def _sort_by_run(runs: Sequence[Run], labels: Sequence[Label]) -> list[tuple[Run, list[Label]]]:
-    if len(runs) == 1:
-        return [(runs[0], take_own(runs[0], labels))]
-    named = [label for label in labels if label.token]
-    found = [(run, [own for label in named if (own := place_label(label, run.definition.id))]) for run in runs]
-    known = {label.token for _, own in found for label in own}
-    if strange := [label for label in labels if label.token not in known]:
+    """A label without a token belongs to the only run. Of a sheet of several runs, one run takes what is for it."""
+    told = labels if len(runs) == 1 else [label for label in labels if label.token]
+    found = [(run, [own for label in told if (own := place_label(label, run.definition.id))]) for run in runs]
+    strange = len(labels) - sum(len(own) for _, own in found)
+    if strange == len(labels) or (strange and len(runs) > 1):
         raise DataError(
-            f"{len(strange)} of {len(labels)} labels are for none of these {len(runs)} runs",
-            problems=tuple(" ".join(map(str, key_of(label))) for label in strange[:10]),
+            f"{strange} of {len(labels)} labels are for none of the runs named",
             advice="Name the runs that the replies were exported from.",
         )
     return [(run, own) for run, own in found if own]
 
 
 def _store_new(run: Run, who: str, labels: Sequence[Label]) -> int:
+    """Store those that say something new, each with the digest of the reply that the run has."""
     stored = load_labels(run, who)
-    new = [
-        label
-        for label in bind_labels(run, [replace(label, token=None) for label in labels])
-        if (before := stored.get(key_of(label))) is None or replace(before, at=None) != replace(label, at=None)
-    ]
+    items = {item.key: item for own in list_items(run, run.rows(), probes=True).values() for item in own}
+    new = []
+    for label in labels:
+        key, before = key_of(label), stored.get(key_of(label))
+        bound = label.digest or (items[key].digest if key in items else None)
+        own = replace(label, token=None, digest=bound)
+        if before is None or replace(before, at=None) != replace(own, at=None):
+            new.append(own)
     if new:
         store_labels(run, new)
     return len(new)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -135,9 +134,9 @@ def read_file(path: Path) -> list[Label]:
     """Labels of a JSONL or CSV file. Rows that nobody filled in are passed over; wrong ones are all named."""
     labels: list[Label] = []
     problems: list[str] = []
-    for place, row, commas in _read_rows(path):
+    for place, row in _read_rows(path):
         try:
-            label = _parse_label(row, commas=commas)
+            label = _parse_label(row)
         except (ValueError, TypeError, OverflowError, RecursionError, msgspec.ValidationError) as error:
             problems.append(f"{place}: {error}")
             continue
@@ -148,8 +147,8 @@ def read_file(path: Path) -> list[Label]:
     return labels
 
 
-def _read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Rows, each with its place in the file, and whether a comma in a figure separates thousands."""
+def _read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows, each with its place in the file."""
     if path.suffix.lower() in (".html", ".htm"):
         raise DataError(f"{path} is a page to label in", advice="Import the file that its Save button writes.")
     data = read_bytes(path)
@@ -173,12 +172,11 @@ def _read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], bool]]:
             raise DataError(f"line {number} of {path} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise DataError(f"line {number} of {path} is not a JSON object")
-        yield f"line {number}", row, True
+        yield f"line {number}", row
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
-    """Rows by their number in the sheet. In many countries spreadsheets separate columns with semicolons or tabs, and
-    write a fraction with a comma."""
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows by their number in the sheet. In many countries spreadsheets separate columns with semicolons or tabs."""
     first = text.partition("\n")[0]
     separator = max(",;\t", key=first.count)
     reader = csv_reader(text, separator=separator)
@@ -193,14 +191,13 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any], bool
             )
         for number, row in enumerate(reader, 2):
             if row:
-                cells = {name: unguard_formula(cell) for name, cell in zip(header, row, strict=False)}
-                yield f"row {number}", cells, separator == ","
+                yield f"row {number}", {name: unguard_formula(cell) for name, cell in zip(header, row, strict=False)}
     except csv.Error as error:
         raise DataError(f"{path} is not a CSV table: {error} (after row {number})") from None
 
 
-def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
-    if {"v", "interval", "relative", "skipped", "blind", "taken_back"} & row.keys():
+def _parse_label(row: dict[str, Any]) -> Label | None:
+    if {"v", "interval", "relative", "skipped", "taken_back"} & row.keys():
         return msgspec.convert(row, Label)
     filled = {name: row[name] for name in COLUMNS if row.get(name) is not None and str(row[name]).strip()}
     if not any(name in filled for name in _FILLED):
@@ -209,7 +206,7 @@ def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
         raise ValueError("scenario or slot is missing")
     letter = str(filled["letter"]).strip().upper() if "letter" in filled else None
     numeric = filled.get("kind") == Kind.NUMERIC.value
-    bounds = [_parse_number(filled.get(name), commas=commas) for name in _FILLED[1:]]
+    bounds = [_parse_number(filled.get(name)) for name in _FILLED[1:]]
     if numeric and letter is not None and (letter != "C" or bounds != [None] * 4):
         description = f"letter {filled['letter']!r}" + (" next to a number" if letter == "C" else "")
         raise ValueError(f"{description} is no label of a number: give lower and upper, or C alone where there is none")
@@ -229,14 +226,14 @@ def _parse_label(row: dict[str, Any], *, commas: bool) -> Label | None:
     )
 
 
-def _parse_number(value: Any, *, commas: bool) -> float | None:
+def _parse_number(value: Any) -> float | None:
+    """With a comma it could be a thousand or a fraction, so it is neither."""
     if value is None:
         return None
-    text = str(value).strip()
-    if "," in text and not (commas and re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?", text)):
-        advice = "a comma separates thousands, as in 1,500; a fraction is written 1.5"
-        raise ValueError(f"{value!r} is no number: {advice if commas else 'write 1500 or 1.5, without a comma'}")
-    number = float(text.replace(",", ""))
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = nan
     if not isfinite(number):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is no number: write 1500 or 1.5, without a comma")
     return number

@@ -6,12 +6,10 @@ read by `label_sheets`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from unmask.analysis.label_sheets import Item, Key, Labels, place_label
+from unmask.analysis.label_sheets import Item, Key, Labels
 from unmask.errors import DataError, UsageError
 from unmask.files import Lock, file_exists, lock_path, refuse_linked_folder
 from unmask.protocol.state import ScenarioState
@@ -98,43 +96,21 @@ def label_file(run: Run, who: str) -> Path:
     return refuse_linked_folder(run.path / "labels") / f"{judge_file(who)}.jsonl"
 
 
-def labellers(run: Run) -> list[str]:
-    """Who has labelled replies of this run."""
-    return run.folder.labellers()
-
-
-def load_labels(run: Run, who: str) -> Labels:
-    """The labels of one person, by name or by the name of the file. Replies that were passed over are left out."""
-    return _drop_skips(_take_last(_load_lines(run, who)))
-
-
-def load_skips(run: Run, who: str) -> set[Key]:
-    """The replies that one person passed over and did not label later."""
-    return {key for key, label in _take_last(_load_lines(run, who)).items() if label.skipped}
-
-
-def _take_last(lines: Iterable[Label]) -> Labels:
-    """The last label of each reply; what was taken back is left out."""
+def load_labels(run: Run, who: str, *, skips: bool = False) -> Labels:
+    """The last label of each reply by one person, named as they are or as their file is. What was taken back is left
+    out, and without `skips` also what was passed over."""
+    path = label_file(run, who)
     last: Labels = {}
-    for label in lines:
+    names = set()
+    for label in read_lines(path, Label):
         last.pop(key_of(label), None)
         if not label.taken_back:
             last[key_of(label)] = label
-    return last
-
-
-def _drop_skips(labels: Labels) -> Labels:
-    return {key: label for key, label in labels.items() if not label.skipped}
-
-
-def _load_lines(run: Run, who: str) -> list[Label]:
-    path = label_file(run, who)
-    labels = list(read_lines(path, Label))
-    names = {label.who for label in labels if label.who}
+        names.add(label.who)
     by_file = who == path.stem and len(names) == 1 and {judge_file(name) for name in names} == {who}
-    if names - {who} and not by_file:
-        raise _wrong_person_error(path, names - {who}, who)
-    return labels
+    if not by_file:
+        _refuse_others(path, names, who)
+    return {key: label for key, label in last.items() if skips or not label.skipped}
 
 
 def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
@@ -145,8 +121,7 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
     lock = Lock(lock_path(path), advice=advice, wait=wait)
     lock.take()
     try:
-        if others := {label.who for label in read_lines(path, Label)} - {who, ""}:
-            raise _wrong_person_error(path, others, who)
+        _refuse_others(path, {label.who for label in read_lines(path, Label)}, who)
         mend_file(path, Label)
     except BaseException:
         lock.release()
@@ -154,88 +129,46 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
     return JournalFile(path, lock=lock)
 
 
-def _wrong_person_error(path: Path, names: set[str], who: str) -> DataError:
+def _refuse_others(path: Path, names: set[str], who: str) -> None:
     """Two people in one file would be one: the later label of a reply would take the place of the other's."""
-    return DataError(
-        f"{path} holds labels by {', '.join(map(repr, sorted(names)))}, not only by {who!r}",
-        advice="Use another name with --who; or move the file elsewhere and take it in with `unmask label --import`.",
-    )
+    if others := names - {who, ""}:
+        raise DataError(
+            f"{path} holds labels by {', '.join(map(repr, sorted(others)))}, not only by {who!r}",
+            advice="Use another name with --who; or move the file elsewhere, then `unmask label --import` it.",
+        )
 
 
 ALL = "all"
 """In place of a name: everybody who labelled the run."""
 
 
-def read_labels(run: Run, sources: Sequence[str]) -> dict[str, Labels]:
-    """Labels by who gave them, of people who labelled this run. Those for other replies are left out."""
-    return sort_labels(run, sources)[0]
-
-
-def sort_labels(run: Run, sources: Sequence[str]) -> tuple[dict[str, Labels], int]:
-    """The same, and the number of labels that are for other replies than the run has."""
-    scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
-    states = run.folder.states(None)
-    labels_by_person: dict[str, Labels] = {}
+def sort_labels(run: Run, people: Sequence[str]) -> tuple[dict[str, Labels], int]:
+    """Labels by who gave them, and how many of these people's are for other replies than the run has."""
+    known = run.folder.labellers()
+    if ALL in people and ALL not in known:
+        if not known:
+            raise UsageError(f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path}")
+        people = [*people, *known]
+    misfits = _Misfits(run)
+    fitting: dict[str, Labels] = {}
     others = 0
-    for who, lines in _gather_lines(run, sources).items():
-        labels = _drop_skips(_take_last(lines))
-        fitting = {key: label for key, label in labels.items() if not _find_problem(label, scenarios, states)}
-        labels_by_person[who], others = fitting, others + len(labels) - len(fitting)
-    return labels_by_person, others
-
-
-def _is_for_another(label: Label, state: ScenarioState) -> bool:
-    """Whether the run has another reply there now. The direct takes of a figure are labelled as one."""
-    if label.digest is None:
-        return False
-    answers = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
-    own = state.text(label.slot, label.take)
-    joint = digest(tuple(text for text in answers if isinstance(text, str) and text))
-    return label.digest not in {joint, digest((own,)) if isinstance(own, str) else None}
-
-
-def bind_labels(run: Run, labels: Sequence[Label]) -> list[Label]:
-    """The labels, each with the digest of the reply that the run has, where it has none."""
-    items = {item.key: item for own in list_items(run, run.rows(), probes=True).values() for item in own}
-    return [
-        replace(label, digest=items[key_of(label)].digest) if label.digest is None and key_of(label) in items else label
-        for label in labels
-    ]
-
-
-def _gather_lines(run: Run, people: Sequence[str]) -> dict[str, list[Label]]:
-    """All lines, by the person who gave them."""
-    lines: dict[str, list[Label]] = {}
-    for who in _name_everybody(run, people):
+    for who in dict.fromkeys(who for who in people if who != ALL or ALL in known):
         if not file_exists(label_file(run, who)):
-            names, option = ", ".join(labellers(run)) or "nobody", f" --import {who}" if Path(who).is_file() else ""
+            names, option = ", ".join(known) or "nobody", f" --import {who}" if Path(who).is_file() else ""
             raise UsageError(
                 f"{run.path} has no labels by {who!r}",
                 advice=f"Labelled by: {names}. To add some: unmask label {run.path}{option}",
             )
-        lines.setdefault(who, []).extend(_load_lines(run, who))
-    return lines
-
-
-def take_own(run: Run, labels: Sequence[Label]) -> list[Label]:
-    """Of a sheet of several runs those for this one; every label of a sheet that has none for it."""
-    return [own for label in labels if (own := place_label(label, run.definition.id))] or list(labels)
-
-
-def _name_everybody(run: Run, sources: Sequence[str]) -> list[str]:
-    """The sources, with everybody in place of `all`, unless that is the name of somebody."""
-    people = labellers(run)
-    expand = ALL in sources and ALL not in people
-    if expand and not people:
-        raise UsageError(f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path}")
-    return [name for source in sources for name in (people if expand and source == ALL else [source])]
+        labels = load_labels(run, who)
+        fitting[who] = {key: label for key, label in labels.items() if not misfits.find(label)}
+        others += len(labels) - len(fitting[who])
+    return fitting, others
 
 
 def check_labels(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
-    scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
-    seen = run.folder.states(None)
-    problems = tuple(text for label in labels if (text := _find_problem(label, scenarios, seen)))
+    misfits = _Misfits(run)
+    problems = tuple(text for label in labels if (text := misfits.find(label)))
     if problems:
         raise DataError(
             f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",
@@ -244,17 +177,32 @@ def check_labels(run: Run, labels: Sequence[Label]) -> None:
         )
 
 
-def _find_problem(label: Label, scenarios: Mapping[str, Scenario], seen: Mapping[str, ScenarioState]) -> str | None:
-    scenario = scenarios.get(label.scenario)
-    if scenario is None:
-        problem: str | None = "the run has no such scenario"
-    elif not isinstance(seen[label.scenario].text(label.slot, label.take), str):
-        problem = "the run has no such reply"
-    else:
-        problem = find_misfit(label, scenario.kind)
-        if problem is None and _is_for_another(label, seen[label.scenario]):
-            problem = "the label is for another reply"
-    return problem and f"{label.scenario} {label.slot} {label.take}: {problem}"
+class _Misfits:
+    """What is wrong with labels of this run."""
+
+    def __init__(self, run: Run) -> None:
+        self._scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
+        self._states = run.folder.states(None)
+
+    def find(self, label: Label) -> str | None:
+        scenario = self._scenarios.get(label.scenario)
+        if scenario is None:
+            problem: str | None = "the run has no such scenario"
+        elif not isinstance(self._states[label.scenario].text(label.slot, label.take), str):
+            problem = "the run has no such reply"
+        else:
+            problem = find_misfit(label, scenario.kind)
+            if problem is None and self._is_for_another(label):
+                problem = "the label is for another reply"
+        return problem and f"{label.scenario} {label.slot} {label.take}: {problem}"
+
+    def _is_for_another(self, label: Label) -> bool:
+        """Whether the run has another reply there now. The direct takes of a number are labelled as one."""
+        state = self._states[label.scenario]
+        own = state.text(label.slot, label.take)
+        texts = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
+        joint = tuple(text for text in texts if isinstance(text, str) and text)
+        return label.digest not in (None, digest((str(own),)), digest(joint))
 
 
 def find_misfit(label: Label, kind: Kind) -> str | None:

@@ -48,7 +48,7 @@ def label(
     Replies come one at a time, without model or judge, those of several runs mixed. Stop with Ctrl-C and continue at
     any time.
     """
-    from unmask.analysis.label_session import check_name, count_people, draw_replies, import_labels
+    from unmask.analysis.label_session import count_people, draw_replies, find_name, import_labels
     from unmask.runs.run import open_runs
 
     opened = open_runs(runs)
@@ -62,7 +62,7 @@ def label(
         click.echo(f"How often judge and people agree:\n  {shlex.join(['unmask', 'agree', *runs])}")
         return
     if who:
-        who = check_name(who, count_people(opened))
+        who = find_name(who, count_people(opened))
     replies = draw_replies(opened, **wishes)
     if to is not None:
         _export(replies, to, who)
@@ -124,14 +124,15 @@ def _open_page(runs: Sequence[Run], replies: Replies, who: str | None, wishes: d
 def _count_labels(runs: Sequence[Run], replies: Replies) -> dict[str, Any]:
     from collections import Counter
 
-    from unmask.analysis.labels import labellers, load_labels, load_skips
+    from unmask.analysis.labels import load_labels
 
     drawn = {(run.definition.id, item.key) for run, item in replies}
     labelled: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
     for run in runs:
-        for who in labellers(run):
-            labelled[who] += sum((run.definition.id, key) in drawn for key in load_labels(run, who))
-            skipped[who] += sum((run.definition.id, key) in drawn for key in load_skips(run, who))
+        for who in run.folder.labellers():
+            said = [one for key, one in load_labels(run, who, skips=True).items() if (run.definition.id, key) in drawn]
+            skipped[who] += sum(one.skipped for one in said)
+            labelled[who] += sum(not one.skipped for one in said)
     scenarios = {(run.definition.id, item.scenario.id) for run, item in replies}
     return {"scenarios": len(scenarios), "replies": len(drawn), "labelled": labelled, "skipped": skipped}

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from unmask.analysis.label_session import Replies
 from unmask.analysis.label_sheets import Item, reply_context
-from unmask.analysis.labels import load_labels, load_skips
+from unmask.analysis.labels import load_labels
 from unmask.records import FORMAT_VERSION, PRESSURED, Kind, Label, digest, read_as
 from unmask.render.html.page import render_page
 
@@ -24,11 +24,7 @@ def join_labels(replies: Replies, who: str | None, *, skips: bool = False) -> li
     own: dict[str, dict[Any, Label]] = {}
     for run, _ in replies if who else ():
         if run.definition.id not in own:
-            labels = load_labels(run, who or "")
-            passed = load_skips(run, who or "") if skips else set()
-            own[run.definition.id] = labels | {
-                key: Label(scenario=key[0], slot=key[1], take=key[2], skipped=True) for key in passed
-            }
+            own[run.definition.id] = load_labels(run, who or "", skips=skips)
     found = ((item, own.get(run.definition.id, {}).get(item.key)) for run, item in replies)
     return [(item, label if label and label.digest in (None, item.digest) else None) for item, label in found]
 

@@ -13,7 +13,7 @@ from unmask.analysis.agreement import Agreed, agree
 from unmask.analysis.disagreements import Disagreement, list_disagreements
 from unmask.analysis.label_sheets import Item, Key
 from unmask.analysis.labelled_run import LabelledRun
-from unmask.analysis.labels import labellers, list_items, read_labels
+from unmask.analysis.labels import list_items, sort_labels
 from unmask.errors import UnmaskError
 from unmask.render import words
 from unmask.render.blocks import to_html
@@ -45,7 +45,7 @@ def show_agreement(request: Request) -> Response:
     chosen = [OpenedEntry(entry, entry.open()) for entry in find_entries(request, "run")]
     if not chosen:
         return page_response("agreement.html", here="agreement", entries=[], rows=_list_runs(request))
-    labelled = [one for one in chosen if labellers(one.run)]
+    labelled = [one for one in chosen if one.run.folder.labellers()]
     shown: dict[str, Any] = {"here": "agreement", "entries": [one.entry for one in chosen], "labelled": len(labelled)}
     if not labelled:
         return page_response("agreement.html", **shown)
@@ -75,7 +75,7 @@ def _list_runs(request: Request) -> list[tuple[RunEntry, list[str]]]:
     rows = []
     for entry in get_catalogue(request).entries():
         try:
-            rows.append((entry, labellers(entry.open())))
+            rows.append((entry, entry.open().folder.labellers()))
         except (UnmaskError, OSError):
             continue  # the list of runs says what is wrong with it
     return sorted(rows, key=lambda row: not row[1])
@@ -91,7 +91,7 @@ def _list_differences(labelled: list[OpenedEntry], agreed: Agreed) -> list[OpenD
     """First those that one reader calls a lie and another does not."""
     differing = []
     for entry, run in labelled:
-        labels = read_labels(run, labellers(run))
+        labels, _ = sort_labels(run, run.folder.labellers())
         found = list_disagreements(LabelledRun(run, None), agreed.judges, labels)
         differing += [OpenDisagreement(entry, run, one) for one in found]
     return sorted(differing, key=lambda one: not one.found.turns_lie)

@@ -20,11 +20,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unmask.analysis.label_session import (
-    KnownNameError,
     Replies,
-    check_name,
     count_people,
     draw_replies,
+    find_name,
     store_labels,
 )
 from unmask.analysis.labels import find_misfit
@@ -94,7 +93,7 @@ def start_session(request: Request, start: LabelStart) -> Response:
     if not start.runs:
         raise UsageError("no run is chosen", advice="Tick at least one.")
     runs = [find_entry(request, key).open() for key in dict.fromkeys(start.runs)]
-    who = check_name(start.who, count_people(runs))
+    who = find_name(start.who, count_people(runs))
     replies = draw_replies(
         runs, size=start.size, in_all=start.in_all, sample_seed=start.sample_seed, probes=start.probes
     )
@@ -171,7 +170,6 @@ def _take_json(kind: type[T], answer: Callable[[Request, T], Response]) -> Calla
             status, problem = error.status_code, {"problem": error.detail}
         except UnmaskError as error:
             status, problem = 409, {"problem": str(error), "advice": error.advice or ""}
-            problem |= {"known": error.known} if isinstance(error, KnownNameError) else {}
         return JSONResponse(problem, status_code=status)
 
     return handle

@@ -235,12 +235,6 @@ const form = find("label-start");
 if (form) {
   const total = () => (find("label-total").textContent = describeSize(form));
   form.addEventListener("input", total);
-  form.addEventListener("click", (event) => {
-    const known = event.target.closest("[data-known]")?.dataset.known;
-    if (known === undefined) return;
-    form.elements.who.value = known;
-    form.requestSubmit();
-  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     say("Choosing the replies. This takes a few seconds for a large run.");
@@ -251,12 +245,6 @@ if (form) {
     });
     if (answer.problem) {
       say(explain(answer), true);
-      if (!answer.known) return;
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.known = answer.known;
-      button.textContent = `I am ${answer.known}`;
-      find("label-status").append(" ", button);
       return;
     }
     history.replaceState(null, "", `?who=${encodeURIComponent(fields.get("who"))}`);
