@@ -100,10 +100,7 @@ def drive(course: Chains, model: Answers, *, connections: int = 4) -> None:
     async def go() -> None:
         limiter = Limiter("test", Limits(max_connections=connections, tries=1))
         executor = Executor(course, {"subject": Route(model, limiter)})
-        try:
-            await asyncio.wait_for(executor.run(grace=1), PATIENCE)
-        finally:
-            await limiter.close()
+        await asyncio.wait_for(executor.run(grace=1), PATIENCE)
 
     asyncio.run(go())
 
@@ -159,7 +156,6 @@ def test_a_model_that_never_waits_leaves_the_loop_its_turns():
         limiter = Limiter("test", Limits(max_connections=500))
         executor = Executor(course, {"subject": Route(Instant(), limiter)})
         turns.extend(await turns_of(executor, course))
-        await limiter.close()
 
     asyncio.run(go())
     assert len(course.ended) == 2000
@@ -175,7 +171,6 @@ def test_a_long_run_that_is_continued_leaves_the_loop_its_turns():
         executor = Executor(course, {"subject": Route(Answers(), limiter)})
         executor.tick = lambda: shown.append(len(course.ended))
         turns.extend(await turns_of(executor, course))
-        await limiter.close()
 
     asyncio.run(go())
     assert (len(course.ended), len(course.sent)) == (10_002, 2)
@@ -194,7 +189,6 @@ def test_a_long_run_that_is_continued_can_be_stopped_before_anything_is_sent():
         asyncio.get_running_loop().call_soon(executor.stop, Interrupted("interrupted"))
         with pytest.raises(Interrupted):
             await asyncio.wait_for(executor.run(grace=1), PATIENCE)
-        await limiter.close()
 
     asyncio.run(go())
     assert (course.sent, len(course.ended) < 1000) == ([], True)
@@ -224,7 +218,6 @@ def test_runs_that_share_an_endpoint_have_four_scenarios_a_connection_open_toget
         assert 10 <= len(opened) <= OPEN_PER_CONNECTION * 10
         held.set()
         await asyncio.wait_for(running, PATIENCE)
-        await limiter.close()
 
     asyncio.run(go())
     assert all(len(course.ended) == 100 for course in courses)
@@ -308,7 +301,6 @@ def test_what_waits_for_another_try_is_not_sent_after_the_stop(crash: bool):
         with pytest.raises(ZeroDivisionError if crash else Interrupted):
             await asyncio.wait_for(working, PATIENCE)
         assert executor.in_flight == 0
-        await limiter.close()
         return model, course
 
     model, course = asyncio.run(go())
@@ -365,7 +357,6 @@ async def stopped_by_itself(course: Chains, model: Slow, scene: Callable[[Execut
     await scene(executor)
     with pytest.raises(IncompleteError, match="budget"):
         await asyncio.wait_for(working, PATIENCE)
-    await limiter.close()
 
 
 def test_an_interruption_ends_the_wait_of_a_run_that_stopped_by_itself():
@@ -424,7 +415,6 @@ def test_nothing_is_left_of_requests_that_were_not_wanted_any_more():
     async def go() -> int:
         limiter = Limiter("test", Limits(max_connections=1))
         await Executor(course, {"subject": Route(Answers(), limiter)}).run(grace=1)
-        await limiter.close()
         return len(limiter._calls)
 
     assert asyncio.run(go()) == 0

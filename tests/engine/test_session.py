@@ -85,10 +85,7 @@ class Sweep:
 
     async def run(self, purse: Purse, *workloads: Workload) -> list[UnmaskError | None]:
         shared = {"limiters": self.limiters, "purse": purse, "interruption": self.interruption}
-        try:
-            return await asyncio.gather(*(run_session(one, **shared) for one in workloads), return_exceptions=True)
-        finally:
-            await self.limiters.close()
+        return await asyncio.gather(*(run_session(one, **shared) for one in workloads), return_exceptions=True)
 
 
 @pytest.fixture

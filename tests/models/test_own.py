@@ -12,7 +12,7 @@ import pytest
 
 import unmask
 from tests.patience import PATIENCE
-from unmask.errors import FatalModelError, TransientModelError, UsageError
+from unmask.errors import FatalModelError, IncompleteError, TransientModelError, UsageError
 from unmask.models.own import as_model
 from unmask.models.scripted import Character, _Actor, answer_as_judge
 from unmask.records import Choice, Completion, Message, Request, Role, Usage, Verdict
@@ -132,7 +132,9 @@ def test_a_function_that_always_raises_stops_the_run(error: Exception, tmp_path:
     def broken(messages: list[dict[str, str]]) -> str:
         raise error
 
-    with pytest.raises(FatalModelError, match=f"not one answer; the last: python/broken raised {type(error).__name__}"):
+    with pytest.raises(
+        IncompleteError, match=f"in a row failed, the last with: python/broken raised {type(error).__name__}"
+    ):
         unmask.run(data="tiny", model=broken, judge=reading, out=tmp_path / "run")
 
 

@@ -184,13 +184,6 @@ def test_a_refusal_stops_a_run_with_parameters_at_its_first_answer(tmp_path, ans
         assert words in (caught.value.advice or "")
 
 
-def test_without_parameters_twenty_requests_may_be_refused(tmp_path):
-    """Each may be refused for its own text then."""
-    with loopback_in_thread(UNNAMED) as server, pytest.raises(FatalModelError, match="20 requests"):
-        unmask.run(data="tiny", model="openai/m", judge="verbatim", out=tmp_path / "run", base_url=server.url)
-    assert len(server.sent) >= 20
-
-
 @pytest.mark.parametrize(
     "words", ["maximum context length is 10 tokens", "blocked by the content management policy: content_filter"]
 )

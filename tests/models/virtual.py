@@ -3,51 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from heapq import heappop, heappush
-from typing import TypeVar
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class Virtual:
-    """`clock` and `sleep` for an Endpoint, and `run` to drive what waits on them."""
+class _Selector(selectors.DefaultSelector):
+    loop: VirtualLoop
 
+    def select(self, timeout: float | None = None) -> list[Any]:
+        events = super().select(0)
+        assert events or timeout is not None, "waits for something other than time"
+        if not events and timeout:
+            self.loop.now += timeout
+        return events
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self.now = 1000.0
-        self.slept: list[float] = []
-        self._due: list[tuple[float, int, asyncio.Future[None]]] = []
+        selector = _Selector()
+        selector.loop = self
+        super().__init__(selector)
 
-    def clock(self) -> float:
+    def time(self) -> float:
         return self.now
 
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._due, (self.now + seconds, len(self.slept), future))
-        await future
 
-    async def settle(self) -> None:
-        """Let everything that can go on go on."""
-        for _ in range(50):
-            await asyncio.sleep(0)
+def run_virtually(test: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(test())
 
-    async def step(self) -> bool:
-        """Go to the next moment somebody waits for; false when nobody does."""
-        await self.settle()
-        while self._due:
-            due, _, future = heappop(self._due)
-            if not future.done():
-                self.now = max(self.now, due)
-                future.set_result(None)
-                await self.settle()
-                return True
-        return False
 
-    async def run(self, work: Awaitable[T]) -> T:
-        """The result of `work`, with the clock moved on whenever it waits."""
-        task = asyncio.ensure_future(work)
-        await self.settle()
-        while not task.done():
-            assert await self.step(), "waits for something other than time"
-        return task.result()
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def settle() -> None:
+    """Let everything go on that can without a wait."""
+    await asyncio.sleep(1e-6)

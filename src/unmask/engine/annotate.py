@@ -93,7 +93,6 @@ async def _annotate(dataset: Dataset, judge: Model, max_connections: int) -> Ann
             for one in tasks:
                 one.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await limiter.close()
             await judge.close()
             file.close()
     sides = Counter(side.value if side else "none" for name, side in known.items() if name in questions)

@@ -175,7 +175,6 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
                 progress=progress if callable(progress) else _open_progress(progress),
             )
     finally:
-        await limiters.close()
         for model in {id(model): model for model in workload.models.values()}.values():
             if interruption.requests < 2:
                 await model.close()

@@ -64,10 +64,6 @@ class Limiters:
             self._limiters[name] = Limiter(model.endpoint, limits)
         return self._limiters[name]
 
-    async def close(self) -> None:
-        for limiter in self._limiters.values():
-            await limiter.close()
-
 
 class Interruption:
     """The wish to stop, for all sessions that listen. The first lets answers in flight come in, the second does not."""

@@ -94,7 +94,7 @@ class OwnModel:
             raise
         except Exception as error:
             words = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_WORDS].rstrip(": ")
-            raise RequestRefusedError(f"{self.name} raised {words}") from error
+            raise RequestRefusedError(f"{self.name} raised {words}", may_be_all=True) from error
 
 
 def name_of(own: Any) -> str:

@@ -180,7 +180,6 @@ class Driver:
         finally:
             if placement is not None:
                 await placement.close()
-            await self._limiters.close()
             for model in models:
                 closing = model.close()
                 with contextlib.suppress(TimeoutError):
