@@ -121,7 +121,7 @@ def journal(data: bytes) -> None:
     def use(path: Path) -> None:
         for kind in (Asked, Judged, Label):
             _allowed(lambda kind=kind: list(read_lines(path, kind)), UnmaskError)
-        mend_file(path, Asked)
+        mend_file(path)
         if path.read_bytes()[-1:] not in (b"", b"\n"):
             raise Wrong("a journal that was mended does not end with a line")
 

@@ -65,9 +65,10 @@ def ask(items: Sequence[Labelled], judge: str, folder: Path, *, room: int | None
     run.replies.close()
     judged = judge_run(folder, judge=judge, set={} if room is None else {"judge.max_tokens": room})
     file = judged.judge_file(judge)
-    states = Folder(folder).states(file)
+    journal = Folder(folder).journal()
     settings = judged.definition.settings(file, preset=Preset.STRICT)  # which reads each take by itself
     settings = msgspec.structs.replace(settings, check=True)
+    states = {item.id: journal.state_of(item.id, file) for item in items}
     return {item.id: readings_of(scenarios[item.id], states[item.id], settings)[item.slot][0] for item in items}
 
 

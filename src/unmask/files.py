@@ -10,9 +10,7 @@ import contextlib
 import errno
 import os
 import re
-import shlex
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -23,17 +21,12 @@ import msgspec
 
 from unmask.errors import JournalError, RunLockedError, UsageError
 from unmask.records import Record
+from unmask.text import unify_line_ends
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
+    from filelock import FileLock
 
 T = TypeVar("T")
-
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Windows has no such flag."""
-
-RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
-"""Names that Windows takes for devices, whatever ending they have."""
 
 
 def user_cache_folder() -> Path:
@@ -46,14 +39,9 @@ def user_cache_folder() -> Path:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name can only be that of one plain file, whatever the system."""
-    return (
-        0 < len(name.encode("utf-8", "surrogatepass")) <= 200
-        and name.isprintable()
-        and not any(sign in name for sign in '/\\:*?"<>|')
-        and not name.startswith((".", " "))
-        and not RESERVED.fullmatch(name)
-    )
+    """Whether a name can only be that of one plain file."""
+    plain = name.isprintable() and not name.startswith((".", " ")) and not set(name) & set("/\\:")
+    return plain and 0 < len(name.encode("utf-8", "surrogatepass")) <= 200
 
 
 def file_exists(path: Path | str) -> bool:
@@ -64,10 +52,10 @@ def file_exists(path: Path | str) -> bool:
 def open_plain_file(path: Path | str, flags: int, mode: int = 0o666) -> int:
     """A handle of a file, or of a new one, but never through a symbolic link. Also an `opener` for `open`."""
     try:
-        return os.open(path, flags | _NO_LINK, mode)
+        return os.open(path, flags | os.O_NOFOLLOW, mode)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise _link_error(path) from None
+            raise _refusal_error(f"{path} is a symbolic link, not a plain file", "file") from None
         raise
 
 
@@ -81,10 +69,6 @@ def refuse_linked_folder(path: Path) -> Path:
     if path.is_symlink():
         raise _refusal_error(f"{path} is a symbolic link, not a folder", "folder")
     return path
-
-
-def _link_error(path: Path | str) -> JournalError:
-    return _refusal_error(f"{path} is a symbolic link, not a plain file", "file")
 
 
 def _refusal_error(what: str, kind: str) -> JournalError:
@@ -119,18 +103,6 @@ def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
     return kind
 
 
-FILE_ENDINGS = frozenset({".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx", ".zip", ".html", ".md", ".txt"})
-
-
-def refuse_file_name(folder: Path) -> None:
-    """An error where the name of a folder that is to be made ends like that of a file: a file was meant."""
-    if folder.suffix.lower() in FILE_ENDINGS:
-        raise UsageError(
-            f"{folder} would be a folder, and its name ends in {folder.suffix}",
-            advice=f"Name the folder without it: --out {folder.with_suffix('')}",
-        )
-
-
 def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
     """Replace a file in one step: a reader sees the old or the new one, never half. Long `data` may write itself."""
     new_file = path.with_name(path.name + ".new")
@@ -153,29 +125,16 @@ def write_atomically(path: Path, data: bytes | Callable[[IO[bytes]], object]) ->
 
 # --- .env -------------------------------------------------------------------------------------------------
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)", re.DOTALL)
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?\Z')
-_SINGLE = re.compile(r"'([^']*)'\s*(?:#.*)?\Z")
-_COMMENT = re.compile(r"(?:\A|\s)#.*")
-_ESCAPE = re.compile(r"\\(.)")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_LINE = re.compile(
+    r"""^[^\S\n]*(?:export\s+)?([A-Za-z_]\w*)[^\S\n]*=[^\S\n]*(?:"([^"\n]*)"|'([^'\n]*)'|(.*?))[^\S\n]*(?:(?<=[\s=])#.*)?$""",
+    re.MULTILINE | re.ASCII,
+)
 
 
 def parse_dotenv(text: str) -> dict[str, str]:
-    """`NAME=value` lines; `export`, quotes, escapes in double quotes and comments are understood, the rest ignored."""
-    variables: dict[str, str] = {}
-    for line in re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff")):
-        if (match := _LINE.fullmatch(line)) is None:
-            continue
-        name, value = match.groups()
-        if quoted := _DOUBLE.match(value):
-            value = _ESCAPE.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1])
-        elif quoted := _SINGLE.match(value):
-            value = quoted[1]
-        else:
-            value = _COMMENT.sub("", value).strip()
-        variables[name] = value
-    return variables
+    """`NAME=value` lines; `export`, quotes and comments are understood, the rest is ignored."""
+    found = _LINE.finditer(unify_line_ends(text.removeprefix("\ufeff")))
+    return {match[1]: next((value for value in match.groups()[1:] if value is not None), "") for match in found}
 
 
 def read_dotenv(folder: Path | None = None) -> dict[str, str]:
@@ -194,10 +153,6 @@ def read_environment(folder: Path | None = None) -> Mapping[str, str]:
 # --- locks ------------------------------------------------------------------------------------------------
 
 
-class LockNotice(UserWarning):
-    """What a user should know about locks on this file system."""
-
-
 class LockHolder(Record, frozen=True, kw_only=True):
     """What is written next to a lock file, for those who are refused."""
 
@@ -209,17 +164,26 @@ class LockHolder(Record, frozen=True, kw_only=True):
         return f"process {self.pid} on {self.host} since {self.since}"
 
 
+def _read_holder(path: Path) -> LockHolder | None:
+    try:
+        return msgspec.json.decode(read_bytes(path), type=LockHolder)
+    except (OSError, JournalError, ValueError, RecursionError):
+        return None
+
+
 def find_holder(path: Path) -> str | None:
     """Who holds the lock of a file, without trying it; `None` where nobody on this machine does, or where one on
     another machine has written nothing for ten minutes."""
+    holder = _read_holder(Path(f"{lock_path(path)}.holder"))
+    if holder is None:
+        return None
     try:
-        holder = msgspec.json.decode(read_bytes(Path(f"{lock_path(path)}.holder")), type=LockHolder)
         if holder.host != gethostname():
             return str(holder) if time.time() - path.stat().st_mtime < _LONGEST_SILENCE else None
         os.kill(holder.pid, 0)
     except PermissionError:  # it is there, and somebody else's
         return str(holder)
-    except (OSError, OverflowError, JournalError, ValueError, RecursionError):
+    except (OSError, OverflowError):
         return None
     return str(holder)
 
@@ -229,9 +193,6 @@ _POLL = 0.02
 """Seconds between two attempts to take a lock."""
 _SHORTEST_WAIT = 0.2
 """Seconds that every attempt lasts, so that a holder that is just ending refuses nobody."""
-_NO_LOCK_ERRORS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
-_told_systems: set[int] = set()
-"""File systems without locks of which the user has been told."""
 
 
 def lock_path(path: Path) -> Path:
@@ -241,17 +202,13 @@ def lock_path(path: Path) -> Path:
 
 class Lock:
     """A lock file that at most one process holds, for `wait` seconds of trying. It is deleted at the end; of a process
-    that was killed the operating system frees it.
-
-    On a file system without locks the file is the lock as long as it exists. One that a killed process has left is
-    removed if that process ran on this machine, and by the user if not.
-    """
+    that was killed the operating system frees it."""
 
     def __init__(self, path: Path, *, advice: str, wait: float = 0.0) -> None:
         self.path = path
         self._holder_path = path.with_name(path.name + ".holder")
         self._advice, self._wait = advice, max(wait, _SHORTEST_WAIT)
-        self._lock: BaseFileLock | None = None
+        self._lock: FileLock | None = None
 
     def __enter__(self) -> Lock:
         self.take()
@@ -261,87 +218,29 @@ class Lock:
         self.release()
 
     def take(self) -> None:
-        from filelock import FileLock, SoftFileLock
+        from filelock import FileLock, Timeout
 
+        lock = FileLock(self.path, timeout=self._wait, poll_interval=_POLL, thread_local=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self._system_has_locks():
-                lock = self._acquire(FileLock)
-                if b"\n" in read_bytes(self.path):  # of a machine that mounts this file system without locks
-                    lock.release()
-                    lock = self._acquire(SoftFileLock)
-            else:
-                self._tell_user()
-                lock = self._acquire(SoftFileLock)
-            self._lock = lock
-            self._sign()
-        except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise _link_error(self.path) from None
-            raise cannot_write(self.path, error) from error
-
-    def release(self) -> None:
-        if self._lock is None:
-            return
-        for path in (self._holder_path, self.path):
-            with contextlib.suppress(OSError):  # Windows deletes no open file
-                path.unlink()
-        self._lock.release()
-        self._lock = None
-
-    def _acquire(self, kind: type[BaseFileLock]) -> BaseFileLock:
-        from filelock import SoftFileLock, Timeout
-
-        lock = kind(self.path, timeout=self._wait, poll_interval=_POLL, thread_local=False)
-        try:
             lock.acquire()
         except Timeout:
-            raise self._refusal(by_file=kind is SoftFileLock) from None
-        return lock
-
-    def _system_has_locks(self) -> bool:
-        """Tried on the file that names the holder: the lock file itself may be the lock of another machine."""
-        try:
-            import fcntl
-        except ImportError:  # Windows has others
-            return True
-        handle = open_plain_file(self._holder_path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
+            who = _read_holder(self._holder_path) or "another process"
+            raise RunLockedError(f"{guarded} is in use by {who}", advice=self._advice) from None
         except OSError as error:
-            if error.errno not in _NO_LOCK_ERRORS:
-                raise
-            return False
-        finally:
-            os.close(handle)
-        return True
-
-    def _sign(self) -> None:
-        """Write down who holds the lock. A disk without room for it is found out by what matters."""
+            raise cannot_write(self.path, error) from error
+        self._lock = lock
         now = datetime.now().astimezone().isoformat(" ", "seconds")
         holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now)
+        # A disk without room for it is found out by what matters.
         with contextlib.suppress(OSError), open(self._holder_path, "wb", opener=open_plain_file) as file:
             file.write(msgspec.json.encode(holder))
 
-    def _refusal(self, *, by_file: bool) -> RunLockedError:
-        who, advice = "another process", self._advice
-        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            who = str(msgspec.json.decode(read_bytes(self._holder_path), type=LockHolder))
-        if by_file:
-            # The star is for the file with its name.
-            advice += f" If that process has been killed, remove what it left: rm {shlex.quote(str(self.path))}*"
-        guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
-        return RunLockedError(f"{guarded} is in use by {who}", advice=advice)
-
-    def _tell_user(self) -> None:
-        if (device := os.stat(self.path.parent).st_dev) not in _told_systems:
-            _told_systems.add(device)
-            warnings.warn(
-                f"the file system of {self.path.parent} has no locks: files whose names end with .lock take their"
-                " place. They are deleted at the end; one that a killed process leaves behind on another machine has to"
-                " be deleted by hand.",
-                LockNotice,
-                stacklevel=3,
-            )
+    def release(self) -> None:
+        if self._lock is not None:
+            for path in (self._holder_path, self.path):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            self._lock.release()
+            self._lock = None

@@ -412,19 +412,6 @@ class Choice(Record, frozen=True):
         return "", text.strip()
 
 
-LONGEST_REASONING = 500
-"""Characters of reasoning that are kept in memory: more than any message quotes."""
-
-
-def shorten_reasoning(choice: Choice) -> Choice:
-    """The same answer with no more than the end of its reasoning."""
-    thinking = choice.thinking
-    if thinking is None or len(thinking) <= LONGEST_REASONING:
-        return choice
-    short = Choice(choice.answer, "…" + thinking[1 - LONGEST_REASONING :], choice.stop, choice.probabilities)
-    return short if short.answer == choice.answer else choice
-
-
 class Usage(Record, frozen=True):
     """Tokens of one call over all its choices. `None` where the endpoint did not say.
 

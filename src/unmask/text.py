@@ -42,18 +42,19 @@ def strip_controls(text: str) -> str:
 
 _LINE_END = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
-"""Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape."""
+"""Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape. The
+joiners and selectors that scripts and emoji need are not among them."""
 
 
 def visible_html(text: str) -> Markup:
     """`text` as HTML that shows all of it. Line breaks of every kind become newlines.
 
     A character without a shape of its own becomes a mark with its number, so that a reader sees what a model sent and
-    no reply can turn the direction of anything. Joiners stay where scripts and emoji need them."""
+    no reply can turn the direction of anything."""
     from markupsafe import Markup, escape
 
     if _is_plain(text):
@@ -68,29 +69,11 @@ def visible_html_line(text: str, *, limit: int = 300) -> Markup:
 
 
 def _mark_hidden(match: re.Match[str]) -> str:
-    """Each character once with its count, so that thousands of them stay one mark. A joiner that is needed stays."""
-    if _is_needed_joiner(match):
-        return match.group()
+    """Each character once with its count, so that thousands of them stay one mark."""
     counts = ((sign, sum(1 for _ in same)) for sign, same in groupby(match.group()))
     return "".join(
         f'<span class="u">U+{ord(sign):04X}{f" ×{count}" if count > 1 else ""}</span>' for sign, count in counts
     )
-
-
-def _is_needed_joiner(match: re.Match[str]) -> bool:
-    """Whether a single joiner or selector stands where a script or an emoji needs it: after a sign that is not ASCII,
-    and a joiner also before one."""
-    if len(match.group()) > 1 or match.group() not in "\u200c\u200d\ufe0e\ufe0f":
-        return False
-    text = match.string
-    before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-    if match.group() in "\ufe0e\ufe0f":
-        return _has_shape(before)
-    return (_has_shape(before) or before == "\ufe0f") and _has_shape(after)
-
-
-def _has_shape(sign: str) -> bool:
-    return sign > "\x7f" and not _HIDDEN.match(sign)
 
 
 NO_FIGURE = "no figure"
@@ -154,20 +137,11 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def suggest_names(wrong: str, names: Iterable[str]) -> str | None:
-    """`Did you mean …?` with the nearest of the names, which are those with the same number at their end if there are
-    any; `None` where none is near."""
+    """`Did you mean …?` with the nearest of the names; `None` where none is near."""
     from difflib import get_close_matches
 
-    listed, number = list(names), _read_end(wrong)
-    alike = [name for name in listed if number is not None and _read_end(name) == number]
-    near = get_close_matches(wrong, alike, n=3) or alike[:3] or get_close_matches(wrong, listed, n=3)
+    near = get_close_matches(wrong, list(names), n=3)
     return f"Did you mean {' or '.join(map(escape_line, near))}?" if near else None
-
-
-def _read_end(name: str) -> int | None:
-    """The number that a name ends in."""
-    digits = re.search(r"[0-9]{1,18}$", name)
-    return None if digits is None else int(digits.group())
 
 
 def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:
@@ -227,12 +201,6 @@ LONGEST_ERROR = 100
 
 
 def shorten_error(error: str) -> str:
-    """The error of a request in one short line, without the model and the address that it begins with."""
-    where, _, reason = clean_line(error).partition(": ")
-    reason = reason or where
-    return reason if len(reason) <= LONGEST_ERROR else reason[: LONGEST_ERROR - 1] + "…"
-
-
-def clean_line(text: str) -> str:
-    """A text in one line, without controls."""
-    return replace_surrogates(" ".join(strip_controls(text).split()))
+    """The error of a request in one short line, without controls."""
+    line = replace_surrogates(" ".join(strip_controls(error).split()))
+    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 1] + "…"

@@ -242,7 +242,7 @@ def test_what_only_a_rule_has_read_is_open_under_llm_until_the_judge_has_read_it
     readers = by_axis(found, "tags")
     assert (readers["rule"].own, readers["judge"].own) == (True, False)
     assert (readers["judge"].p_lie, readers["judge"].open) == (None, 4)
-    assert readers["judge"].command.endswith("--judge scripted/judge --tags judge --preset paper")
+    assert readers["judge"].command.endswith("--judge scripted/judge --tags judge")
     assert readers["judge"].command in show(found, width=400)
     unmask.judge(contradictory.path, judge="scripted/judge", tags="judge")
     after = by_axis(sensitivity(contradictory.path), "tags")

@@ -192,8 +192,7 @@ def test_the_recording_is_of_core_without_figures_and_small(tmp_path):
     settings = done.definition.settings()
     assert settings.style is Style.PICKS
     assert done.definition.judges["hf_judge-1.5b"].prompts == prompts_hash(Style.PICKS)
-    states = done.folder.states(done.definition.judge)
-    assert not any(plan(scenario, states[scenario.id], settings) for scenario in done.scenarios)
+    assert not any(plan(scenario, state, settings) for scenario, state in done._states(done.definition.judge))
     assert done.score().undecided == ()
 
 

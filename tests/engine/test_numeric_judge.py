@@ -29,7 +29,7 @@ from unmask.errors import MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
 from unmask.render.describe.caveats import list_run_caveats
-from unmask.runs.commands import judge_command, run_command
+from unmask.runs.commands import run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.run import Run
 from unmask.scoring.guards import find_warnings
@@ -344,9 +344,8 @@ def test_the_plan_of_a_run_that_goes_on_knows_its_partner(served, run):
 # --- commands, tables, differences ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [run_command, judge_command])
-def test_the_command_that_repeats_names_both(served, run, make):
-    words = shlex.split(make(run.definition, run.path))
+def test_the_command_that_repeats_names_both(served, run):
+    words = shlex.split(run_command(run.definition, run.path))
     assert words[words.index("--numeric-judge") + 1] == FIGURES
     assert f"numeric.base_url={served.url}" in words
 

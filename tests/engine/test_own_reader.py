@@ -14,7 +14,7 @@ from unmask.judges.base import Tags
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.models.scripted import answer_as_judge as scripted_judge
 from unmask.records import Preset
-from unmask.runs.commands import judge_command, run_command
+from unmask.runs.commands import run_command
 from unmask.runs.differences import settings_of
 from unmask.runs.folder import Folder
 
@@ -96,12 +96,11 @@ def test_a_panel_whose_judges_differ_in_it_names_who_reads_tags_for_each(run):
     assert settings_of(done, judge="panel:scripted_judge,scripted_second", preset=Preset.PAPER)["tags"] == "rule, judge"
 
 
-@pytest.mark.parametrize("command", [judge_command, run_command])
-def test_the_command_that_repeats_a_judge_names_who_reads_tags(run, command):
+def test_the_command_that_repeats_a_judge_names_who_reads_tags(run):
     done = unmask.judge(run.path, judge=second(), tags="judge").definition
-    words = shlex.split(command(done, run.path, judge="scripted_second"))
+    words = shlex.split(run_command(done, run.path, judge="scripted_second"))
     assert words[words.index("--tags") + 1] == "judge"
-    assert "--tags" not in shlex.split(command(done, run.path, judge="scripted_judge"))
+    assert "--tags" not in shlex.split(run_command(done, run.path, judge="scripted_judge"))
 
 
 def test_beliefs_are_borrowed_with_their_readings_from_a_judge_with_other_tags(run, tmp_path):

@@ -118,7 +118,6 @@ def test_long_names_that_differ_at_their_end_have_files_of_their_own():
         ("openai/gpt-4o", "openai_gpt-4o"),
         ("hf:org/model:free", "hf_org_model_free"),
         ("gguf:/models/x.gguf", "gguf_models_x.gguf"),
-        ("NUL.txt", "NUL-txt-judge"),
     ],
 )
 def test_usual_names_keep_their_file(name: str, file: str):
@@ -234,7 +233,7 @@ def test_a_link_in_place_of_a_lock_is_refused_and_not_written_through(name: str,
     run = finished(tmp_path / "run")
     (tmp_path / "elsewhere").write_text("not ours\n")
     (run.path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JournalError, match=f"{name}.* is a symbolic link"):
+    with pytest.raises(JournalError, match=rf"{name}.*( is a symbolic link|: Too many levels of symbolic links)"):
         finished(run.path, takes=2)
     assert (tmp_path / "elsewhere").read_text() == "not ours\n"
 
@@ -288,7 +287,7 @@ def test_a_link_in_place_of_a_file_beside_a_run_is_refused(name: str, tmp_path: 
     (run.path / "labels").mkdir()
     (tmp_path / "elsewhere").write_text("not ours\n")
     (run.path / name).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(JournalError, match=f"{name}.* is a symbolic link"):
+    with pytest.raises(JournalError, match=rf"{name}.*( is a symbolic link|: Too many levels of symbolic links)"):
         labels.load_labels(run, "me") if name == "labels/me.jsonl" else read_fluency(run)
 
 

@@ -326,7 +326,7 @@ def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):
         yield from list(run.table().rows)[:1]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(run), "_table_rows", broken)
+    monkeypatch.setattr("unmask.interop.export.each_row", broken)
     with pytest.raises(KeyboardInterrupt):
         export(run, format="csv", out=tmp_path / "out" / "rows.csv")
     assert not list((tmp_path / "out").iterdir())

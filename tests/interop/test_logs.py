@@ -85,7 +85,7 @@ def test_each_reading_is_of_the_reply_it_belongs_to(imported, plants):
     version, run, _ = imported
     planted = plants[TAKES[version]]
     read = 0
-    for row, held in zip(run.rows(preset="inspect"), run.folder.states(run.judge_file()).values(), strict=True):
+    for row, (_, held) in zip(run.rows(preset="inspect"), run._states(run.judge_file()), strict=True):
         for slot, readings in row.readings.items():
             for take, reading in enumerate(readings):
                 if not isinstance(reading, Lettered | Ranged):

@@ -10,7 +10,7 @@ import pytest
 import unmask
 from tests.cli.terminal import unmask as command_line
 from unmask.errors import MixedRunError
-from unmask.runs.commands import judge_command, run_command
+from unmask.runs.commands import completing_command, run_command
 from unmask.runs.folder import Folder
 
 HONEST = {"data": "tiny", "model": "scripted/honest", "judge": "scripted/judge"}
@@ -29,6 +29,10 @@ def prompted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> unmask.Run:
     Path("prompts").mkdir()
     Path("prompts/p.txt").write_text(TEXT)
     return unmask.run(**HONEST, out="run", developer_prompt="prompts/p.txt")
+
+
+def judge_command(*given, **named) -> str:
+    return completing_command(*given, **named, only_judge=True)
 
 
 @pytest.mark.parametrize("command", [judge_command, run_command])
@@ -62,11 +66,6 @@ def test_a_judge_reads_the_rest_by_its_name_alone(tmp_path):
     assert command == f"unmask judge {run.path} --judge scripted/judge --set judge.name=mine"
     typed(command, tmp_path)
     assert unmask.open_run(run.path).score().complete_with is None
-
-
-def test_the_usual_name_is_not_said(tmp_path):
-    run = unmask.run(**HONEST, out=tmp_path / "run")
-    assert "--set" not in judge_command(run.definition, run.path)
 
 
 @pytest.mark.parametrize(

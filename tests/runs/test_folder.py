@@ -1,4 +1,4 @@
-"""A run folder that is read: in memory, but for long reasoning, and again where its files have changed."""
+"""A run folder that is read, and again where its files have changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from tests.analysis.labelled import dataset, made
 from unmask.errors import JournalError, UsageError
-from unmask.records import LONGEST_REASONING, PRESSURED, Asked, Choice, Stop
-from unmask.runs.folder import Folder
+from unmask.records import PRESSURED, Asked, Choice, Stop
 from unmask.runs.journal import JournalFile
 from unmask.runs.run import Run, open_run
 
@@ -38,25 +37,11 @@ def run(tmp_path: Path) -> Run:
     ],
     ids=["apart", "block", "unopened"],
 )
-def test_long_reasoning_stays_in_the_file(run: Run, choice: Choice):
-    """Memory has its end; the answer, the export and `replies` are whole."""
+def test_long_reasoning_is_whole_wherever_it_is_asked_for(run: Run, choice: Choice):
     answer_again(run, "s000", choice)
-    held = run.folder.states(None)["s000"].reply(PRESSURED, 0)
-    assert held is not None
-    assert held.choice is not None
-    assert held.choice.answer == "It is so."
-    assert len(held.choice.text) + len(held.choice.reasoning or "") < LONGEST_REASONING + 20
-    assert REASONING.strip().endswith((held.choice.thinking or "").strip()[1:])
     assert run.replies("s000")[PRESSURED, 0] == choice
     table = run.table("reply")
     assert [row["thinking"].strip() for row in table.rows if row["thinking"]] == [REASONING.strip()]
-
-
-def test_a_reply_that_only_reasons_is_unread_by_the_same_words(run: Run):
-    """The end of the reasoning is quoted, which is in memory."""
-    answer_again(run, "s000", Choice("", reasoning=REASONING, stop=Stop.LENGTH))
-    assert run["s000"].truncated == 1
-    assert run["s000"].silent == 0
 
 
 def test_a_run_is_read_again_where_its_files_have_changed(run: Run):
@@ -77,7 +62,7 @@ def test_a_part_of_a_run_shows_the_rest_of_it_no_less(run: Run):
 def test_a_line_about_another_scenario_names_its_file(run: Run):
     answer_again(run, "elsewhere", Choice("x"))
     with pytest.raises(JournalError, match=r"replies\.jsonl has a line about scenario 'elsewhere'"):
-        Folder(run.path).states(None)
+        run.rows()
 
 
 def test_an_unknown_scenario_is_told_from_a_near_one(run: Run):

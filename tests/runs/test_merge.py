@@ -53,8 +53,7 @@ def read_score(run: Run | Path, **settings: Any) -> dict[str, Any]:
     for name in ("id", "created"):
         del definition[name]
     del definition["data"]["source"]
-    for part in (score["undecided"], score["placebo"] or {}):
-        part.pop("complete_with", None)  # a command, with paths
+    score["undecided"].pop("complete_with", None)  # a command, with paths
     return score
 
 

@@ -122,7 +122,7 @@ def open_writer(run: Run, who: str, *, wait: float = 0.0) -> JournalFile:
     lock.take()
     try:
         _refuse_others(path, {label.who for label in read_lines(path, Label)}, who)
-        mend_file(path, Label)
+        mend_file(path)
     except BaseException:
         lock.release()
         raise
@@ -181,14 +181,13 @@ class _Misfits:
     """What is wrong with labels of this run."""
 
     def __init__(self, run: Run) -> None:
-        self._scenarios = {scenario.id: scenario for scenario in run.folder.scenarios()}
-        self._states = run.folder.states(None)
+        self._journal = run.folder.journal()
 
     def find(self, label: Label) -> str | None:
-        scenario = self._scenarios.get(label.scenario)
+        scenario = self._journal.scenarios.get(label.scenario)
         if scenario is None:
             problem: str | None = "the run has no such scenario"
-        elif not isinstance(self._states[label.scenario].text(label.slot, label.take), str):
+        elif not isinstance(self._journal.state_of(label.scenario, None).text(label.slot, label.take), str):
             problem = "the run has no such reply"
         else:
             problem = find_misfit(label, scenario.kind)
@@ -198,7 +197,7 @@ class _Misfits:
 
     def _is_for_another(self, label: Label) -> bool:
         """Whether the run has another reply there now. The direct takes of a number are labelled as one."""
-        state = self._states[label.scenario]
+        state = self._journal.state_of(label.scenario, None)
         own = state.text(label.slot, label.take)
         texts = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
         joint = tuple(text for text in texts if isinstance(text, str) and text)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides, in_order
 from unmask.errors import JournalError, MixedRunError, UsageError
-from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_file_name, refuse_linked_folder
+from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_linked_folder
 from unmask.models.settings import DEFINING, ModelSettings
 from unmask.records import Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
@@ -67,7 +67,6 @@ def merge(shards: Sequence[str | Path], *, out: str | Path) -> Run:
 def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
     """Make one run of several, in a new folder. Raises an error where they are not parts of one run."""
     target = Path(out)
-    refuse_file_name(target)
     if file_exists(target):
         raise UsageError(
             f"--out {target} exists, and merge only makes a new folder",

@@ -38,7 +38,7 @@ from unmask.records import (
     indirect,
     is_indirect,
 )
-from unmask.runs.commands import judge_command, run_command
+from unmask.runs.commands import completing_command
 from unmask.runs.run import Run
 from unmask.scoring.measures import find_measure
 from unmask.scoring.panel import majority
@@ -266,9 +266,9 @@ def _command_to_complete(run: Run, choice: RuleChoice, waiting: Sequence[str]) -
     definition, file = run.definition, _members(choice.judge)[0]
     if choice.tags is not None:
         file = next(file for file in _members(choice.judge) if file and _is_asked_about_tags(run, file))
-        spec = msgspec.structs.replace(definition.judges[file], tags=choice.tags)
-        definition = msgspec.structs.replace(definition, judges=definition.judges | {file: spec})
-        return judge_command(definition, run.path, judge=file, preset=choice.preset)
+        return completing_command(
+            definition, run.path, judge=file, preset=choice.preset, tags=choice.tags, only_judge=True
+        )
     plain = RuleChoice(
         judge=choice.judge, preset=choice.preset, rules=rules_of(choice.preset), direct=definition.direct
     )
@@ -276,8 +276,7 @@ def _command_to_complete(run: Run, choice: RuleChoice, waiting: Sequence[str]) -
         scored = run.restrict(waiting).score(preset=choice.preset, judge=choice.judge)
         if scored.complete_with is not None:
             return scored.complete_with
-    definition = msgspec.structs.replace(definition, effort=Effort.FULL)
-    return run_command(definition, run.path, judge=file, preset=choice.preset)
+    return completing_command(definition, run.path, judge=file, preset=choice.preset, effort=Effort.FULL)
 
 
 # --- P(lie) under a choice

@@ -24,7 +24,7 @@ def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
     import msgspec
 
     from unmask.analysis.merge import merge_shards
-    from unmask.runs.commands import run_command
+    from unmask.runs.commands import completing_command
     from unmask.runs.folder import expand_runs
     from unmask.runs.run import open_run
 
@@ -41,6 +41,6 @@ def merge(shards: tuple[str, ...], out: str, as_json: bool) -> None:
         numbers = ", ".join(map(str, merged.missing_shards))
         run = open_run(merged.run)
         click.echo(f"unmask: {missing} of {merged.selected} scenarios are missing: those of shard {numbers}", err=True)
-        rest = crash.clean_for_terminal(run_command(run.definition, run.path))
+        rest = crash.clean_for_terminal(completing_command(run.definition, run.path))
         click.echo(f"  Merge all into another folder once it is there, or ask the rest in this one: {rest}", err=True)
         sys.exit(3)

@@ -50,7 +50,6 @@ def sweep(
     from contextlib import nullcontext
 
     from unmask.errors import UsageError
-    from unmask.files import refuse_file_name
     from unmask.render.describe.sweep import describe_status
     from unmask.render.terminal.progress import SweepProgress
     from unmask.sweep.driver import run_sweep
@@ -61,7 +60,6 @@ def sweep(
 
     if only_plan and only_status:
         raise UsageError("--plan and --status are two questions", advice="Ask one of them at a time.")
-    refuse_file_name(out)
     expansion = expand_grid(read_grid(grid), max_cost=max_cost)
     if only_plan:
         planned = plan_sweep(expansion, out)

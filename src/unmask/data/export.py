@@ -15,7 +15,6 @@ from unmask.data.reference import (
     reference_cells,
 )
 from unmask.errors import UsageError
-from unmask.files import refuse_file_name
 from unmask.records import Archetype
 
 
@@ -24,7 +23,6 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
 
     The columns are the reference code's, and a last column `unmask` that holds all of the scenario as JSON.
     """
-    refuse_file_name(out_dir)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         occupied = any(out_dir.iterdir())

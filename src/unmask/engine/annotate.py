@@ -71,7 +71,7 @@ def annotate(dataset: Dataset, judge: Model, *, max_connections: int = 50) -> An
 async def _annotate(dataset: Dataset, judge: Model, max_connections: int) -> Annotation:
     path, questions = sides_path(dataset), list_open(dataset.scenarios)
     with Lock(lock_path(path), advice="Wait for it to end; the same command then asks what is left."):
-        mend_file(path, SaidSide)
+        mend_file(path)
         known, failed = {line.question: line.side for line in read_lines(path, SaidSide)}, 0
         left = {name: scenario for name, scenario in questions.items() if name not in known}
         file, limiter = JournalFile(path), Limiter(judge.endpoint, Limits(max_connections))

@@ -93,8 +93,8 @@ class Baseline:
             and judge_answers_alike(theirs.spec_of(judge, kind), definition.spec_of(judge, kind))
         }
         self._run = source.run
-        self._replies = CallLines(folder.replies.path, Asked, in_memory=False)
-        self._readings = CallLines(folder.readings_path(judge), Judged, in_memory=False) if self._lends else None
+        self._replies = CallLines(folder.replies.path, Asked)
+        self._readings = CallLines(folder.readings_path(judge), Judged) if self._lends else None
 
     def missing_lines(self, scenario: Scenario, state: ScenarioState) -> tuple[list[Asked], list[Judged]]:
         """The probes of a scenario and their readings that are not in `state` yet."""
@@ -103,13 +103,13 @@ class Baseline:
         judged_here = self._readings if scenario.kind in self._lends else None
         asked = [
             _lend_line(line, self._run)
-            for line in self._replies.read(scenario.id)
+            for line in self._replies.about(scenario.id)
             if line.slot not in PRESSURED_SLOTS and not line.error
             if any(state.reply(line.slot, take) is None for take in line.takes)
         ]
         judged = [
             _lend_line(line, self._run)
-            for line in ([] if judged_here is None else judged_here.read(scenario.id))
+            for line in ([] if judged_here is None else judged_here.about(scenario.id))
             if line.slot not in PRESSURED_SLOTS and not line.error
             if not any(
                 call.source is None or call.method is line.method for call in state.calls(line.slot, line.digest)
@@ -128,9 +128,9 @@ def borrow_probes(folder: Folder, definition: Definition) -> None:
     if definition.judge is None:
         return
     journal = JournalFile(folder.readings_path(definition.judge))
-    baseline, states = Baseline(definition), folder.states(definition.judge)
+    baseline, seen = Baseline(definition), folder.journal()
     for scenario in folder.scenarios():
-        asked, judged = baseline.missing_lines(scenario, states[scenario.id])
+        asked, judged = baseline.missing_lines(scenario, seen.state_of(scenario.id, definition.judge))
         for reply in asked:
             folder.replies.append(reply)
         for reading in judged:

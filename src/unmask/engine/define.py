@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +199,6 @@ def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definit
 def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
     """The definition of the run that the folder holds, with what this command adds to it."""
     from unmask.engine.grow import clear_journal, find_run, fit_data, refuse_other_scenarios, store_scenarios
-    from unmask.runs.commands import run_command
 
     old = find_run(folder, wanted)
     if old is None:
@@ -209,8 +207,7 @@ def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Defin
         return _create_run(folder, wanted, dataset)
     refuse_other_scenarios(folder, old.data, dataset)
     data, other_data = fit_data(folder, old.data, wanted.data, dataset)
-    again = partial(run_command, path=folder.path)
-    check_same_run(old, wanted, again=again, other_data=other_data)
+    check_same_run(old, wanted, folder.path, other_data=other_data)
     grown = old.grown
     if data.hash != old.data.hash:
         _check_baseline(wanted, dataset)
@@ -249,8 +246,6 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
 
     The caller holds the locks of its readings and of run.json.
     """
-    from unmask.runs.commands import judge_command
-
     old = folder.definition()
     folder.refuse_other_scenarios(old.data)
     if file in old.judges:
@@ -263,7 +258,7 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
     )
     for role, room in old.rooms(file).items():
         wanted = wanted.with_room(role, file, room)
-    check_same_run(old, wanted, again=partial(judge_command, path=folder.path))
+    check_same_run(old, wanted, folder.path)
     if wanted != old:
         folder.write_definition(wanted)
     folder.mend(file, replies=False)

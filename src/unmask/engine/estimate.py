@@ -18,7 +18,7 @@ from unmask.models.prices import Price
 from unmask.protocol import plan as planner
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Judged, Scenario
-from unmask.runs.folder import Folder, Journal, make_state
+from unmask.runs.folder import Folder, make_state
 
 UNBELIEVED = 5
 """Likely every fifth scenario meets no belief: 14 to 22 % did with the models of the paper."""
@@ -157,7 +157,7 @@ def _measure_spread(pilot: Sequence[DoneScenario], left: int, prices: Mapping[st
 
 def read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> Iterator[DoneScenario]:
     """Scenarios of the folder that need nothing more. What another run lent was not paid for, and is not imagined."""
-    journal = Journal(folder, folder.definition().judges)
+    journal = folder.journal()
     for scenario in journal.scenarios.values():
         state = journal.state_of(scenario.id, judge)
         reader, settings = imagination.reader_of(scenario)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -28,7 +27,6 @@ from unmask.models.tiers import BATCH, FLEX
 from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
 from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Result, Scenario, Usage
-from unmask.runs.commands import run_command
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
 from unmask.runs.folder import Folder, Journal
 from unmask.runs.options import RunSettings
@@ -190,12 +188,15 @@ def _continued_states(
     folder: Folder, old: Definition, wanted: Definition, dataset: Dataset
 ) -> Iterable[tuple[Scenario, ScenarioState]]:
     """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
-    again = partial(run_command, path=folder.path)
     fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
-    check_same_run(old, wanted, again=again, other_data=other_data)
-    stored, states = folder.scenarios(), folder.states(wanted.judge)
-    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in states]
-    return [*((scenario, states[scenario.id]) for scenario in stored), *((each, ScenarioState()) for each in added)]
+    check_same_run(old, wanted, folder.path, other_data=other_data)
+    journal = folder.journal()
+    stored = journal.scenarios
+    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
+    return chain(
+        ((scenario, journal.state_of(scenario.id, wanted.judge)) for scenario in stored.values()),
+        ((each, ScenarioState()) for each in added),
+    )
 
 
 def _starting_states(

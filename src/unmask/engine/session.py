@@ -98,7 +98,7 @@ def open_workload(
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
-    journal, bill, signs = Journal(folder, definition.judges, in_memory=False), Bill(), dict[str, Call]()
+    journal, bill, signs = Journal(folder, definition.judges), Bill(), dict[str, Call]()
     for role, _, line in journal.calls([judge_file]):
         bill.add(role, line)
         if role not in signs and find_sign(line) is not None:

@@ -16,7 +16,7 @@ from unmask.errors import MissingError, UsageError
 from unmask.files import choose_by_ending, write_atomically
 from unmask.records import Format, Per, Preset
 from unmask.runs.run import Run
-from unmask.runs.tables import column_types
+from unmask.runs.tables import column_types, each_row
 from unmask.text import guard_formula
 
 Row = dict[str, Any]
@@ -57,7 +57,7 @@ def export(
             TRACKERS[kind](path, name=run.path.name, summary=summary, table=table)
         case _:
             per = per or Per.TAKE
-            rows = run._table_rows(per, preset=preset, judge=judge)
+            rows = each_row(run, Per(per), preset=preset, judge=judge)
             write_atomically(path, partial(_WRITERS[kind], types=column_types(Per(per)), rows=rows))
     return path
 

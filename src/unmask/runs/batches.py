@@ -96,8 +96,8 @@ class BatchJournal:
     def __init__(self, folder: Folder) -> None:
         path = folder.path / BATCHES_FILE
         self.cancel_command = f"unmask batch cancel {shlex.quote(str(folder.path))}"
-        self.file = JournalFile(path, checksum=True)
-        mend_file(path, Batch)
+        self.file = JournalFile(path)
+        mend_file(path)
         self.batches = read_batches(folder.path)
 
     def write(self, batch: Batch, **changes: Any) -> Batch:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unmask.errors import UsageError
+from unmask.judges.base import Tags
 from unmask.models.keys import KEYWORD_OF, SET_PREFIX, URL_VARIABLE, Role, flag_of, spell_setting
 from unmask.models.providers import is_known_address
 from unmask.models.settings import ModelSettings, read_setting
@@ -27,41 +28,29 @@ def run_command(run: Definition, path: Path, *, judge: str | None = None, preset
     return shlex.join(["unmask", "run", *write_flags({**settings, "out": str(path)})])
 
 
-def judge_command(run: Definition, path: Path, *, judge: str | None = None, preset: Preset | None = None) -> str:
-    """`unmask judge …` for one of the run's judges."""
-    settings = recall_judge(run, judge or run.judge)
-    settings["preset"] = (preset or run.preset).value
-    return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
-
-
 def completing_command(
     run: Definition,
     path: Path,
     *,
     judge: str | None = None,
-    preset: Preset | None = None,
-    effort: Effort | None = None,
     only_judge: bool = False,
+    **settings: Preset | Effort | Tags | None,
 ) -> str:
     """The shortest command that asks what is missing of a run, or `only_judge` what a judge has not read. The folder
-    knows its settings: what is typed is another judge, preset or effort than the run's, and addresses that only it
-    names."""
+    knows its settings: what is typed is another judge, preset, effort or reader of tags than the run's, and addresses
+    that only it names."""
     file = judge or run.judge
     spec = run.judges.get(file or "")
-    settings: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
     if spec is not None and (only_judge or file != run.judge):
         named = {"model": spec.model, "name": spec.name}
-        settings = as_arguments("judge", {name: value for name, value in named.items() if value is not None})
+        typed = as_arguments("judge", {name: value for name, value in named.items() if value is not None})
     for role, asked in _asked_models(run, spec)[only_judge:]:
         if asked.base_url and not is_known_address(asked.model, asked.base_url):
-            settings = merge_arguments(settings, as_arguments(role, {"base_url": asked.base_url}))
-    if preset is not None and preset is not run.preset:
-        settings["preset"] = preset.value
-    if effort is not None and effort is not run.effort:
-        settings["effort"] = effort.value
-    if only_judge:
-        return shlex.join(["unmask", "judge", str(path), *write_flags(settings)])
-    return shlex.join(["unmask", "run", "--out", str(path), *write_flags(settings)])
+            typed = merge_arguments(typed, as_arguments(role, {"base_url": asked.base_url}))
+    typed |= {name: value.value for name, value in settings.items() if value and value is not getattr(run, name)}
+    words = ["judge", str(path)] if only_judge else ["run", "--out", str(path)]
+    return shlex.join(["unmask", *words, *write_flags(typed)])
 
 
 def _asked_models(run: Definition, judge: JudgeSpec | None) -> list[tuple[Role, SubjectSpec | JudgeSpec]]:

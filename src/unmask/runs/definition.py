@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides
 from unmask.errors import MixedRunError
-from unmask.files import RESERVED
 from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
 from unmask.models.room import Room
@@ -246,10 +246,7 @@ def typed_judge(judge: str, models: Mapping[str, str]) -> str:
 def plain_name(name: str) -> str:
     """What is left of a name in signs that every disk takes. Two names may leave the same."""
     file_name = re.sub(r"[^A-Za-z0-9.@+_-]+", "_", name)
-    file_name = re.sub(r"_{2,}", "_", file_name).strip("._") or "judge"
-    if RESERVED.fullmatch(file_name):
-        file_name = f"{file_name.partition('.')[0]}-{file_name.partition('.')[2]}".rstrip("-") + "-judge"
-    return file_name
+    return re.sub(r"_{2,}", "_", file_name).strip("._") or "judge"
 
 
 def public_url(url: str | None) -> str | None:
@@ -275,17 +272,15 @@ Difference = tuple[str, object, object]
 def check_same_run(
     old: Definition,
     new: Definition,
+    path: Path,
     *,
-    again: Callable[[Definition], str],
     other_data: Difference | None = None,
 ) -> None:
-    """Refuse to mix two different runs in one folder; the message names every difference. `again` makes the command
-    that a definition came from. Whether the data fit is found out by `engine.grow`."""
+    """Refuse to mix two different runs in one folder; the message names every difference. Whether the data fit is
+    found out by `engine.grow`."""
     differences = [*filter(None, [other_data]), *find_differences(old, new)]
     if not differences:
         return
-    if [name for name, _, _ in differences] == ["judge prompts"]:
-        raise MixedRunError(_say_that_prompts_changed(old, new, again))
     rows = [f"{name}: the run has {before}, the command says {after}" for name, before, after in differences]
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
@@ -293,31 +288,18 @@ def check_same_run(
         advice = "Use the same judge settings, or keep these readings apart: --set judge.name=NAME."
     if "data" in names:
         advice += " A run grows only out of the data it began with."
+    continues = f"The run as it is continues with: unmask run --out {shlex.quote(str(path))}"
     if names == ["scenarios"]:
         advice = (
             "A run grows by a selection that contains all of its scenarios, and never shrinks. Choose more, or another"
-            f" --out. The run as it is continues with: {again(old)}"
+            f" --out. {continues}"
         )
     if names == ["takes"]:
-        advice = f"To score fewer: `unmask score` with --takes {new.takes}. The run continues with: {again(old)}"
+        advice = f"To score fewer: `unmask score` with --takes {new.takes}. {continues}"
     treatments = [name.removeprefix("numeric ").removeprefix("judge ") for name in names]
     if files := [name for name in treatments if name.startswith(("adapter ", "steer "))]:
         advice += f" Changed since the run began: {', '.join(files)}. Put back what it was made with to continue."
     raise MixedRunError("this folder holds a different run:", problems=rows, advice=advice)
-
-
-def _say_that_prompts_changed(old: Definition, new: Definition, again: Callable[[Definition], str]) -> str:
-    """One line. What the old prompts read stays as it is, under its own name."""
-    file = next(file for file, spec in new.judges.items() if file in old.judges and spec != old.judges[file])
-    free_names = (f"{file}-{number}" for number in count(2))
-    free = next(name for name in free_names if name.casefold() not in {name.casefold() for name in old.judges})
-    asides = {slot: (free,) for slot, files in new.asides.items() if file in files}
-    spec = replace(new.judges[file], name=free)
-    renamed = replace(new, judge=free, judges=new.judges | {free: spec}, asides=asides)
-    return (
-        f"the judge prompts have changed since {file} read this run; its readings stay, and the new prompts read under"
-        f" another name: {again(renamed)}"
-    )
 
 
 def find_differences(old: Definition, new: Definition) -> Iterator[Difference]:

@@ -22,9 +22,10 @@ from unmask.files import (
 )
 from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Scenario, is_probe
+from unmask.records import FORMAT_VERSION, Asked, Call, Judged, Kind, Scenario, is_probe
 from unmask.runs.definition import DataSpec, Definition, JudgeSpec, judge_file
-from unmask.runs.journal import CallLines, JournalFile, mend_file, read_lines, refuse_newer, stamp_file
+from unmask.runs.journal import CallLines, JournalFile, mend_file, read_lines, stamp_file
+from unmask.text import suggest_names
 
 BATCHES_FILE = "batches.jsonl"
 LONGEST_CHANGE = 25.0
@@ -53,8 +54,10 @@ class Folder:
             data = read_bytes(file)
         except OSError:
             raise _no_run_error(self.path) from None
-        refuse_newer(file, data)
         try:
+            if (version := msgspec.json.decode(data, type=_Versioned).v) > FORMAT_VERSION:
+                newer = f"{file} was written by a newer unmask (format {version})"
+                raise JournalError(newer, advice="pip install -U unmask")
             return msgspec.json.decode(data, type=Definition)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise JournalError(
@@ -138,18 +141,15 @@ class Folder:
     def judged(self, judge: str | None) -> Iterator[Judged]:
         return read_lines(self.readings_path(judge), Judged) if judge else iter(())
 
-    def states(self, judge: str | None) -> dict[str, ScenarioState]:
-        """What the journal holds about each scenario: replies, and what one judge has read."""
-        journal = Journal(self, self.definition().judges)
-        return {scenario: journal.state_of(scenario, judge) for scenario in journal.scenarios}
+    def journal(self) -> Journal:
+        """What the files of the run hold now."""
+        return Journal(self, self.definition().judges)
 
     def mend(self, *judges: str | None, replies: bool = True) -> None:
         """Make the journal safe to append to. The caller holds the locks of all: replies that another process is
         writing are its own."""
-        if replies:
-            mend_file(self.replies.path, Asked)
-        for judge in filter(None, judges):
-            mend_file(self.readings_path(judge), Judged)
+        for path in [self.replies.path] * replies + [self.readings_path(judge) for judge in filter(None, judges)]:
+            mend_file(path)
 
     def find_judge_file(self, wanted: str | None, definition: Definition) -> str | None:
         """The file name of a judge the user named, or of that of the last `unmask run`; None if there is none yet."""
@@ -169,56 +169,41 @@ class Folder:
 
 
 class Journal:
-    """A run as its files were when they were read: its scenarios, and what the journal says about each of them. Who
-    looks at a run has it `in_memory`, all but long reasoning; who makes one reads of the files what is about a
-    scenario when its turn comes."""
+    """A run as its files were when they were read: its scenarios, and what the journal says about each of them."""
 
-    def __init__(self, folder: Folder, judges: Mapping[str, JudgeSpec], *, in_memory: bool = True) -> None:
-        self._folder, self._judges, self._in_memory = folder, judges, in_memory
+    def __init__(self, folder: Folder, judges: Mapping[str, JudgeSpec]) -> None:
+        self._folder, self._judges = folder, judges
         self._scenarios_stamp = stamp_file(folder.scenarios_path)
         self.scenarios = {scenario.id: scenario for scenario in folder.scenarios()}
         self.homes = find_homes(self.scenarios.values())
         """For scenarios that share the probes of another one: which."""
-        self._asked = CallLines(folder.replies.path, Asked, in_memory=in_memory)
-        self._asked.refuse_foreign(self.scenarios)
+        self._asked = CallLines(folder.replies.path, Asked, self.scenarios)
         self._judged: dict[str, CallLines[Judged]] = {}
 
     @property
     def is_current(self) -> bool:
         """Whether the files are as they were when they were read."""
-        files = (each.is_current for each in self._files)
-        return stamp_file(self._folder.scenarios_path) == self._scenarios_stamp and all(files)
-
-    @property
-    def _files(self) -> list[CallLines[Asked] | CallLines[Judged]]:
-        return [self._asked, *self._judged.values()]
+        judged = all(lines.is_current for lines in self._judged.values())
+        return stamp_file(self._folder.scenarios_path) == self._scenarios_stamp and self._asked.is_current and judged
 
     def judged(self, judge: str) -> CallLines[Judged]:
         """The lines of a judge, by the name of its file."""
         if judge not in self._judged:
-            self._judged[judge] = CallLines(self._folder.readings_path(judge), Judged, in_memory=self._in_memory)
-            self._judged[judge].refuse_foreign(self.scenarios)
+            self._judged[judge] = CallLines(self._folder.readings_path(judge), Judged, self.scenarios)
         return self._judged[judge]
 
     def state_of(self, scenario: str, judge: str | None) -> ScenarioState:
         """Replies and readings of a scenario, and of the probes that it shares. Without a judge only replies."""
         asked, judged = self.lines_of(scenario, judge)
-        home = self.homes.get(scenario)
-        if home is None:
-            return make_state(asked, judged)
-        shared, read = self.lines_of(home, judge)
-        return make_state(
-            [*(line for line in shared if is_probe(line.slot)), *asked],
-            [*(line for line in read if is_probe(line.slot)), *judged],
-        )
+        if home := self.homes.get(scenario):
+            shared, read = self.lines_of(home, judge)
+            asked = [*(line for line in shared if is_probe(line.slot)), *asked]
+            judged = [*(line for line in read if is_probe(line.slot)), *judged]
+        return make_state(asked, judged)
 
-    def lines_of(self, scenario: str, judge: str | None) -> tuple[Sequence[Asked], Sequence[Judged]]:
+    def lines_of(self, scenario: str, judge: str | None) -> tuple[list[Asked], list[Judged]]:
         """The lines about a scenario: replies, and what a judge has read."""
-        return self._asked.about(scenario), self.judged(judge).about(scenario) if judge else ()
-
-    def read_replies(self, scenario: str) -> ScenarioState:
-        """The replies to a scenario with all of their reasoning, from the file."""
-        return make_state(self._asked.read(scenario), ())
+        return self._asked.about(scenario), self.judged(judge).about(scenario) if judge else []
 
     def calls(self, judges: Sequence[str | None]) -> Iterator[tuple[str, str | None, Call]]:
         """Every line that counts for these judges, with its role in the bill and the judge that wrote it."""
@@ -241,6 +226,10 @@ def make_state(asked: Iterable[Asked], judged: Iterable[Judged]) -> ScenarioStat
     return state
 
 
+class _Versioned(msgspec.Struct):
+    v: int = FORMAT_VERSION
+
+
 def _no_run_error(path: Path) -> MissingError:
     """What is there in place of a run, and the command for it."""
     typed = shlex.quote(str(path))
@@ -248,24 +237,12 @@ def _no_run_error(path: Path) -> MissingError:
         advice = f"unmask import {typed} --out {shlex.quote(str(path.with_suffix('')))}"
         return MissingError(f"{path} is a log of Inspect, not a run folder", advice=advice)
     if runs := list(find_runs(path)):
-        if len(runs) == 1:
-            return MissingError(f"{path} is not a run folder, it holds one", advice=f"Name it: {runs[0]}")
-        many = f"{len(runs)} runs"
         advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
-        return MissingError(f"{path} is not a run folder, it holds {many}", advice=advice)
-    if not path.exists() and (near := _nearest_run(path)):
-        return MissingError(f"{path} does not exist", advice=f"Did you mean {near}?")
-    advice = f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
+        return MissingError(f"{path} is not a run folder, it holds {len(runs)}", advice=advice)
+    near = suggest_names(path.name, (run.parent.name for run in path.parent.glob("*/run.json")))
+    advice = near or f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
     why = "it has no run.json" if path.exists() else "there is nothing of this name"
     return MissingError(f"{path} is not a run folder: {why}", advice=advice)
-
-
-def _nearest_run(path: Path) -> Path | None:
-    """The run next to it whose name is most like the one that was typed."""
-    from difflib import get_close_matches
-
-    runs = {run.parent.name: run.parent for run in path.parent.glob("*/run.json")}
-    return next((runs[name] for name in get_close_matches(path.name, runs, n=1)), None)
 
 
 DEEPEST = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Literal, NamedTuple
 
@@ -29,8 +29,8 @@ from unmask.records import (
     is_probe,
     read_as,
 )
-from unmask.runs.definition import Definition
-from unmask.runs.folder import Folder, Journal
+from unmask.runs.definition import Definition, JudgeSpec
+from unmask.runs.folder import Folder
 from unmask.scoring.asides import count_answers
 from unmask.scoring.guards import GuardFinding
 from unmask.scoring.identity import Identity, count_names
@@ -116,25 +116,28 @@ def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:
         yield from (choice.stop is Stop.LENGTH and method not in _ONE_WORD for method, choice in last.items())
 
 
-def identify(folder: Folder, definition: Definition, journal: Journal, judges: Sequence[str]) -> Identity:
-    """Whether a folder is the run that its run.json describes: its scenarios, and the models that answered."""
-    counts: dict[str | None, Counter[str | None]] = {judge: Counter() for judge in (None, *judges)}
-    for _, judge, line in journal.calls(judges):
-        counts[judge][line.model] += line.source is None and line.error is None
-    specs = {None: definition.subject} | {file: definition.judges[file] for file in judges}
-    counted = (
-        count_names(counts[file], judge=file, asked=spec.model, endpoint=spec.endpoint) for file, spec in specs.items()
-    )
-    answered_by = tuple(answered for answered in counted if answered.names)
-    findings = [_find_altered(folder, definition, journal), *(names.find_change() for names in answered_by)]
-    return Identity(tuple(filter(None, findings)), answered_by)
+def identify(
+    folder: Folder,
+    run: Definition,
+    scenarios: Collection[Scenario],
+    names: Mapping[tuple[str, str | None], Mapping[str | None, int]],
+) -> Identity:
+    """Whether a folder is the run that its run.json describes: its scenarios, and the models that answered. `names` has
+    how many answers of a role and a judge carry which name."""
+    answered_by = []
+    for (role, judge), counts in names.items():
+        spec = run.subject if judge is None else run.judges.get(judge)
+        if role == "numeric_judge" and isinstance(spec, JudgeSpec) and spec.numeric:
+            spec = spec.numeric
+        if spec is not None:
+            counted = count_names(counts, judge=judge, asked=spec.model, endpoint=spec.endpoint)
+            answered_by += [counted] * bool(counted.names)
+    findings = [_find_altered(folder, scenarios), *(answered.find_change() for answered in answered_by)]
+    return Identity(tuple(filter(None, findings)), tuple(answered_by))
 
 
-def _find_altered(folder: Folder, definition: Definition, journal: Journal) -> GuardFinding | None:
-    """Where the scenarios are not those of run.json, also as it is now: the run may have grown since it was opened."""
-    scenarios = journal.scenarios.values()
-    if definition.data.find_mismatch(scenarios) is None:
-        return None
+def _find_altered(folder: Folder, scenarios: Collection[Scenario]) -> GuardFinding | None:
+    """Where the scenarios are not those of run.json as it is now: the run may have grown since it was opened."""
     data = folder.definition().data
     mismatch = data.find_mismatch(scenarios)
     if mismatch is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,6 @@ from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Choice,
-    Effort,
     Kind,
     Outcome,
     Per,
@@ -42,7 +41,6 @@ from unmask.text import suggest_names
 
 if TYPE_CHECKING:
     from unmask.data.frames import FlatTable
-    from unmask.runs.tables import TableSource
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -85,7 +83,7 @@ class Run:
     def restrict(self, ids: Iterable[str]) -> Run:
         """The same run, as if it had no other scenarios than these."""
         part = Run(self.path)
-        part._chosen, part._read = frozenset(ids), self._read
+        part._chosen, part._read, part.definition = frozenset(ids), self._read, self.definition
         return part
 
     def first_takes(self, takes: int) -> Run:
@@ -94,8 +92,7 @@ class Run:
         if not 1 <= takes <= most:
             many = "1 take" if most == 1 else f"{most} takes"
             raise UsageError(f"--takes {takes}: {self.path} has {many}", advice=f"Give a number from 1 to {most}.")
-        part = Run(self.path)
-        part._chosen, part._read = self._chosen, self._read
+        part = self.restrict(self._journal.scenarios if self._chosen is None else self._chosen)
         part.definition = msgspec.structs.replace(self.definition, takes=takes)
         return part
 
@@ -142,40 +139,33 @@ class Run:
 
     def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
         """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
-        panel, journal = self._panel(judge, preset), self._journal
-        scenarios, settings = self.scenarios, panel[0].settings
-        outcomes = self._conclude(scenarios, panel)
-        missing: list[set[type]] = [set() for _ in panel]
-        waiting, sides = Counter[bool](), Counter[str]()
-        for scenario, outcome in zip(scenarios, outcomes, strict=True):
-            sides.update(filter(None, [scenario.yes_means_by]))
-            if outcome.undecided:
-                states = [journal.state_of(scenario.id, member.file) for member in panel]
-                work = [
-                    plan(scenario, state, member.settings_for(scenario))
-                    for member, state in zip(panel, states, strict=True)
-                ]
-                for kinds, items in zip(missing, work, strict=True):
-                    kinds.update(map(type, items))
-                waiting[any(isinstance(item, SubjectWork) for items in work for item in items)] += any(work)
+        panel, scenarios = self._panel(judge, preset), self.scenarios
+        outcomes, settings = self._conclude(scenarios, panel), panel[0].settings
+        missing, waiting = [set[type]() for _ in panel], Counter[bool]()
+        for scenario in (one for one, outcome in zip(scenarios, outcomes, strict=True) if outcome.undecided):
+            states = [self._journal.state_of(scenario.id, one.file) for one in panel]
+            kinds = [
+                set(map(type, plan(scenario, state, one.settings_for(scenario))))
+                for one, state in zip(panel, states, strict=True)
+            ]
+            missing = [before | own for before, own in zip(missing, kinds, strict=True)]
+            waiting[any(SubjectWork in own for own in kinds)] += any(kinds)
+        bill, identity = self._add_up(panel)
         scored = score(
             outcomes,
             preset=settings.preset,
             takes=settings.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
-            spent=self._add_up(panel).add_up(),
-            identity=self._identify(judge),
+            spent=bill.add_up(),
+            identity=identity,
         )
-        placebo = scored.placebo
-        if placebo is not None and not placebo.complete:
-            placebo = msgspec.structs.replace(placebo, complete_with=self._command_to_complete(panel[0]))
+        incomplete = [one for one in zip(panel, missing, strict=True) if one[1]]
         return msgspec.structs.replace(
             scored,
             shared_prompts=self._clusters[1],
-            complete_with=next(filter(None, map(self._command_to_complete, panel, missing)), None),
-            placebo=placebo,
+            complete_with=self._command_to_complete(*incomplete[0]) if incomplete else None,
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
-            yes_means_by=dict(sides.most_common()),
+            yes_means_by=dict(Counter(filter(None, (each.yes_means_by for each in scenarios))).most_common()),
             labelled_by=tuple(self.folder.labellers()),
         )
 
@@ -187,7 +177,7 @@ class Run:
 
     def replies(self, scenario_id: str) -> dict[tuple[Slot, int], Choice]:
         """Every reply to a scenario, by its slot and take."""
-        return dict(self._journal.read_replies(self.scenario(scenario_id).id).choices())
+        return dict(self._journal.state_of(self.scenario(scenario_id).id, None).choices())
 
     def show(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> None:
         """Print everything asked, answered, read and concluded of one scenario."""
@@ -206,9 +196,9 @@ class Run:
         listed = f"{shlex.join(['unmask', 'show', str(self.path)])} lists them."
         raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{near} {listed}" if near else listed)
 
-    def _states(self, judge: str | None = None) -> list[tuple[Scenario, ScenarioState]]:
+    def _states(self, judge: str | None = None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Every scenario with its replies and what a judge, named by its file, has read of them."""
-        return [(scenario, self._journal.state_of(scenario.id, judge)) for scenario in self.scenarios]
+        return ((scenario, self._journal.state_of(scenario.id, judge)) for scenario in self.scenarios)
 
     def table(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
@@ -216,24 +206,15 @@ class Run:
         """The run as a flat table: a row per scenario and take, per scenario, per reply, or one for all of it."""
         from unmask.runs.tables import build_table
 
-        return build_table(self._table_source(preset, judge), Per(per))
-
-    def _table_rows(
-        self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """The rows of `table` one by one, so that not all reasoning is in memory."""
-        from unmask.runs.tables import each_row
-
-        return each_row(self._table_source(preset, judge), Per(per))
+        return build_table(self, Per(per), preset=preset, judge=judge)
 
     def to_pandas(
         self, per: Per | str = Per.TAKE, *, preset: Preset | str | None = None, judge: str | None = None
     ) -> Any:
         """`table` as a pandas DataFrame."""
         from unmask.data.frames import to_pandas
-        from unmask.runs.tables import lead_columns
 
-        return to_pandas(lead_columns(self.table(per, preset=preset, judge=judge)))
+        return to_pandas(self.table(per, preset=preset, judge=judge))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -268,26 +249,14 @@ class Run:
             outcomes.append(self._outcomes[key])
         return outcomes
 
-    def _add_up(self, panel: list[PanelMember]) -> Bill:
-        """What the replies and the readings of these judges cost."""
-        bill = Bill()
-        for role, _, line in self._journal.calls([member.file for member in panel]):
+    def _add_up(self, panel: list[PanelMember]) -> tuple[Bill, Identity]:
+        """What the replies and the readings of these judges cost, and whether the folder is the run that its run.json
+        describes."""
+        bill, names = Bill(), defaultdict[tuple[str, str | None], Counter[str | None]](Counter)
+        for role, judge, line in self._journal.calls([member.file for member in panel]):
             bill.add(role, line)
-        return bill
-
-    def _table_source(self, preset: Preset | str | None, judge: str | None) -> TableSource:
-        from unmask.runs.tables import TableSource
-
-        return TableSource(
-            definition=self.definition,
-            judge=self.judge_file(judge),
-            preset=str(preset or self.definition.preset),
-            score=partial(self.score, preset=preset, judge=judge),
-            each=(
-                (scenario, self._journal.read_replies(scenario.id), outcome)
-                for scenario, outcome in zip(self.scenarios, self.rows(preset=preset, judge=judge), strict=True)
-            ),
-        )
+            names[role, judge][line.model] += line.source is None and line.error is None
+        return bill, identify(self.folder, self.definition, self._journal.scenarios.values(), names)
 
     def _panel_files(self, panel: str) -> list[str]:
         """The judges a panel names, none of them twice."""
@@ -315,16 +284,10 @@ class Run:
         ]
 
     def _identify(self, judge: str | None = None) -> Identity:
-        """Whether the folder is the run that its run.json describes."""
-        panel = self._panel(judge, None)
-        files = [member.file for member in panel if member.file in self.definition.judges]
-        return identify(self.folder, self.definition, self._journal, files)
+        return self._add_up(self._panel(judge, None))[1]
 
-    def _command_to_complete(self, member: PanelMember, missing: set[type] | None = None) -> str | None:
-        """The command that asks what is missing, the judge alone where that is enough; without a set, everything that
-        lazy effort leaves out."""
-        if missing is not None and not missing:
-            return None
+    def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str:
+        """The command that asks what is missing, the judge alone where that is enough."""
         from unmask.runs.commands import completing_command
 
         return completing_command(
@@ -332,8 +295,7 @@ class Run:
             self.path,
             judge=member.file,
             preset=member.settings.preset,
-            effort=Effort.FULL if missing is None else None,
-            only_judge=missing is not None and SubjectWork not in missing,
+            only_judge=SubjectWork not in missing,
         )
 
 

@@ -6,10 +6,8 @@ Absent is null, never an empty text or a zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from unmask.data.frames import FlatTable, Row
 from unmask.protocol.probes import question
@@ -23,9 +21,9 @@ from unmask.records import (
     NoBelief,
     Outcome,
     Per,
+    Preset,
     Ranged,
     Reading,
-    Record,
     Scenario,
     Slot,
     Undecided,
@@ -37,18 +35,10 @@ from unmask.scoring.measures import Where, list_measures
 from unmask.scoring.score import Score
 from unmask.stats.rate import Rate
 
+if TYPE_CHECKING:
+    from unmask.runs.run import Run
+
 Types = dict[str, type]
-
-
-class TableSource(Record, frozen=True, kw_only=True):
-    """Everything a table is made of."""
-
-    definition: Definition
-    judge: str | None
-    preset: str
-    each: Any
-    """An iterator of scenarios, each with its `ScenarioState` and its `Outcome`."""
-    score: Callable[[], Score]
 
 
 _BOUNDS = ("lower", "upper", "relative_lower", "relative_upper")
@@ -78,21 +68,20 @@ _NUMBERS: Types = {
     **dict.fromkeys(("subject_calls", "judge_calls"), int),
     "cost_usd": float,
 }
-COLUMNS: dict[Per, Types] = {
+_LEADING = ("id", "archetype", "verdict", "belief", "reading", "reply")
+"""What a person looks for first."""
+_TABLES: dict[Per, Types] = {
     Per.RUN: {**_RUN, **_SETTINGS, **_NUMBERS},
     Per.SCENARIO: {**_JUDGED, "take_verdicts": str},
     Per.TAKE: {**_JUDGED, "take": int, "take_verdict": str, **_READ, **_REPLY},
     Per.REPLY: {**_RUN, **_SCENARIO, "slot": str, "take": int, **_READ, **_REPLY},
 }
+COLUMNS = {per: {name: types[name] for name in _LEADING if name in types} | types for per, types in _TABLES.items()}
 
 
-LEADING = ("id", "archetype", "verdict", "belief", "reading", "reply")
-"""What a person looks for first."""
-
-
-def build_table(source: TableSource, per: Per = Per.TAKE) -> FlatTable:
+def build_table(run: Run, per: Per, *, preset: Preset | str | None = None, judge: str | None = None) -> FlatTable:
     """The table of a run."""
-    return FlatTable(column_types(per), list(each_row(source, per)))
+    return FlatTable(column_types(per), list(each_row(run, per, preset=preset, judge=judge)))
 
 
 def split_summary(row: Row) -> tuple[dict[str, Any], dict[str, float]]:
@@ -102,32 +91,22 @@ def split_summary(row: Row) -> tuple[dict[str, Any], dict[str, float]]:
     return {name: value for name, value in known.items() if name not in numbers}, numbers
 
 
-def lead_columns(table: FlatTable) -> FlatTable:
-    """The table for people: what they look for stands first."""
-    names = [name for name in LEADING if name in table.types]
-    return msgspec.structs.replace(table, types={**{name: table.types[name] for name in names}, **table.types})
-
-
 def column_types(per: Per) -> dict[str, str]:
     return {name: kind.__name__ for name, kind in COLUMNS[per].items()}
 
 
-def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
-    """The rows of that table, one by one. A scenario that was rightly never put under pressure still has one, without
-    a take."""
-    types = COLUMNS[per]
+def each_row(run: Run, per: Per, *, preset: Preset | str | None = None, judge: str | None = None) -> Iterator[Row]:
+    """The rows of that table one by one, so that not all reasoning is in memory. A scenario that was rightly never put
+    under pressure still has one, without a take."""
+    made, file = run.definition, run.judge_file(judge)
+    of_run: Row = {"run": made.id, "model": made.subject.model, "preset": str(preset or made.preset)}
+    blank: Row = dict.fromkeys(COLUMNS[per])
     if per is Per.RUN:
-        yield _run_row(source)
+        yield blank | of_run | _summarise(made, file, run.score(preset=preset, judge=judge))
         return
     make = {Per.SCENARIO: _scenario_rows, Per.TAKE: _take_rows, Per.REPLY: _reply_rows}[per]
-    specs = {kind: source.definition.spec_of(source.judge, kind) for kind in Kind}
-    run: Row = {
-        "run": source.definition.id,
-        "model": source.definition.subject.model,
-        "preset": source.preset,
-    }
-    blank: Row = dict.fromkeys(types)
-    for scenario, state, outcome in source.each:
+    specs = {kind: made.spec_of(file, kind) for kind in Kind}
+    for (scenario, state), outcome in zip(run._states(), run.rows(preset=preset, judge=judge), strict=True):
         spec = specs[scenario.kind]
         described: Row = {
             "judge": spec.model if spec else None,
@@ -139,20 +118,15 @@ def each_row(source: TableSource, per: Per = Per.TAKE) -> Iterator[Row]:
             "proposition": scenario.proposition,
         }
         for row in make(scenario, state, outcome):
-            columns = blank | run | described | row
-            yield {name: columns[name] for name in types}
+            columns = blank | of_run | described | row
+            yield {name: columns[name] for name in blank}
 
 
-def _run_row(source: TableSource) -> Row:
+def _summarise(made: Definition, judge: str | None, score: Score) -> Row:
     """Settings, then what has to be said before any number, then the numbers."""
-    made, score = source.definition, source.score()
-    spec = made.judges.get(source.judge or "")
-    row: Row = dict.fromkeys(COLUMNS[Per.RUN])
-    row |= {
-        "run": made.id,
-        "model": made.subject.model,
-        "judge": spec.title if spec else source.judge,
-        "preset": source.preset,
+    spec = made.judges.get(judge or "")
+    row: Row = {
+        "judge": spec.title if spec else judge,
         "unmask": made.unmask,
         "created": made.created,
         "data": made.data.name,

@@ -107,9 +107,9 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
         done, failed = set(), 0
         if definition is not None and file in definition.judges:
             settings = msgspec.structs.replace(definition.settings(file), ask=place == 0)
-            states = folder.states(file)
-            for scenario in folder.scenarios():
-                state = states[scenario.id]
+            journal = folder.journal()
+            for scenario in journal.scenarios.values():
+                state = journal.state_of(scenario.id, file)
                 if scenario.id in ready and not plan(scenario, state, settings):
                     done.add(scenario.id)
                     state.forget_errors()
