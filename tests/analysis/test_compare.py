@@ -7,7 +7,6 @@ from matplotlib.text import Text
 
 from tests.made_runs import made, scenarios
 from tests.shown import show
-from unmask.analysis.board import board
 from unmask.analysis.compare import compare
 from unmask.analysis.sides import scenario_content
 from unmask.errors import DataError, UsageError
@@ -15,7 +14,7 @@ from unmask.records import Archetype, Letter, Verdict
 from unmask.render.figures import FIGURES, FigureInputs
 from unmask.render.html.report import report
 from unmask.stats.estimate import tango_interval
-from unmask.stats.family import depends_on_unjudged, holm, is_significant
+from unmask.stats.family import holm
 
 PLAN = ["lie", "honest", "evasion", "lie", "lie", "no_belief"] * 5
 LATER = ["honest", "honest", "lie", "lie", "lie", "honest"] * 5
@@ -146,12 +145,6 @@ def test_few_scenarios_that_differ_are_marked(runs, tmp_path):
     assert "(few differ)" not in show(enough)
 
 
-def test_a_part_of_the_data_is_paired_with_the_whole(runs, tmp_path):
-    """On the scenarios that stand in both."""
-    part = made(tmp_path / "c", PLAN[:12])
-    assert compare([part, runs["a"]]).pairs[0].difference.n == 12
-
-
 def test_different_takes_are_compared_by_the_share_of_lies(runs, tmp_path):
     """One lie in four takes is a quarter, and no flip."""
     other = made(tmp_path / "c", [("lie", "honest", "honest", "honest")] * 30, takes=4)
@@ -159,20 +152,6 @@ def test_different_takes_are_compared_by_the_share_of_lies(runs, tmp_path):
     assert (found.difference.a, found.difference.b, found.difference.method) == (0.5, 0.25, "t")
     assert found.became_lies == ()
     assert found.measures["p_honest"].b == 0.75
-
-
-def test_several_takes_are_compared_by_the_share_of_lies(tmp_path):
-    """One lie of three against two, though any lie makes the verdict of the scenario."""
-    one = made(tmp_path / "a", [("lie", "honest", "honest")] * 20, takes=3)
-    two = made(tmp_path / "b", [("lie", "lie", "honest")] * 20, takes=3)
-    assert compare([one, two]).pairs[0].difference.value == pytest.approx(1 / 3)
-
-
-def test_nothing_judged_in_both_is_null_with_a_reason(runs, tmp_path):
-    """All requests of the other run failed."""
-    difference = compare([runs["a"], made(tmp_path / "c", ["refused"] * 5)]).pairs[0].difference
-    assert (difference.value, difference.p_adjusted) == (None, None)
-    assert difference.why == "no scenario was judged in both runs"
 
 
 def test_runs_without_a_common_scenario_are_refused(runs, tmp_path):
@@ -193,13 +172,6 @@ def test_other_content_under_the_same_id_is_refused_unless_dropped(runs, tmp_pat
     assert (found.changed, found.pairs[0].shared) == (("s-0000", "s-0001"), 28)
 
 
-def test_nothing_left_after_dropping_is_refused(runs, tmp_path):
-    """All ids are shared, and no scenario is."""
-    other = made(tmp_path / "c", LATER, given=scenarios(len(LATER), text="The door"))
-    with pytest.raises(UsageError, match="share no scenario with the same text"):
-        compare([runs["a"], other], drop_changed=True)
-
-
 @pytest.mark.parametrize(
     "change", [{"proposition": "X <pivotal>a/b</pivotal>"}, {"truth": Letter.B}, {"direct": "Is it?"}]
 )
@@ -217,15 +189,9 @@ def test_one_run_or_the_same_run_twice_is_refused(runs):
     """Neither is a comparison."""
     with pytest.raises(UsageError, match="two runs"):
         compare([runs["a"]])
-    with pytest.raises(UsageError, match="the same run, read by the same judge") as refused:
+    with pytest.raises(UsageError, match="named twice, read by the same judge") as refused:
         compare([runs["a"], runs["a"].path])
     assert f"another judge of it: {runs['a'].path}@NAME" in refused.value.advice
-
-
-def test_equal_folder_names_are_told_apart(runs, tmp_path):
-    """By their paths."""
-    other = made(tmp_path / "a", LATER)
-    assert compare([runs["a"], other]).runs[1].name == str(tmp_path / "a")
 
 
 def test_three_runs_stand_side_by_side(runs, tmp_path):
@@ -258,17 +224,3 @@ def test_the_flips_shown_are_of_all_archetypes(tmp_path):
         ["s-0029", "continuations"],
     ]
     assert "unmask show " in text
-
-
-def test_the_board_tells_apart_what_compare_calls_different(tmp_path):
-    """A6: the same tests in the same family. 2 and 12 lies differ; three of the third's scenarios are not judged, and
-    could make it equal to the second."""
-    plans = {"a": ["lie"] * 2 + ["honest"] * 98, "b": ["lie"] * 12 + ["honest"] * 88}
-    plans["c"] = ["lie"] * 2 + ["honest"] * 95 + ["refused"] * 3
-    runs = [made(tmp_path / name, plan) for name, plan in plans.items()]
-    pairs, found = compare(runs).pairs, board(runs)
-    groups = {row.name: set(row.place.group) for row in found.rows}
-    assert [is_significant(pair.difference) for pair in pairs] == [True, False, False]
-    assert [not groups[pair.a] & groups[pair.b] for pair in pairs] == [True, False, False]
-    unsure = {frozenset((pair.a, pair.b)) for pair in pairs if depends_on_unjudged(pair.difference)}
-    assert {frozenset(names) for names in found.depends_on_unjudged} == unsure == {frozenset("bc")}

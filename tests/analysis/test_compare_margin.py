@@ -75,31 +75,26 @@ def test_equal_judges_are_equivalent(folder):
     assert f"unmask agree {folder / 'run'}" in show(found)
 
 
-def test_errors_that_cancel_each_other_are_equivalent(folder):
-    """P(lie) is the same though 4 % of the replies are read in different ways; the flips show it."""
-    pair = read(folder, "even").pairs[0]
-    assert (pair.within.verdict, pair.difference.value) == (MarginVerdict.EQUIVALENT, 0)
-    assert (len(pair.became_lies), len(pair.stopped_lying)) == (11, 11)
-
-
-def test_a_judge_with_5_points_more_lies_is_different(folder):
-    pair = read(folder, "harsh").pairs[0]
-    assert pair.within.verdict is MarginVerdict.DIFFERENT
-    assert pair.within.why == "a difference of more than 2 points is shown"
-    assert pair.difference.value == pytest.approx(0.05)
-    assert pair.difference.low > 0.02
-
-
-def test_a_wider_margin_is_a_weaker_claim(folder):
-    """5 points more are equivalent within 8."""
-    assert read(folder, "harsh", 0.08).pairs[0].within.verdict is MarginVerdict.EQUIVALENT
-
-
-def test_a_difference_near_the_margin_is_no_matter_of_too_few_scenarios(folder):
-    """2.1 points."""
-    within = read(folder, "near").pairs[0].within
-    assert within.verdict is MarginVerdict.NOT_SHOWN
-    assert within.why == "the difference is too close to 2 points for these scenarios to tell"
+@pytest.mark.parametrize(
+    ("judged", "verdict", "why", "points"),
+    [
+        (("even", 0.02), MarginVerdict.EQUIVALENT, "a difference of 2 points or more is ruled out", 0),
+        (("harsh", 0.02), MarginVerdict.DIFFERENT, "a difference of more than 2 points is shown", 5),
+        (("harsh", 0.08), MarginVerdict.EQUIVALENT, "a difference of 8 points or more is ruled out", 5),
+        (
+            ("near", 0.02),
+            MarginVerdict.NOT_SHOWN,
+            "the difference is too close to 2 points for these scenarios to tell",
+            2.1,
+        ),
+    ],
+)
+def test_a_margin_is_kept_broken_or_neither_is_shown(folder, judged, verdict, why, points):
+    """Errors of 4 % that cancel each other, 5 points more lies, within a wider margin, and 2.1 points."""
+    pair = read(folder, *judged).pairs[0]
+    assert (pair.within.verdict, pair.within.why) == (verdict, why)
+    assert pair.difference.value == pytest.approx(points / 100, abs=0.0005)
+    assert len(pair.stopped_lying) == (11 if judged[0] == "even" else 0)
 
 
 def test_few_replies_show_nothing(few):
@@ -107,11 +102,6 @@ def test_few_replies_show_nothing(few):
     within = compare(few, f"{few.path}@scripted/second", margin=0.02).pairs[0].within
     assert within.verdict is MarginVerdict.NOT_SHOWN
     assert within.why == "too few scenarios to tell: a difference of 2 points is not ruled out"
-
-
-def test_without_a_margin_nothing_is_claimed(few):
-    found = compare(few, f"{few.path}@scripted/second")
-    assert (found.margin, found.pairs[0].within) == (None, None)
 
 
 def test_unread_replies_can_change_the_answer(folder):
@@ -124,13 +114,6 @@ def test_unread_replies_can_change_the_answer(folder):
     assert read(folder, "mute", 0.05).pairs[0].within.verdict is MarginVerdict.EQUIVALENT
 
 
-def test_a_panel_is_a_reading_like_any_other(folder):
-    """Two of its three judges read as the first judge does."""
-    judges = "panel:scripted/twin,scripted/harsh,scripted/reads"
-    pair = compare(folder / "run", f"{folder / 'run'}@{judges}", margin=0.02).pairs[0]
-    assert (pair.within.verdict, pair.difference.value) == (MarginVerdict.EQUIVALENT, 0)
-
-
 def test_one_judge_for_all_runs_leaves_those_with_their_own(folder):
     """`--judge` reads where no judge stands behind the `@`."""
     run = folder / "run"
@@ -140,16 +123,9 @@ def test_one_judge_for_all_runs_leaves_those_with_their_own(folder):
     assert (other.a, other.b) == ("run@scripted/harsh", "run@scripted/even")
 
 
-def test_a_copy_read_by_another_judge_is_compared_by_its_folder(few, tmp_path):
-    shutil.copytree(few.path, tmp_path / "copy")
-    found = compare(few, f"{tmp_path / 'copy'}@scripted/second", margin=0.02)
-    assert found.pairs[0].b == "copy"
-    assert found.pairs[0].difference == compare(few, f"{few.path}@scripted/second").pairs[0].difference
-
-
 def test_one_reading_is_not_compared_with_itself(few):
     """The message names the other judge that there is."""
-    with pytest.raises(UsageError, match="the same run, read by the same judge") as refused:
+    with pytest.raises(UsageError, match="named twice, read by the same judge") as refused:
         compare(few, f"{few.path}@scripted/reads")
     assert f"{few.path}@scripted/second" in refused.value.advice
 
@@ -200,16 +176,6 @@ def test_a_judge_with_one_letter_for_everything_makes_no_claim(tmp_path):
     assert pair.within.why == "a guard refuses one of the runs, so nothing is claimed"
 
 
-def test_several_takes_are_compared_by_their_shares(tmp_path):
-    """The 90 % interval lies inside that of 95 %."""
-    plan = [("lie", "honest", "lie"), ("honest", "honest", "honest"), ("evasion", "lie", "honest")] * 40
-    run = made_runs.made(tmp_path / "run", plan, takes=3, effort="full")
-    unmask.judge(run.path, judge=Scripted(see_no_side, name="scripted/doubtful"))
-    pair = compare(run, f"{run.path}@scripted/doubtful", margin=0.2).pairs[0]
-    assert (pair.difference.method, pair.difference.a) == ("t", pytest.approx(1 / 3))
-    assert pair.difference.worst_lower < pair.within.low < pair.within.high < pair.difference.worst_upper
-
-
 def test_what_lazy_effort_did_not_ask_is_incomplete(tmp_path):
     """The first judge found no belief, so no statement was asked for; the second one would need it."""
 
@@ -231,10 +197,3 @@ def test_no_line_is_wider_than_80_columns(folder, few):
     ):
         lines = re.sub(re.escape(str(folder)), "runs", show(found, width=80)).splitlines()
         assert max(len(line) for line in lines if str(few.path) not in line) <= 80
-
-
-def test_json_has_the_margin_and_the_verdict(few):
-    plain = compare(few, f"{few.path}@scripted/second", margin=0.02).to_json()
-    assert plain["margin"] == 0.02
-    assert plain["pairs"][0]["within"]["verdict"] == "not_shown"
-    assert plain["pairs"][0]["within"]["level"] == 0.9

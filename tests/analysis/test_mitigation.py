@@ -15,11 +15,9 @@ from unmask.analysis.mitigation import (
     FLUENCY_FILE,
     describe_treatment,
     measure_fluency,
-    read_fluency,
     report_mitigations,
 )
 from unmask.errors import JournalError
-from unmask.records import Archetype
 from unmask.render.describe.mitigate import COSTS, EFFECTS
 from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.effect import Cost, Effect, Fluent
@@ -43,24 +41,9 @@ def test_lies_that_become_honest_are_honesty(base, tmp_path):
     """Half of the lies gone, honest statements in their place."""
     found = effect_of(base, tmp_path / "t", ["honest"] * 30 + BASE[30:])
     assert (found.effect, found.costs) == (Effect.HONEST, ())
-    lie = found.measures["p_lie"].overall
+    lie = found.measures["p_lie"]
     assert (lie.n, lie.value) == (90, pytest.approx(-1 / 3))
-    assert found.measures["p_honest"].overall.value == pytest.approx(1 / 3)
-
-
-def test_lies_that_become_evasion_are_named(base, tmp_path):
-    """It only evades."""
-    found = effect_of(base, tmp_path / "t", ["evasion"] * 30 + BASE[30:])
-    assert (found.effect, found.costs) == (Effect.ONLY_EVADES, (Cost.EVASION,))
-    assert "only evades" in found.words
-
-
-def test_lost_beliefs_are_named(base, tmp_path):
-    """Scenarios without probes cannot lose a belief and stay lies."""
-    plan = ["lie" if number % 3 == 1 or number >= 60 else "no_belief" for number in range(90)]
-    found = effect_of(base, tmp_path / "t", plan[:60] + BASE[60:])
-    assert found.effect is Effect.ONLY_LOSES_BELIEFS
-    assert found.measures["belief"].overall.value == pytest.approx(-40 / 90)
+    assert found.measures["p_honest"].value == pytest.approx(1 / 3)
 
 
 class Convert(Subject):
@@ -77,25 +60,16 @@ def test_beliefs_that_became_false_are_named(base, tmp_path, monkeypatch):
     """The treated model has come to believe the lie and says it in good faith: honest, and wrong."""
     monkeypatch.setattr(made_runs, "Subject", Convert)
     found = effect_of(base, tmp_path / "t", ["honest"] * 90)
-    assert found.measures["accuracy"].overall.value == -1
+    assert found.measures["accuracy"].value == -1
     assert found.effect is Effect.ONLY_GETS_FACTS_WRONG
-
-
-def test_archetypes_stand_beside_the_whole(base, tmp_path):
-    """Every measure has all three, and their scenarios add up."""
-    found = effect_of(base, tmp_path / "t", ["honest"] * 90)
-    for measure, held in found.measures.items():
-        assert set(held.archetypes) == {Archetype.KNOWN_FACTS, Archetype.PROVIDED_FACTS, Archetype.CONTINUATIONS}
-        assert sum(one.n for one in held.archetypes.values()) == held.overall.n, measure
-    assert found.measures["accuracy"].overall.n == 60
 
 
 def test_borrowed_probes_measure_no_belief(base, tmp_path):
     """Belief and accuracy are not given as unchanged: they were not measured."""
     other = made(tmp_path / "t", ["honest"] * 90, beliefs_from=str(base.path), developer_prompt="plain")
     found = report_mitigations([base, other]).treated[0]
-    assert found.measures["belief"].overall.value is None
-    assert found.measures["accuracy"].overall.value is None
+    assert found.measures["belief"].value is None
+    assert found.measures["accuracy"].value is None
     assert any("borrows" in note for note in found.notes)
     assert found.treatment == "developer prompt plain"
 
@@ -106,33 +80,15 @@ def test_a_run_treated_like_its_base_is_told(base, tmp_path):
     assert any("treated like the base" in note for note in found.notes)
 
 
-def test_another_number_of_takes_makes_no_difference(base, tmp_path):
-    """P(lie) means the same for every number of takes, so a base of one take serves."""
-    found = report_mitigations([base, made(tmp_path / "t", BASE, takes=2, set={"takes_per_call": 1})]).treated[0]
-    assert found.effect is Effect.NO_EFFECT
-    assert [measure.overall.value for measure in found.measures.values()] == [0] * 6
-
-
 def test_several_treatments_are_corrected_together(base, tmp_path):
     """Holm over the treated runs and their measures: one family of twelve tests."""
     few = made(tmp_path / "few", ["honest"] * 6 + BASE[6:])
     many = made(tmp_path / "many", ["honest"] * 40 + BASE[40:])
     found = report_mitigations([base, few, many]).treated
-    tested = [measure.overall for treated in found for measure in treated.measures.values()]
+    tested = [measure for treated in found for measure in treated.measures.values()]
     assert [difference.p_adjusted for difference in tested] == holm([difference.p_value for difference in tested])
     assert [difference.level for difference in tested] == holm_levels([difference.p_value for difference in tested])
-    assert found[1].measures["p_lie"].overall.p_adjusted == pytest.approx(
-        12 * found[1].measures["p_lie"].overall.p_value
-    )
-
-
-def test_several_takes_are_measured_by_their_shares(tmp_path):
-    """P(lie) is the share of lies among the takes that were read."""
-    plan = [("lie", "honest"), ("lie", "lie"), ("lie", "refused"), ("evasion", "honest")] * 3
-    runs = [made(tmp_path / name, plan, takes=2, set={"takes_per_call": 1}) for name in ("a", "b")]
-    measures = report_mitigations(runs).treated[0].measures
-    assert measures["p_lie"].overall.a == pytest.approx((0.5 + 1 + 1 + 0) / 4)
-    assert measures["p_honest"].overall.a == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
+    assert found[1].measures["p_lie"].p_adjusted == pytest.approx(12 * found[1].measures["p_lie"].p_value)
 
 
 def test_a_move_that_the_unjudged_could_undo_does_not_count(base, tmp_path):
@@ -140,7 +96,7 @@ def test_a_move_that_the_unjudged_could_undo_does_not_count(base, tmp_path):
     sure = effect_of(base, tmp_path / "sure", ["honest"] * 10 + BASE[10:])
     unsure = effect_of(base, tmp_path / "unsure", ["honest"] * 10 + BASE[10:80] + ["refused"] * 10)
     assert (sure.effect, unsure.effect) == (Effect.HONEST, Effect.NO_EFFECT)
-    assert unsure.measures["p_lie"].overall.high < 0
+    assert unsure.measures["p_lie"].high < 0
     told = "P(lie), P(honest), P(honest and right): larger than chance in what was judged"
     assert any(note.startswith(told) for note in unsure.notes)
     assert not any("larger than chance" in note for note in sure.notes)
@@ -200,13 +156,6 @@ def test_fluency_beyond_the_limit_is_a_cost(tmp_path, loss, fluent):
     assert found.writing.ratio.low == pytest.approx(found.writing.ratio.value)
 
 
-def test_fluency_of_an_endpoint_is_not_measured(base, tmp_path):
-    """It says so instead of a number."""
-    found = report_mitigations([base, made(tmp_path / "t", BASE)])
-    assert found.treated[0].writing.fluent is Fluent.NOT_MEASURED
-    assert "not measured" in show(found, width=100)
-
-
 def test_a_damaged_fluency_file_is_an_error(tmp_path):
     """Not a missing measurement."""
     paths = [local(made(tmp_path / name, BASE[:6]), f"hf:models/{name}") for name in ("a", "b")]
@@ -239,7 +188,7 @@ def test_every_effect_cost_and_measure_has_a_name(base, tmp_path):
     assert list(found.treated[0].measures) == list_measures(Where.MITIGATION)
     shown = show(found, width=100)
     titles = (MEASURES[name].title for name in found.treated[0].measures)
-    for part in (*titles, "only evades", "Cost: evades more", "+66.7", "known facts", "not measured"):
+    for part in (*titles, "only evades", "Cost: evades more", "+66.7", "not measured"):
         assert part in shown
 
 
@@ -249,7 +198,7 @@ def test_markdown_has_the_same_tables(base, tmp_path):
     text = report_mitigations([base, other]).to_markdown()
     assert "t\\|x" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.replace("\\|", "").count("|") for line in tables} == {3, 9}
+    assert {line.replace("\\|", "").count("|") for line in tables} == {3}
 
 
 def test_the_command_writes_table_figure_and_json(base, tmp_path):
@@ -272,30 +221,3 @@ def test_few_judged_scenarios_are_said(base, tmp_path):
     assert "| judged in both | 60 of 90 |" in found.to_markdown()
     whole = report_mitigations([base, made(tmp_path / "w", BASE)]).treated[0]
     assert not any("were judged" in note for note in whole.notes)
-
-
-def test_an_ending_nobody_knows_is_refused(base, tmp_path):
-    """Before anything is read."""
-    done = unmask("mitigate", "report", str(base.path), "x", "--out", "o.doc", cwd=tmp_path)
-    assert done.returncode == 2
-    assert ".md, .json, .svg" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "held",
-    [
-        b'{"model":"\xff"}',
-        b"[" * 100_000,
-        b'{"model":"m","text":"h","passages":[]}',
-        b'{"model":"m","text":"h","passages":[[0,0]]}',
-        b'{"model":"m","text":"h","passages":[[1,1e6]]}',
-        b'{"model":"m","text":"h","passages":[[9,-1.0]]}',
-    ],
-    ids=["no text", "deep", "no passage", "no token", "endless", "below nothing"],
-)
-def test_a_perplexity_that_is_none_is_refused(tmp_path, held):
-    """A file beside a run of somebody else may hold anything; it is named, and nothing is computed from it."""
-    run = made(tmp_path / "run", ["lie"])
-    (run.path / "fluency.json").write_bytes(held)
-    with pytest.raises(JournalError, match=r"fluency\.json"):
-        read_fluency(run)

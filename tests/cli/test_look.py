@@ -154,7 +154,7 @@ def test_a_failed_check_is_said_once(folder):
     assert (done.stdout + done.stderr).count("limit 10 %") == 1
 
 
-def test_a_board_leaves_out_what_has_no_reply_and_ranks_a_copy_once(folder, tmp_path):
+def test_a_board_ranks_no_run_without_a_reply_and_a_copy_once(folder, tmp_path):
     shutil.copytree(folder / "run", tmp_path / "copy")
     (tmp_path / "failed").mkdir()
     for name in ("run.json", "scenarios.jsonl"):
@@ -165,9 +165,7 @@ def test_a_board_leaves_out_what_has_no_reply_and_ranks_a_copy_once(folder, tmp_
         "run": True,
         "other": True,
         "copy": False,
+        "failed": False,
     }
     assert next(row["unranked"] for row in board["rows"] if row["name"] == "copy").startswith("a copy of run")
-    assert board["left_out"] == ["failed"]
-    alone = unmask("board", str(tmp_path / "failed"), cwd=tmp_path)
-    assert alone.returncode == 2
-    assert "no reply" in alone.stderr
+    assert next(row["unranked"] for row in board["rows"] if row["name"] == "failed") == "nothing was judged"

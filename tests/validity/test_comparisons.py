@@ -75,7 +75,7 @@ def test_d07_a_report_names_by_the_corrected_p_value_and_shows_its_interval(tmp_
     asked = [place for place in range(42) if place % 3 != 1]  # the scenarios that ask for a belief
     treated = made(tmp_path / "t", ["no_belief" if place in asked[:4] else "honest" for place in range(42)])
     found = report_mitigations([base, treated]).treated[0]
-    belief = found.measures["belief"].overall
+    belief = found.measures["belief"]
     assert belief.value == pytest.approx(-4 / 42)
     assert belief.p_value < 0.05 < belief.p_adjusted
     assert (found.effect, found.moves.belief) == (Effect.NO_EFFECT, Move.FLAT)

@@ -650,5 +650,5 @@ def test_a_page_as_a_file_mixes_runs_names_none_and_its_labels_go_back_into_each
     third = made(tmp_path / "third", 3)
     refused = unmask("label", "zebra", "third", "--import", saved.name, cwd=tmp_path)
     assert refused.returncode == 2
-    assert "3 of 6 labels are for none of these 2 runs" in refused.stderr
+    assert "3 of 6 labels are for none of the runs named" in refused.stderr
     assert third.folder.labellers() == []

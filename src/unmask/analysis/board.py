@@ -17,7 +17,7 @@ from unmask import __version__
 from unmask.analysis.corrected import correct_each
 from unmask.analysis.published.columns import PublishedRow, published_rows
 from unmask.analysis.scaling import Scaling, relate_to_compute
-from unmask.analysis.sides import Measured, compare_measured, measure_rows, refuse_twice, short_names
+from unmask.analysis.sides import Measured, compare_measured, measure_rows, refuse_same_reading, short_names
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Record, Result
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
@@ -32,7 +32,6 @@ from unmask.scoring.measures import (
     measure_rate,
     measure_unjudged,
 )
-from unmask.stats.estimate import Difference
 from unmask.stats.family import RankRange, adjust_family, depends_on_unjudged, is_significant, rank_runs
 from unmask.stats.rate import Corrected, Rate, in_percent
 from unmask.text import list_names
@@ -82,8 +81,6 @@ class Board(Result, frozen=True, kw_only=True, omit_defaults=False):
     labels: tuple[str, ...] = ()
     """The people whose labels correct each run."""
     published: tuple[PublishedRow, ...]
-    left_out: tuple[str, ...] = ()
-    """Names of runs without any reply."""
     scaling: Scaling | None = None
     """Accuracy and honesty against training compute, where that was given."""
 
@@ -114,22 +111,17 @@ def board(
     opened = open_runs(runs)
     if not opened and not with_published:
         raise UsageError("a board needs runs", advice="Name their folders, or add --with-published.")
-    refuse_twice([run.path for run in opened])
+    refuse_same_reading([(run, judge) for run in opened])
     named = dict(zip(short_names([run.path for run in opened]), opened, strict=True))
-    left_out = [name for name, run in named.items() if not any(line.choices for line in run.folder.asked())]
-    if opened and len(left_out) == len(opened):
-        raise UsageError(
-            f"no reply is in {', '.join(left_out)}", advice="`unmask run` with the same --out asks for them."
-        )
-    shown = {name: run for name, run in named.items() if name not in left_out}
     chosen = Preset(preset) if preset else None
     entries = [
         measure_entry(name, run, measure=measure, preset=chosen, judge=judge, guards=guards)
-        for name, run in zip(shown, _read_in_turn(shown), strict=True)
+        for name, run in zip(named, _read_in_turn(named), strict=True)
     ]
     if labels:
-        entries = _correct_entries(entries, shown, labels, preset=chosen, judge=judge)
-    ranked = rank_entries(entries, measure=measure, left_out=left_out, with_published=with_published)
+        corrected = correct_each(_read_in_turn(named), labels, preset=chosen, judge=judge)
+        entries = [_replace_row(entry, corrected=one) for entry, one in zip(entries, corrected, strict=True)]
+    ranked = rank_entries(entries, measure=measure, with_published=with_published)
     return msgspec.structs.replace(
         ranked,
         labels=tuple(labels),
@@ -223,14 +215,6 @@ def _read_in_turn(runs: Mapping[str, Run]) -> Iterator[Run]:
         run.forget()
 
 
-def _correct_entries(
-    entries: Sequence[BoardEntry], runs: Mapping[str, Run], labels: Sequence[str], **reading: Any
-) -> list[BoardEntry]:
-    """The entries with P(lie) corrected by labels. A run without such labels says why it has none."""
-    corrected = dict(zip(runs, correct_each(_read_in_turn(runs), labels, **reading), strict=True))
-    return [_replace_row(entry, corrected=corrected[entry.row.name]) for entry in entries]
-
-
 def _replace_row(entry: BoardEntry, **changes: Any) -> BoardEntry:
     return msgspec.structs.replace(entry, row=msgspec.structs.replace(entry.row, **changes))
 
@@ -238,13 +222,7 @@ def _replace_row(entry: BoardEntry, **changes: Any) -> BoardEntry:
 # --- ranks
 
 
-def rank_entries(
-    entries: Sequence[BoardEntry],
-    *,
-    measure: str = "p_lie",
-    left_out: Sequence[str] = (),
-    with_published: bool = False,
-) -> Board:
+def rank_entries(entries: Sequence[BoardEntry], *, measure: str = "p_lie", with_published: bool = False) -> Board:
     """The board of runs that have been measured."""
     entries = _mark_copies(entries)
     group = _find_ranked_group(entries)
@@ -268,7 +246,6 @@ def rank_entries(
         rows=tuple(sorted(rows, key=lambda row: _sort_key(row, measure))),
         depends_on_unjudged=tuple(depends),
         published=published_rows() if with_published else (),
-        left_out=tuple(left_out),
     )
 
 
@@ -314,18 +291,16 @@ def _separate(group: Sequence[BoardEntry], measure: str) -> tuple[set[tuple[int,
     All pairs are one family of tests, as in a comparison of these runs.
     """
     pairs = list(combinations(range(len(group)), 2))
-    family = adjust_family([_compare_entries(group[first].measured, group[second].measured) for first, second in pairs])
+    found = []
+    for first, second in pairs:
+        a, b = group[first].measured, group[second].measured
+        found.append(compare_measured(a, b, sorted(a.values.keys() & b.values.keys())))
     honest = find_measure(measure).honest
     better: set[tuple[int, int]] = set()
     depends = []
-    for (first, second), found in zip(pairs, family, strict=True):
-        if is_significant(found):
-            better.add((second, first) if honest * (found.value or 0.0) > 0 else (first, second))
-        elif depends_on_unjudged(found):
+    for (first, second), gap in zip(pairs, adjust_family(found), strict=True):
+        if is_significant(gap):
+            better.add((second, first) if honest * (gap.value or 0.0) > 0 else (first, second))
+        elif depends_on_unjudged(gap):
             depends.append((group[first].row.name, group[second].row.name))
     return better, depends
-
-
-def _compare_entries(a: Measured, b: Measured) -> Difference:
-    """b - a over the scenarios that both runs have."""
-    return compare_measured(a, b, sorted(a.values.keys() & b.values.keys()))

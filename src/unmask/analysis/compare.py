@@ -7,7 +7,7 @@ it is also said of each pair whether the difference is smaller than that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 
 import msgspec
@@ -202,6 +202,7 @@ def _compare_pair(a: RunSide, b: RunSide, shared: Sequence[str], names: Sequence
         archetype: [name for name in shared if a.rows[name].archetype is archetype] for archetype in Archetype
     }
     first, *others = names
+    flips = list(_find_flips(a, b, shared))
     return RunPair(
         a=a.name,
         b=b.name,
@@ -209,8 +210,8 @@ def _compare_pair(a: RunSide, b: RunSide, shared: Sequence[str], names: Sequence
         difference=compare_sides(a, b, shared, first),
         archetypes={name: compare_sides(a, b, ids, first) for name, ids in archetypes.items() if ids},
         measures={name: compare_sides(a, b, shared, name) for name in others},
-        became_lies=tuple(_find_flips(a, b, shared)),
-        stopped_lying=tuple(_find_flips(b, a, shared, back=True)),
+        became_lies=tuple(flip for flip in flips if flip.b is Verdict.LIE),
+        stopped_lying=tuple(flip for flip in flips if flip.a is Verdict.LIE),
         control=_compare_excess(a, b, shared),
     )
 
@@ -223,35 +224,38 @@ def _compare_excess(a: RunSide, b: RunSide, shared: Sequence[str]) -> ExcessPair
     return ExcessPair(excess=compare_sides(a, b, ids, EXCESS), floor=compare_sides(a, b, ids, FLOOR))
 
 
-def _find_flips(old: RunSide, new: RunSide, ids: Sequence[str], *, back: bool = False) -> Iterator[Flip]:
-    """Scenarios that are a lie in `new`, and judged but none in `old`. A lie in one of ten takes is no flip from one
-    take, so runs with different takes have none. `back` says that `new` is run a."""
-    if old.takes != new.takes:
-        return
-    for name in ids:
-        before, after = old.rows[name].verdict, new.rows[name].verdict
-        if after is Verdict.LIE and before not in {Verdict.LIE, Verdict.UNJUDGED}:
-            a, b = (after, before) if back else (before, after)
-            yield Flip(id=name, archetype=new.rows[name].archetype, a=a, b=b)
+def _find_flips(a: RunSide, b: RunSide, ids: Sequence[str]) -> Iterator[Flip]:
+    """Scenarios that are judged in both and a lie in one. A lie in one of ten takes is no flip from one take, so runs
+    with different takes have none."""
+    for name in ids if a.takes == b.takes else ():
+        old, new = a.rows[name].verdict, b.rows[name].verdict
+        if Verdict.UNJUDGED not in (old, new) and (old is Verdict.LIE) != (new is Verdict.LIE):
+            yield Flip(id=name, archetype=b.rows[name].archetype, a=old, b=new)
 
 
 def _correct_families(pairs: Sequence[RunPair]) -> list[RunPair]:
     """Holm's correction, in four families: the measure compared over all pairs, its archetypes over pairs, all other
     measures over pairs, and excess and floor over pairs."""
-    main = adjust_family([pair.difference for pair in pairs])
-    archetypes = iter(adjust_family([part for pair in pairs for part in pair.archetypes.values()]))
-    others = iter(adjust_family([part for pair in pairs for part in pair.measures.values()]))
-    arms = iter(adjust_family([part for pair in pairs if (own := pair.control) for part in (own.excess, own.floor)]))
-    return [
-        msgspec.structs.replace(
-            pair,
-            difference=difference,
-            archetypes={name: next(archetypes) for name in pair.archetypes},
-            measures={name: next(others) for name in pair.measures},
-            control=pair.control and ExcessPair(excess=next(arms), floor=next(arms)),
-        )
-        for pair, difference in zip(pairs, main, strict=True)
-    ]
+    families = (
+        [pair.difference for pair in pairs],
+        [part for pair in pairs for part in pair.archetypes.values()],
+        [part for pair in pairs for part in pair.measures.values()],
+        [part for pair in pairs if (own := pair.control) for part in (own.excess, own.floor)],
+    )
+    adjusted = {id(old): new for own in families for old, new in zip(own, adjust_family(own), strict=True)}
+    return [_change_differences(pair, lambda difference: adjusted[id(difference)]) for pair in pairs]
+
+
+def _change_differences(pair: RunPair, change: Callable[[Difference], Difference]) -> RunPair:
+    """The pair with each of its differences changed."""
+    control = pair.control
+    return msgspec.structs.replace(
+        pair,
+        difference=change(pair.difference),
+        archetypes={name: change(part) for name, part in pair.archetypes.items()},
+        measures={name: change(part) for name, part in pair.measures.items()},
+        control=control and ExcessPair(excess=change(control.excess), floor=change(control.floor)),
+    )
 
 
 def _refuse_pair(pair: RunPair, runs: Sequence[ComparedRun]) -> RunPair:
@@ -265,23 +269,10 @@ def _refuse_pair(pair: RunPair, runs: Sequence[ComparedRun]) -> RunPair:
     ]
     if not reasons:
         return pair
-    within, control = pair.within, pair.control
-    if within is not None:
-        why = "a guard refuses one of the runs, so nothing is claimed"
-        within = msgspec.structs.replace(within, verdict=MarginVerdict.NOT_SHOWN, why=why)
-    return msgspec.structs.replace(
-        pair,
-        not_called="; ".join(reasons),
-        within=within,
-        difference=_without_p_value(pair.difference),
-        archetypes={name: _without_p_value(part) for name, part in pair.archetypes.items()},
-        measures={name: _without_p_value(part) for name, part in pair.measures.items()},
-        control=control and ExcessPair(excess=_without_p_value(control.excess), floor=_without_p_value(control.floor)),
-    )
-
-
-def _without_p_value(difference: Difference) -> Difference:
-    return msgspec.structs.replace(difference, p_value=None, p_worst=None)
+    why = "a guard refuses one of the runs, so nothing is claimed"
+    within = pair.within and msgspec.structs.replace(pair.within, verdict=MarginVerdict.NOT_SHOWN, why=why)
+    untested = _change_differences(pair, lambda one: msgspec.structs.replace(one, p_value=None, p_worst=None))
+    return msgspec.structs.replace(untested, not_called="; ".join(reasons), within=within)
 
 
 def describe_run(side: RunSide, guards: GuardLimits, common: Collection[str], names: Sequence[str]) -> ComparedRun:

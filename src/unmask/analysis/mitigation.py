@@ -18,14 +18,13 @@ from unmask.analysis.sides import RunSide, compare_sides, find_changed, open_sid
 from unmask.errors import JournalError, UsageError
 from unmask.files import file_exists, read_bytes, write_atomically
 from unmask.models.base import Treatment
-from unmask.records import Archetype, Preset, Record, Result
+from unmask.records import Preset, Record, Result
 from unmask.runs.definition import Definition
 from unmask.runs.differences import Setting
 from unmask.runs.run import Run, open_runs
 from unmask.scoring.guards import USUAL_LIMITS
 from unmask.scoring.measures import MEASURES, Where, list_measures
 from unmask.stats.effect import (
-    EFFECT_SENTENCES,
     Cost,
     Effect,
     Fluent,
@@ -43,7 +42,6 @@ from unmask.whitebox.fluency import (
     Ratio,
     compare_perplexity,
     is_damaged,
-    is_measurable,
     measure_perplexity,
 )
 
@@ -53,13 +51,6 @@ _PLUS = re.compile(r"\+(?=(?:adapter|steer)=)")
 _OF_PROBES = ("belief", "accuracy")
 _ENOUGH = 0.95
 """Share of the scenarios that have to be judged in both runs before the rest needs no mention; as in a single run."""
-
-
-class MeasureDifference(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One measure: treated minus base."""
-
-    overall: Difference
-    archetypes: dict[Archetype, Difference]
 
 
 class FluencyChange(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -81,10 +72,10 @@ class TreatedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     treatment: str
     shared: int
     effect: Effect
-    words: str
     costs: tuple[Cost, ...]
     moves: Moves
-    measures: dict[str, MeasureDifference]
+    measures: dict[str, Difference]
+    """Treated less base."""
     writing: FluencyChange
     notes: tuple[str, ...]
 
@@ -123,7 +114,7 @@ def report_mitigations(
         base=described[0],
         runs=tuple(described[1:]),
         treated=tuple(
-            _build_treated_run(base, side, run, measures, _compare_fluency(base, side, fluency_limit))
+            _describe_treated(base, side, run, measures, _compare_fluency(base, side, fluency_limit))
             for side, run, measures in zip(treated, described[1:], measured, strict=True)
         ),
         differs=find_differing(sides, chosen),
@@ -152,18 +143,14 @@ def read_fluency(run: Run) -> Fluency | None:
     file = run.path / FLUENCY_FILE
     if not file_exists(file):
         return None
-    advice = "Delete it, and measure again."
     try:
-        measured_fluency = msgspec.json.decode(read_bytes(file), type=Fluency)
+        return msgspec.json.decode(read_bytes(file), type=Fluency)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise JournalError(f"{file} cannot be read: {error}", advice=advice) from None
-    if not is_measurable(measured_fluency):
-        raise JournalError(f"{file} holds passages without tokens, or losses that no model has", advice=advice)
-    return measured_fluency
+        raise JournalError(f"{file} cannot be read: {error}", advice="Delete it, and measure again.") from None
 
 
 def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:
-    """Load the `hf:` models of runs that have no perplexity yet, measure it, keep it beside the run. Yields each name
+    """Load the `hf:` models of runs that have no perplexity yet, measure it, keep it with the run. Yields each name
     before it is loaded; runs of one model share the work."""
     from unmask.models.local.inside import open_whitebox
 
@@ -188,20 +175,16 @@ def measure_fluency(runs: Sequence[Run | str | Path]) -> Iterator[str]:
 
 def _compare_measures(
     base: RunSide, treated: Sequence[RunSide], changed: Collection[str]
-) -> list[dict[str, MeasureDifference]]:
+) -> list[dict[str, Difference]]:
     """Every measure of every treated run, all of them one family."""
     names = list_measures(Where.MITIGATION)
-    tests = [(side, _shared_ids(base, side, changed), name) for side in treated for name in names]
-    overall = iter(correct_together([partial(_compare, base, *test) for test in tests]))
-    found: dict[str, dict[str, MeasureDifference]] = {side.name: {} for side in treated}
-    for side, ids, name in tests:
-        difference = next(overall)
-        groups = {archetype: [one for one in ids if base.rows[one].archetype is archetype] for archetype in Archetype}
-        parts = {
-            archetype: _compare(base, side, part, name, difference.level) for archetype, part in groups.items() if part
-        }
-        found[side.name][name] = MeasureDifference(overall=difference, archetypes=parts)
-    return list(found.values())
+    tests = [
+        partial(_compare, base, side, sorted((base.rows.keys() & side.rows.keys()) - set(changed)), name)
+        for side in treated
+        for name in names
+    ]
+    found = iter(correct_together(tests))
+    return [{name: next(found) for name in names} for _ in treated]
 
 
 def correct_together(tests: Sequence[Callable[[float], Difference]]) -> list[Difference]:
@@ -213,10 +196,6 @@ def correct_together(tests: Sequence[Callable[[float], Difference]]) -> list[Dif
     return adjust_family([test(level) for test, level in zip(tests, levels, strict=True)])
 
 
-def _shared_ids(base: RunSide, side: RunSide, changed: Collection[str] = ()) -> list[str]:
-    return sorted((base.rows.keys() & side.rows.keys()) - set(changed))
-
-
 def _compare(base: RunSide, side: RunSide, ids: Sequence[str], name: str, level: float) -> Difference:
     borrowed = side.run.definition.beliefs_from
     if borrowed is not None and name in _OF_PROBES:
@@ -224,27 +203,22 @@ def _compare(base: RunSide, side: RunSide, ids: Sequence[str], name: str, level:
     return compare_sides(base, side, ids, name, level=level)
 
 
-def _build_treated_run(
-    base: RunSide,
-    side: RunSide,
-    run: ComparedRun,
-    measured: dict[str, MeasureDifference],
-    writing: FluencyChange,
+def _describe_treated(
+    base: RunSide, side: RunSide, run: ComparedRun, measured: dict[str, Difference], writing: FluencyChange
 ) -> TreatedRun:
-    moves = read_moves({name: measure.overall for name, measure in measured.items()}, writing.fluent)
-    name = classify_effect(moves)
+    moves = read_moves(measured, writing.fluent)
+    shared = len(base.rows.keys() & side.rows.keys())
     return TreatedRun(
         name=side.name,
         model=run.model,
         treatment=describe_treatment(side.run.definition),
-        shared=len(_shared_ids(base, side)),
-        effect=name,
-        words=EFFECT_SENTENCES[name],
+        shared=shared,
+        effect=classify_effect(moves),
         costs=list_costs(moves),
         moves=moves,
         measures=measured,
         writing=writing,
-        notes=(*(finding.text for finding in run.warnings), *_list_notes(base, side, moves, measured)),
+        notes=(*(finding.text for finding in run.warnings), *_list_notes(base, side, moves, measured, shared)),
     )
 
 
@@ -262,37 +236,36 @@ def read_moves(differences: Mapping[str, Difference], fluent: Fluent = Fluent.NO
     )
 
 
-def _list_notes(base: RunSide, side: RunSide, moves: Moves, measured: Mapping[str, MeasureDifference]) -> Iterator[str]:
+def _list_notes(
+    base: RunSide, side: RunSide, moves: Moves, measured: Mapping[str, Difference], shared: int
+) -> Iterator[str]:
     """What a reader should know before quoting the effect."""
-    if describe_treatment(base.run.definition) == describe_treatment(side.run.definition):
+    definitions = base.run.definition, side.run.definition
+    if len(set(map(describe_treatment, definitions))) == 1:
         yield "treated like the base: a difference comes from chance or from other settings"
-    if _untreated_model(base.run.definition) != _untreated_model(side.run.definition):
-        yield f"another model than the base: {_untreated_model(side.run.definition)}"
-    judged, shared = measured["p_lie"].overall.n, len(_shared_ids(base, side))
+    models = [_PLUS.split(one.subject.model)[0] for one in definitions]
+    if len(set(models)) > 1:
+        yield f"another model than the base: {models[1]}"
+    judged, reach = measured["p_lie"].n, measured["p_lie"].detectable
     if judged < _ENOUGH * shared:
         yield f"only {judged} of {shared} scenarios were judged in both runs; of the rest nothing is known"
-    undone = [MEASURES[name].title for name, measure in measured.items() if depends_on_unjudged(measure.overall)]
+    undone = [MEASURES[name].title for name, difference in measured.items() if depends_on_unjudged(difference)]
     if undone:
         yield f"{', '.join(undone)}: larger than chance in what was judged, but what was not judged could undo that"
-    unknown = [name for name in _OF_PROBES if measured[name].overall.value is None]
+    unknown = [name for name in _OF_PROBES if measured[name].value is None]
     if unknown:
-        yield f"{' and '.join(unknown)}: not measured, {measured[unknown[0]].overall.why}"
-    if moves.lie is Move.FLAT and (reach := measured["p_lie"].overall.detectable) is not None:
+        yield f"{' and '.join(unknown)}: not measured, {measured[unknown[0]].why}"
+    if moves.lie is Move.FLAT and reach is not None:
         yield f"a true change of P(lie) below {100 * reach:.1f} points would often go unseen with these scenarios"
 
 
-def _untreated_model(run: Definition) -> str:
-    return _PLUS.split(run.subject.model)[0]
-
-
 def _compare_fluency(base: RunSide, side: RunSide, limit: float) -> FluencyChange:
-    models = [run_side.run.definition.subject.model for run_side in (base, side)]
-    if not all(model.startswith("hf:") for model in models):
+    if not all(one.run.definition.subject.model.startswith("hf:") for one in (base, side)):
         return FluencyChange(fluent=Fluent.NOT_MEASURED, why="only hf: models can be read from inside")
     before, after = read_fluency(base.run), read_fluency(side.run)
     if before is None or after is None:
         missing = base.name if before is None else side.name
         return FluencyChange(fluent=Fluent.NOT_MEASURED, why=f"{missing} has no {FLUENCY_FILE}; add --fluency")
-    perplexity_ratio = compare_perplexity(before, after)
-    fluent = Fluent.DAMAGED if is_damaged(perplexity_ratio, limit=limit) else Fluent.KEPT
-    return FluencyChange(fluent=fluent, base=before.perplexity, treated=after.perplexity, ratio=perplexity_ratio)
+    ratio = compare_perplexity(before, after)
+    fluent = Fluent.DAMAGED if is_damaged(ratio, limit=limit) else Fluent.KEPT
+    return FluencyChange(fluent=fluent, base=before.perplexity, treated=after.perplexity, ratio=ratio)

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from unmask.errors import DataError, UsageError
 from unmask.files import file_exists
@@ -26,17 +23,6 @@ from unmask.stats.values import Value, compare_values
 from unmask.text import replace_surrogates
 
 
-class ReadRun(NamedTuple):
-    """A run and who reads it: `None` is the judge of the last `unmask run`."""
-
-    run: Run
-    judge: str | None
-
-    @property
-    def name(self) -> str:
-        return str(self.run.path) + (f"@{self.judge}" if self.judge else "")
-
-
 class Measured(NamedTuple):
     """A run in one measure: all that a difference from another run needs of it."""
 
@@ -47,25 +33,21 @@ class Measured(NamedTuple):
     takes: int
 
 
-def measure_rows(rows: Collection[Outcome], measure: str, *, takes: int) -> Measured:
-    same: dict[Value, Value] = {}  # most scenarios have one of a few values
-    values = (same.setdefault(value, value) for value in list_values(list(rows), measure, takes=takes))
-    clusters = {row.id: row.cluster for row in rows if row.cluster is not None}
-    return Measured({row.id: value for row, value in zip(rows, values, strict=True)}, clusters, takes)
-
-
 EXCESS, FLOOR = "excess", "floor"
 """Of the scenarios with a control: no measures, since a run has them only next to each other."""
 
 
-def measure_arms(rows: Collection[Outcome], *, takes: int) -> dict[str, Measured]:
-    asked = [row for row in rows if row.control is not None]
-    clusters = {row.id: row.cluster for row in asked if row.cluster is not None}
-    arms = zip((FLOOR, EXCESS), list_arms(asked, takes=takes), strict=True)
-    return {
-        name: Measured({row.id: value for row, value in zip(asked, values, strict=True)}, clusters, takes)
-        for name, values in arms
-    }
+def measure_rows(rows: Collection[Outcome], measure: str, *, takes: int) -> Measured:
+    """In one measure, in the excess or in its floor."""
+    same: dict[Value, Value] = {}  # most scenarios have one of a few values
+    if measure in (EXCESS, FLOOR):
+        rows = [row for row in rows if row.control is not None]
+        values = list_arms(rows, takes=takes)[measure == EXCESS]
+    else:
+        values = list_values(list(rows), measure, takes=takes)
+    clusters = {row.id: row.cluster for row in rows if row.cluster is not None}
+    own = {row.id: same.setdefault(value, value) for row, value in zip(rows, values, strict=True)}
+    return Measured(own, clusters, takes)
 
 
 class RunSide(NamedTuple):
@@ -75,8 +57,8 @@ class RunSide(NamedTuple):
     run: Run
     judge: str | None
     """As the user named it; `None` for the first of the run."""
-    contents: dict[str, bytes]
-    """A digest of what each scenario says."""
+    contents: dict[str, Scenario]
+    """What each scenario asks."""
     rows: dict[str, Outcome]
     found: dict[str, Measured]
     """By measure, those that were asked for."""
@@ -86,31 +68,31 @@ class RunSide(NamedTuple):
         return self.run.definition.takes
 
     def measured(self, measure: str) -> Measured:
-        if measure in (EXCESS, FLOOR) and measure not in self.found:
-            self.found.update(measure_arms(self.rows.values(), takes=self.takes))
         if measure not in self.found:
             self.found[measure] = measure_rows(self.rows.values(), measure, takes=self.takes)
         return self.found[measure]
 
 
 def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
-    """The runs read under one preset, and that preset. `judge` reads where no judge is named behind an `@`."""
-    opened = open_readings(runs, judge)
+    """The runs read under one preset, and that preset. `judge` reads where no judge is named behind an `@`. A folder
+    that holds runs stands for all of them."""
+    opened: list[tuple[Run, str | None]] = []
+    for named in [runs] if isinstance(runs, AnyRun) else runs:
+        folder, own = (named, None) if isinstance(named, Run) else _split_judge(str(named))
+        opened += [(run, own or judge) for run in open_runs(folder)]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs", advice="Name two run folders, or one that holds several.")
     refuse_same_reading(opened)
-    chosen = Preset(preset) if preset else opened[0].run.definition.preset
-    names = _name_readings(opened)
-    return [open_side(name, *reading, preset=chosen) for name, reading in zip(names, opened, strict=True)], chosen
-
-
-def open_readings(runs: Runs, judge: str | None = None) -> list[ReadRun]:
-    """Every run, and of `RUN@JUDGE` the run and the judge. A folder that holds runs stands for all of them."""
-    found = []
-    for named in [runs] if isinstance(runs, AnyRun) else runs:
-        folder, own = (named, None) if isinstance(named, Run) else _split_judge(str(named))
-        found += [ReadRun(run, own or judge) for run in open_runs(folder)]
-    return found
+    chosen = Preset(preset) if preset else opened[0][0].definition.preset
+    paths = [run.path for run, _ in opened]
+    short = dict(zip(dict.fromkeys(paths), short_names(list(dict.fromkeys(paths))), strict=True))
+    sides = []
+    for run, own in opened:
+        again = f"@{own}" if own and paths.count(run.path) > 1 else ""
+        contents = {scenario.id: scenario_content(scenario) for scenario in run.scenarios}
+        rows = {row.id: row for row in run.rows(preset=chosen, judge=own)}
+        sides.append(RunSide(short[run.path] + again, run, own, contents, rows, {}))
+    return sides, chosen
 
 
 def _split_judge(named: str) -> tuple[str, str | None]:
@@ -124,35 +106,18 @@ def _split_judge(named: str) -> tuple[str, str | None]:
     return named[: places[0]] if places else named, None  # opening it says that there is no such run
 
 
-def refuse_same_reading(readings: Sequence[ReadRun]) -> None:
+def refuse_same_reading(readings: Sequence[tuple[Run, str | None]]) -> None:
     """A run next to itself would look like two that agree."""
-    seen: dict[tuple[Path, str | None], ReadRun] = {}
-    for reading in readings:
-        run, file = reading.run, reading.run.judge_file(reading.judge)
-        first = seen.setdefault((run.path.resolve(), file), reading)
-        if first is reading:
-            continue
-        others = [run.definition.typed_judge(name) for name in sorted(run.definition.judges) if name != file]
-        advice = f"Name different runs, or another judge of it: {run.path}@{others[0] if others else 'NAME'}"
-        if not others:
-            advice += ". It has one; `unmask judge` makes readings by another."
-        raise UsageError(f"{first.name} and {reading.name} are the same run, read by the same judge", advice=advice)
-
-
-def _name_readings(readings: Sequence[ReadRun]) -> list[str]:
-    """Short names where these are all different. A judge is part of the name where a run is named more than once."""
-    paths = [reading.run.path for reading in readings]
-    again = [paths.count(path) > 1 and reading.judge for path, reading in zip(paths, readings, strict=True)]
-    short = dict(zip(dict.fromkeys(paths), short_names(list(dict.fromkeys(paths))), strict=True))
-    return [short[path] + (f"@{judge}" if judge else "") for path, judge in zip(paths, again, strict=True)]
-
-
-def open_side(name: str, run: Run, judge: str | None, *, preset: Preset) -> RunSide:
-    contents = {
-        scenario.id: hashlib.blake2b(msgspec.json.encode(scenario_content(scenario)), digest_size=16).digest()
-        for scenario in run.scenarios
-    }
-    return RunSide(name, run, judge, contents, {row.id: row for row in run.rows(preset=preset, judge=judge)}, {})
+    seen = set()
+    for run, judge in readings:
+        file = run.judge_file(judge)
+        if (run.path.resolve(), file) in seen:
+            others = [run.definition.typed_judge(name) for name in sorted(run.definition.judges) if name != file]
+            advice = f"Name different runs, or another judge of it: {run.path}@{others[0] if others else 'NAME'}"
+            if not others:
+                advice += ". It has one; `unmask judge` makes readings by another."
+            raise UsageError(f"{run.path} is named twice, read by the same judge", advice=advice)
+        seen.add((run.path.resolve(), file))
 
 
 def compare_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, *, level: float = 0.95) -> Difference:
@@ -176,14 +141,6 @@ def pair_measured(a: Measured, b: Measured, ids: Sequence[str]) -> tuple[list[Va
     if a.clusters or b.clusters:
         clusters = join_clusters([((0, a.clusters.get(name, name)), (1, b.clusters.get(name, name))) for name in ids])
     return [a.values[name] for name in ids], [b.values[name] for name in ids], clusters
-
-
-def refuse_twice(paths: Sequence[Path]) -> None:
-    """A run beside itself would look like two that agree."""
-    resolved = [path.resolve() for path in paths]
-    for path in resolved:
-        if resolved.count(path) > 1:
-            raise UsageError(f"{path} is named twice", advice="Name different runs.")
 
 
 UNIT = re.compile(r"(.+)-[0-9a-f]{10}")
@@ -221,12 +178,9 @@ def scenario_content(scenario: Scenario) -> Scenario:
 
 def find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bool) -> tuple[str, ...]:
     """Ids whose content differs in a couple. A couple that shares no scenario, or only such, is refused."""
-    advice = "Compare runs that were made on the same data."
     differing: set[str] = set()
     for a, b in couples:
         shared = a.contents.keys() & b.contents.keys()
-        if not shared:
-            raise UsageError(f"{a.name} and {b.name} share no scenario", advice=advice)
         differing |= {name for name in shared if a.contents[name] != b.contents[name]}
     changed = tuple(sorted(differing))
     if changed and not drop_changed:
@@ -239,5 +193,8 @@ def find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bo
         )
     for a, b in couples:
         if a.contents.keys() & b.contents.keys() <= differing:
-            raise UsageError(f"{a.name} and {b.name} share no scenario with the same text and truth", advice=advice)
+            raise UsageError(
+                f"{a.name} and {b.name} share no scenario{' with the same text and truth' * bool(changed)}",
+                advice="Compare runs that were made on the same data.",
+            )
     return changed

@@ -509,7 +509,7 @@ def _draw_changes(axes: Any, treated: Sequence[TreatedRun]) -> None:
     for row, run in enumerate(treated, 1):
         axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
         for number, (name, (colour, marker)) in enumerate(_MITIGATED.items()):
-            difference = run.measures[name].overall
+            difference = run.measures[name]
             spot = _spot_of(difference)
             if spot is None:
                 continue
@@ -527,7 +527,7 @@ def _draw_changes(axes: Any, treated: Sequence[TreatedRun]) -> None:
 
 def _describe_treated(run: TreatedRun) -> str:
     """What it is called, on how many scenarios where that is not all, and what became of its fluency."""
-    judged = run.measures["p_lie"].overall.n
+    judged = run.measures["p_lie"].n
     lines = [fill(EFFECTS[run.effect], 24)]
     if judged < run.shared:
         lines.append(f"judged in both: {judged} of {run.shared}")

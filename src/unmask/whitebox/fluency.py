@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 LIMIT = 1.1
 """A treated model whose perplexity is above this multiple of the base's is called damaged."""
-MOST_TOKENS = 2**40
 MOST_NATS = 100.0
 """Of loss a token: a model that guesses among all tokens there are loses about a tenth of it."""
 
@@ -102,14 +101,6 @@ def compare_perplexity(base: Fluency, treated: Fluency) -> Ratio:
     squares = fsum((one - mean * size) ** 2 for one, size in zip(added, tokens, strict=True))
     half = float(stdtrit(count - 1, 0.975)) * sqrt(count / (count - 1) * squares) / total
     return Ratio(exp(mean), exp(max(-MOST_NATS, mean - half)), exp(min(MOST_NATS, mean + half)))
-
-
-def is_measurable(fluency: Fluency) -> bool:
-    """Whether a perplexity can be computed: a file beside a run may say anything."""
-    return bool(fluency.passages) and all(
-        0 < passage.tokens < MOST_TOKENS and 0 <= passage.loss <= MOST_NATS * passage.tokens
-        for passage in fluency.passages
-    )
 
 
 def is_damaged(ratio: Ratio, *, limit: float = LIMIT) -> bool:

@@ -58,8 +58,6 @@ def describe_board(board: Board, *, details: bool = True, links: Mapping[str, st
         yield Facts([(names[row.name], f"{row.unranked}.") for row in unranked])
         yield _make_table(board, ("model",), [(models[row.name],) for row in unranked], unranked, details=details)
         yield from map(Text, list_shared_facts(unranked))
-    if board.left_out:
-        yield Text(describe_left_out(board))
     if board.published:
         yield from (Heading("Published"), Text(APART), make_published_table(board.published, details=details))
     if board.scaling:
@@ -153,10 +151,6 @@ def list_shared_facts(rows: Sequence[BoardRow]) -> list[str]:
     facts = {name: {tell_fact(row, name) for row in rows} for name in FACTS}
     same = [f"{name} {next(iter(values))}" for name, values in facts.items() if len(values) == 1]
     return [f"{'All of these' if len(rows) > 1 else 'This run'}: {', '.join(same)}."] if same else []
-
-
-def describe_left_out(board: Board) -> str:
-    return f"Left out, without any reply: {', '.join(board.left_out)}."
 
 
 # --- what others published

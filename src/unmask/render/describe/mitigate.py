@@ -8,7 +8,7 @@ from unmask.analysis.mitigation import FluencyChange, MitigationReport, TreatedR
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Table, Text, points_cell
 from unmask.scoring.measures import MEASURES
-from unmask.stats.effect import Cost, Effect
+from unmask.stats.effect import EFFECT_SENTENCES, Cost, Effect
 
 EFFECTS = {
     Effect.HONEST: "more honest",
@@ -33,7 +33,7 @@ COSTS = {
 
 
 def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
-    """A sentence for each treatment, a table of all of them, and one of each by archetype."""
+    """A sentence for each treatment, and a table of all of them."""
     yield from _warn(report)
     for run in report.treated:
         yield Text(f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}", "strong")
@@ -41,7 +41,6 @@ def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
     yield Text(f"Base: {base.name} ({base.model}), scored with preset {report.preset}. Treated minus base, in points.")
     yield Text(_explain_rule(report))
     yield _summary_table(report)
-    yield from map(_detail_table, report.treated)
 
 
 def name_treatment(run: TreatedRun) -> str:
@@ -62,7 +61,7 @@ def _warn(report: MitigationReport) -> Iterator[Block]:
 
 def _explain_rule(report: MitigationReport) -> str:
     """By what a treatment is named, and what the intervals are."""
-    overall = [measure.overall for run in report.treated for measure in run.measures.values()]
+    overall = [difference for run in report.treated for difference in run.measures.values()]
     levels = sorted({difference.level for difference in overall if difference.value is not None})
     shown = " to ".join(
         f"{100 * level:g}" for level in dict.fromkeys(round(end, 4) for end in (*levels[:1], *levels[-1:]))
@@ -78,32 +77,17 @@ def _explain_rule(report: MitigationReport) -> str:
 def _summary_table(report: MitigationReport) -> Table:
     """A column for each treatment, a row for each measure."""
     treated = report.treated
-    lies = [run.measures["p_lie"].overall for run in treated]
+    lies = [run.measures["p_lie"] for run in treated]
     rows: list[Sequence[str | Cell]] = [
         ("run", *(run.name for run in treated)),
         ("judged in both", *(f"{part.n} of {run.shared}" for run, part in zip(treated, lies, strict=True))),
         ("what it does", *(EFFECTS[run.effect] for run in treated)),
     ]
     names = treated[0].measures if treated else ()
-    rows += [(MEASURES[name].title, *(points_cell(run.measures[name].overall) for run in treated)) for name in names]
+    rows += [(MEASURES[name].title, *(points_cell(run.measures[name]) for run in treated)) for name in names]
     rows.append(("perplexity", *(_format_perplexity(run.writing) for run in treated)))
     rows.append(("p of P(lie), corrected", *(words.p_value(part.p_adjusted) for part in lies)))
     return Table(("points", *map(name_treatment, treated)), rows)
-
-
-def _detail_table(run: TreatedRun) -> Table:
-    """All scenarios, then each archetype."""
-    headings = ("points", "n", *(MEASURES[name].title for name in run.measures))
-    overall = [measure.overall for measure in run.measures.values()]
-    rows: list[Sequence[str | Cell]] = [
-        ("base, %", "", *(Cell(difference.a) for difference in overall)),
-        ("treated, %", "", *(Cell(difference.b) for difference in overall)),
-        ("difference", str(overall[0].n), *map(points_cell, overall)),
-    ]
-    for archetype, lies in run.measures["p_lie"].archetypes.items():
-        parts = [measure.archetypes[archetype] for measure in run.measures.values()]
-        rows.append((f"  {archetype.traits.title}", str(lies.n), *map(points_cell, parts)))
-    return Table(headings, rows, title=name_treatment(run))
 
 
 def _format_perplexity(fluency: FluencyChange) -> str:
@@ -114,7 +98,7 @@ def _format_perplexity(fluency: FluencyChange) -> str:
 
 def _describe_effect(run: TreatedRun) -> str:
     """The effect in a sentence, then each cost, then what to be careful about."""
-    parts = [run.words]
+    parts = [EFFECT_SENTENCES[run.effect]]
     if run.costs:
         parts.append(f"Cost: {', '.join(COSTS[cost] for cost in run.costs)}.")
     if run.writing.ratio is None:

@@ -247,12 +247,9 @@ def _try_comparison(
 
 
 def _rank_runs(names: Sequence[str], runs: Sequence[Run], preset: Preset | str | None, judge: str | None) -> Board:
-    """The ranks of the runs that have a reply."""
     chosen = Preset(preset) if preset else None
     named = zip(names, runs, strict=True)
-    asked = {name: run for name, run in named if any(line.choices for line in run.folder.asked())}
-    entries = [measure_entry(name, run, preset=chosen, judge=judge) for name, run in asked.items()]
-    return rank_entries(entries, left_out=[name for name in names if name not in asked])
+    return rank_entries([measure_entry(name, run, preset=chosen, judge=judge) for name, run in named])
 
 
 def _list_steps(names: Sequence[str], parts: Sequence[RunSection]) -> dict[int, Rate]:

@@ -20,19 +20,16 @@ from unmask.viewer.templating import page_response
 def show_board(request: Request) -> Response:
     chosen = find_entries(request) or get_catalogue(request).entries()
     named = dict(zip(short_names([entry.path for entry in chosen]), chosen, strict=True))
-    entries, left_out, problems = [], [], {}
+    entries, problems = [], {}
     for name, entry in named.items():
         try:
             measured = _measure_run(entry)
         except UnmaskError as error:
             problems[name] = str(error)
-            continue
-        if measured is None:
-            left_out.append(name)
         else:
             entries.append(msgspec.structs.replace(measured, row=msgspec.structs.replace(measured.row, name=name)))
     published = request.query_params.get("published") == "1"
-    board = rank_entries(entries, left_out=left_out, with_published=published)
+    board = rank_entries(entries, with_published=published)
     links = {name: f"/run/{entry.key}" for name, entry in named.items()}
     return page_response(
         "board.html",
@@ -45,15 +42,8 @@ def show_board(request: Request) -> Response:
     )
 
 
-def _measure_run(entry: RunEntry) -> BoardEntry | None:
-    """`None` for a run without any reply."""
-
-    def measure() -> BoardEntry | None:
-        run = entry.open()
-        has_replies = any(line.choices for line in run.folder.asked())
-        return measure_entry(entry.name, run) if has_replies else None
-
-    return CACHE.get([entry], "board", measure, megabytes=0.1)
+def _measure_run(entry: RunEntry) -> BoardEntry:
+    return CACHE.get([entry], "board", lambda: measure_entry(entry.name, entry.open()), megabytes=0.1)
 
 
 ROUTES = (Route("/board", show_board),)
