@@ -132,18 +132,6 @@ def _close_waiting_browser() -> None:
         module.close_waiting()
 
 
-@pytest.fixture(autouse=True)
-def _every_session_is_closed() -> Iterator[None]:
-    """A test that leaves connections open fails itself; the warning of aiohttp would come when the process ends. Loops
-    that still run belong to other threads, in which runs of a whole file may go on."""
-    yield
-    module = sys.modules.get("unmask.models.session")
-    left = [] if module is None else [one for one in list(module._SESSIONS.values()) if one.loop.is_closed()]
-    for session in left:
-        module._SESSIONS.pop(session.loop, None)
-    assert not left, "a model was not closed"
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """One line for each reason why tests were skipped, however many files they stand in."""
     reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()))

@@ -62,7 +62,7 @@ HEAVY = {
     "uvicorn",
     "xllamacpp",
 }
-LOADED_LATE = ("models/session", "viewer/", "whitebox/", "interop/inspect/registry", "interop/inspect/task")
+LOADED_LATE = ("viewer/", "whitebox/", "interop/inspect/registry", "interop/inspect/task")
 """Modules that are themselves imported late only: speaking torch or Inspect is all they do."""
 LONGEST_FUNCTION = 80
 

@@ -32,9 +32,9 @@ def jumping_clock(seed: float) -> None:
 
 def impatience(seconds: float) -> None:
     """A connection may take so long, instead of half a minute."""
-    from unmask.models import session
+    from unmask.models import http
 
-    session.REACH_TIMEOUT = seconds
+    http.REACH_TIMEOUT = seconds
 
 
 def no_flock(number: float) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from tests.models.loopback import Canned, chat, loopback, request
 from unmask.errors import RequestRefusedError, TransientModelError
-from unmask.models import session
+from unmask.models import http
 from unmask.models.http import Channel
 from unmask.models.providers import open_model
 
@@ -75,25 +75,6 @@ async def listening(
         yield server.sockets[0].getsockname()[1]
 
 
-def test_two_models_of_one_server_share_connections():
-    """Subject and judge behind one address need no more connections than are allowed there."""
-    server = Counted()
-
-    async def go() -> None:
-        async with listening(server.serve) as port:
-            url = f"http://127.0.0.1:{port}/v1"
-            subject, judge = open_model("openai/a", base_url=url), open_model("openai/b", base_url=url, role="judge")
-            for model in (subject, judge) * 5:
-                await model.complete(request())
-            await subject.close()
-            await judge.complete(request())
-            await judge.close()
-            assert asyncio.get_running_loop() not in session._SESSIONS  # the last one out closes them
-
-    asyncio.run(go())
-    assert server.connections == 1
-
-
 def test_a_connection_that_the_server_closed_is_not_used_again():
     """Even if it does not say so in its answer."""
     server = Counted(close=True)
@@ -114,7 +95,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again():
 
 def test_a_connection_idle_for_too_long_is_not_used_again(monkeypatch):
     """Servers close idle connections, and a request sent into that is lost."""
-    monkeypatch.setattr(session, "KEEP_ALIVE", 0.0)
+    monkeypatch.setattr(http, "KEEP_ALIVE", 0.0)
     server = Counted()
 
     async def go() -> None:
@@ -272,8 +253,11 @@ def black_hole(port: int) -> Iterator[None]:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs 127.0.0.2, and a full queue that answers nothing")
 def test_an_address_that_stops_answering_is_not_the_only_one_tried(monkeypatch):
     """It answered before, and the name has another one that still does."""
-    two = [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (place, 0)) for place in ("127.0.0.1", "127.0.0.2")]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: two)
+
+    def look_up(host, port, **_):
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (place, port)) for place in ("127.0.0.1", "127.0.0.2")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     first, second = Counted(CLOSING, close=True), Counted(CLOSING, close=True)
 
     async def go() -> str:
@@ -561,26 +545,6 @@ gc.collect()
     command = [sys.executable, "-c", program, str(port)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-
-
-def test_who_knows_all_proxies_is_not_asked_where_none_is_named():
-    """It takes as long to import as the rest of the client; every command would pay for it."""
-    program = (
-        "import sys; from urllib.parse import urlsplit; from unmask.models.http import proxy_for;"
-        "print(proxy_for(urlsplit('https://models.invalid/v1')), 'urllib.request' in sys.modules)"
-    )
-    known = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-
-    def said(**more: str) -> str:
-        command = [sys.executable, "-c", program]
-        return subprocess.run(command, env=known | more, capture_output=True, text=True, check=True).stdout.strip()
-
-    assert said(HTTPS_PROXY="http://gate.invalid:1") == "http://gate.invalid:1 True"
-    assert said(ALL_PROXY="http://gate.invalid:2") == "http://gate.invalid:2 True"
-    assert said(HTTP_PROXY="http://gate.invalid:3") == "None True"
-    assert said(HTTPS_PROXY="http://gate.invalid:1", NO_PROXY="models.invalid") == "None True"
-    if sys.platform == "linux":
-        assert said() == "None False"
 
 
 @pytest.mark.parametrize("packed", [False, True])

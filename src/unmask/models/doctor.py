@@ -231,7 +231,7 @@ async def _check_endpoint(
         return Diagnosis(what="endpoint", state=Condition.BROKEN, found=str(error), advice=error.advice)
     channel = Channel(target, timeout=PATIENCE)
     try:
-        answer = await channel.get()
+        answer = await channel.send("GET", None)
     except ModelError as error:
         where = f"{target.name} at {target.shown}"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")

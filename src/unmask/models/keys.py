@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -309,7 +308,7 @@ def url_secrets(url: str) -> frozenset[str]:
     except ValueError:
         return frozenset({url})
     user, _, password = url.partition("://")[2].rpartition("@")[0].partition(":")
-    return frozenset({basic or "", user, password, *_parts_to_hide(parts)})
+    return frozenset({basic, user, password, *_parts_to_hide(parts)})
 
 
 def _parts_to_hide(parts: SplitResult) -> Iterator[str]:
@@ -319,25 +318,15 @@ def _parts_to_hide(parts: SplitResult) -> Iterator[str]:
         yield from (part or "", unquote(part or ""))
 
 
-def basic_credentials(parts: SplitResult) -> str | None:
+def basic_credentials(parts: SplitResult) -> str:
     """User and password of a URL as the header carries them; a proxy may have them."""
     if parts.username is None:
-        return None
+        return ""
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
     return base64.b64encode(pair.encode()).decode()
 
 
-def system_proxies() -> dict[str, str]:
-    """The proxies of this machine by scheme. The function that knows them all takes long to import, and is not asked
-    where only variables could name one and none does."""
-    by_variables = sys.platform not in ("darwin", "win32")
-    if by_variables and not any(name.lower().endswith("_proxy") for name in os.environ):
-        return {}
-    from urllib.request import getproxies
-
-    return getproxies()
-
-
 def proxy_secrets() -> set[str]:
     """Credentials of proxies go out with requests as well; a short one is a word that messages may need."""
-    return {secret for url in system_proxies().values() for secret in url_secrets(url) if len(secret) >= 8}
+    proxies = [url for name, url in os.environ.items() if name.lower().endswith("_proxy")]
+    return {secret for url in proxies for secret in url_secrets(url) if len(secret) >= 8}

@@ -94,7 +94,7 @@ class Vllm(OpenAI):
         url = self.target.url.replace("/chat/completions", "/models")
         channel = Channel(replace(self.target, url=url), timeout=60.0)
         try:
-            answer = await channel.get()
+            answer = await channel.send("GET", None)
         finally:
             await channel.close()
         return _read_parent(answer.body, self.served_name) if answer.status == 200 else self.served_name
