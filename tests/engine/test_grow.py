@@ -25,7 +25,7 @@ from unmask.engine.plan import estimate_run
 from unmask.errors import JournalError, MixedRunError, RequestRefusedError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Letter, Request, Scenario
-from unmask.render.terminal.progress import ProgressLine
+from unmask.render.terminal.progress import Log, ProgressLine
 from unmask.runs.run import Run
 
 JUDGE = "scripted/judge"
@@ -66,7 +66,7 @@ class TestGrowing:
     def test_the_command_of_before_continues_a_run_that_has_more_takes(self, tmp_path: Path, capsys: Any):
         """Growing is one line; only fewer takes that are named are refused."""
         pilot(tmp_path / "run", limit=6)
-        grown = pilot(tmp_path / "run", limit=6, takes=3, progress=ProgressLine(live=False))
+        grown = pilot(tmp_path / "run", limit=6, takes=3, progress=ProgressLine(Log(sys.stderr)))
         line = f"{grown.path} grows from 1 to 3 takes; its replies stay"
         assert capsys.readouterr().err.splitlines()[0] == line
         before = asked(grown.path)
@@ -122,7 +122,7 @@ class TestGrowing:
 
     def test_run_says_it_in_one_line(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         pilot(tmp_path / "run", limit=6)
-        pilot(tmp_path / "run", limit=9, progress=ProgressLine(live=False))
+        pilot(tmp_path / "run", limit=9, progress=ProgressLine(Log(sys.stderr)))
         line = f"{tmp_path / 'run'} grows from 6 to 9 scenarios; its replies stay"
         assert capsys.readouterr().err.splitlines()[0] == line
 
@@ -194,7 +194,7 @@ class TestWithoutAnswers:
     def test_a_failed_first_try_does_not_spoil_the_folder(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         self.refuse(tmp_path / "run")
         assert read_definition(tmp_path / "run")["subject"]["model"] == "openai/nomodel"
-        done = pilot(tmp_path / "run", limit=6, progress=ProgressLine(live=False))
+        done = pilot(tmp_path / "run", limit=6, progress=ProgressLine(Log(sys.stderr)))
         assert capsys.readouterr().err.startswith(f"{tmp_path / 'run'} held no answers and is redefined\n")
         assert done.score().undecided == ()
         assert len(done.rows()) == 6

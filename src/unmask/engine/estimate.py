@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from unmask.engine.imagine import LONG, SHORT, USUAL, Amount, Amounts, Imagination, sum_amounts
-from unmask.engine.work import SUBJECT, Workload, count_together
+from unmask.engine.work import SUBJECT
 from unmask.models.prices import Price
 from unmask.protocol import plan as planner
 from unmask.protocol.state import ScenarioState
@@ -24,8 +24,6 @@ UNBELIEVED = 5
 """Likely every fifth scenario meets no belief: 14 to 22 % did with the models of the paper."""
 AGAIN = 0.25
 """The part of all requests that is sent a second time, at most."""
-LOOKED_AT = 12
-"""Scenarios of a workload that say how many calls one takes."""
 FEWEST = 10
 """With at least so many done scenarios, what they took is used in the place of the usual lengths."""
 MOST_UNLIKE = 0.25
@@ -173,13 +171,3 @@ def read_pilot(folder: Folder, judge: str | None, imagination: Imagination) -> I
         if paid:
             imagined, _ = imagination.imagine(scenario, lent, LONG)
             yield DoneScenario(group_of(scenario), imagined, paid)
-
-
-def expect_calls(workload: Workload) -> float:
-    """Calls that a scenario of a workload likely takes on average, by a few of them. 0 where nobody is asked."""
-    sample = workload.scenarios[:: -(-len(workload.scenarios) // LOOKED_AT) or 1]
-    size = count_together(workload.models.get(SUBJECT), workload.takes_per_call)
-    imagination = Imagination(workload.settings, size, numeric=workload.numeric_settings)
-    found = [imagination.imagine(scenario, ScenarioState(), USUAL)[0] for scenario in sample]
-    calls = sum(amount.calls for amounts in found for amount in amounts.values())
-    return calls / len(sample) if sample else 0.0

@@ -127,10 +127,9 @@ class Workload:
     done: int = 0
     """Scenarios with nothing left to send. Like the counters above, it is there for whoever shows progress."""
     worked: int = 0
-    """Those of them that this session has sent something for, and `worked_calls` what that was."""
-    worked_calls: int = 0
-    open_calls: Counter[int] = field(default_factory=Counter)
-    """Calls of this session by scenario, for those that have something left to send."""
+    """Those of them that this session has sent something for."""
+    asked: set[int] = field(default_factory=set)
+    """Scenarios that this session has sent something for."""
     open_states: dict[int, ScenarioState] = field(default_factory=dict)
 
     def state(self, scenario: int) -> ScenarioState:
@@ -250,7 +249,7 @@ class Workload:
             fields |= {"lost": lost, "lost_usd": None if most_usd is None else lost * most_usd}
             self.purse.pay(fields["lost_usd"] or 0.0)
         self.calls[job.role] += 1
-        self.open_calls[job.scenario] += 1
+        self.asked.add(job.scenario)
         if isinstance(result, ModelError):
             self.failed[job.role] += 1
         elif fields["cost_usd"] is not None:
@@ -316,9 +315,7 @@ class Workload:
         self.verdicts[outcome.verdict] += 1
         self.lies[MEASURES["p_lie"].value_of(outcome, takes=settings.takes)] += 1
         self.done += 1
-        calls = self.open_calls.pop(scenario, 0)
-        self.worked += calls > 0
-        self.worked_calls += calls
+        self.worked += scenario in self.asked
         self.over.add(scenario)
         self.wanted.pop(scenario, None)
         del self.open_states[scenario]

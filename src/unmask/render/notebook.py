@@ -17,7 +17,7 @@ from unmask.render.blocks import Command, Table, to_html, to_markdown, to_termin
 from unmask.render.describe.conversation import Replies
 from unmask.render.describe.results import describe
 from unmask.render.describe.transcript import describe_transcript
-from unmask.render.terminal.progress import ProgressLine
+from unmask.render.terminal.progress import Log, ProgressLine
 from unmask.runs.run import Run
 
 
@@ -56,25 +56,27 @@ def transcript_text(scenario: Scenario, outcome: Outcome, replies: Replies) -> s
 def open_progress(wanted: bool | None) -> ProgressLine | None:
     """What shows how far a run is: always in a notebook, elsewhere only if it is wanted."""
     if in_notebook():
-        return NotebookProgress()
+        return ProgressLine(CellOutput())
     return ProgressLine() if wanted else None
 
 
 def in_notebook() -> bool:
-    """Whether a kernel runs this code. IPython is asked only where it is loaded: who has none runs in no notebook."""
+    """Whether a kernel runs this code. IPython is asked only where it is loaded: without it there is no notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
 
-class NotebookProgress(ProgressLine):
-    """The line of a terminal as an output of the cell that changes itself."""
+class CellOutput(Log):
+    """An output of the cell that changes itself."""
+
+    every = 0.2
 
     def __init__(self) -> None:
-        super().__init__(live=True)
+        super().__init__(sys.stderr)
         self._shown: Any = None
 
-    def write(self, text: str, *, end: bool = False) -> None:
+    def tell(self, text: str) -> None:
         output = {"text/plain": text}
         if self._shown is None:
             display = import_module("IPython.display").display

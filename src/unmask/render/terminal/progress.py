@@ -1,160 +1,168 @@
-"""What a command says while it works, on standard error: how far a run is, in a live line on a terminal and in plain
-lines elsewhere; and what begins."""
+"""What a command says while it works, on standard error: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
 from unmask.render import words
 from unmask.text import shorten_error, strip_controls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
     from unmask.models.limiter import Limiter
     from unmask.sweep.units import Unit
 
-LIVE_EVERY = 0.2
-PLAIN_EVERY = 15.0
-"""Seconds between two lines in a log; a run that waits says so within 30."""
 QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
-EXPECTED_WEIGHT = 5
-"""Finished scenarios that count as much as what was expected of them."""
 STALLED = 30.0
 """Seconds of nothing but failures from an endpoint after which no time is left to say."""
 
 
+class Log:
+    """Plain lines."""
+
+    every = 15.0
+    """Seconds between two lines: a run that waits says so within 30."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def show(self, text: str, done: int, total: int) -> None:
+        self.tell(text)
+
+    def tell(self, text: str) -> None:
+        # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
+        with contextlib.suppress(OSError):
+            print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+class Bar(Log):
+    """A bar with words behind it, which stay below what is told."""
+
+    every = 0.2
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        super().__init__(stream)
+        self._progress = Progress(
+            BarColumn(12, complete_style="blue", finished_style="blue"),
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1)),
+            console=Console(file=stream, force_terminal=True, force_jupyter=False, highlight=False, emoji=False),
+            auto_refresh=False,
+            expand=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self._progress.add_task("")
+
+    def show(self, text: str, done: int, total: int) -> None:
+        with contextlib.suppress(OSError):
+            self._progress.start()
+            self._progress.update(self._task, description=text, completed=done, total=total, refresh=True)
+
+    def tell(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._progress.console.print(text, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._progress.stop()
+
+
+def open_output() -> Log:
+    return Bar(sys.stderr) if sys.stderr.isatty() else Log(sys.stderr)
+
+
+class _Pace:
+    """Says when the next line is due."""
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+        self.started = self._last = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def is_due(self, *, at_once: bool = False) -> bool:
+        now = time.monotonic()
+        if not at_once and now - self._last < self._every:
+            return False
+        self._last = now
+        return True
+
+
 class ProgressLine:
-    """Shows done/total, calls per second, the share of lies so far, cost and time left. Writes to standard error.
+    """How far a run is. Used in a `with` block: what comes after it begins a line of its own."""
 
-    Used in a `with` block: at its end a live line is ended too, so that what comes next begins a line of its own."""
-
-    def __init__(self, stream: TextIO | None = None, *, live: bool | None = None) -> None:
-        self._stream = stream or sys.stderr
-        self.live = self._stream.isatty() if live is None else live
-        self._started = time.monotonic()
-        self._last = self._started
-        self._width = 0
-        self._ended = False
-        self._stopping = False
-        self._awaits = False
+    def __init__(self, output: Log | None = None) -> None:
+        self._output = output or open_output()
+        self._pace = _Pace(self._output.every)
         self._calls = 0
-        self._moved = self._started
-        self._expected: float | None = None
+        self._moved = 0.0
+        """Seconds from the start to the last answer."""
+        self._ended = self._stopping = self._awaits = False
 
     def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._width:
-            with contextlib.suppress(OSError):
-                print(file=self._stream, flush=True)
-            self._width = 0
+        self._output.close()
 
     def __call__(self, workload: Workload, executor: Executor) -> None:
-        now = time.monotonic()
         if workload.news:
-            self.write(workload.news, end=True)
+            self._output.tell(workload.news)
             workload.news = ""
         if (calls := sum(workload.calls.values())) != self._calls:
-            self._calls, self._moved = calls, now
+            self._calls, self._moved = calls, self._pace.elapsed
         if executor.stopping is not None and executor.in_flight and not self._stopping:
             self._stopping = True
-            again = " again" if executor.interrupted else ""
-            left = "it" if executor.in_flight == 1 else "them"
-            answers = _count_answers(executor.in_flight)
-            self.write(f"stopping: {answers} in flight; Ctrl-C{again} leaves {left}", end=True)
+            again, left = " again" * executor.interrupted, "it" if executor.in_flight == 1 else "them"
+            answers = words.plural(executor.in_flight, "answer")
+            self._output.tell(f"stopping: {answers} in flight; Ctrl-C{again} leaves {left}")
             return
         finished = workload.done >= executor.total
         awaits = any(endpoint.awaits_server for endpoint in executor.limiters)
-        if awaits and not self._awaits:
-            self._last = float("-inf")  # said at once, not with the next line
-        self._awaits = awaits
-        if self._ended or (not finished and now - self._last < (LIVE_EVERY if self.live else PLAIN_EVERY)):
-            return
-        self._last, self._ended = now, finished
-        parts = self.list_parts(workload, executor, now - self._started)
-        if workload.waits:
-            parts["wait"] = workload.waits
-        elif not finished and (awaits or now - self._moved >= QUIET):
-            parts["wait"] = _describe_wait(executor, silent=now - self._moved)
-        self.write(fit_parts(parts, get_terminal_size().columns - 1 if self.live else None), end=finished)
+        news, self._awaits = awaits and not self._awaits, awaits
+        if not self._ended and self._pace.is_due(at_once=finished or news):
+            self._ended = finished
+            parts = " · ".join(filter(None, self._list_parts(workload, executor, finished=finished)))
+            self._output.show(parts, workload.done, executor.total)
 
-    def list_parts(self, workload: Workload, executor: Executor, elapsed: float) -> dict[str, str]:
-        """The parts of the line by name, in their order; one that has nothing to say is empty or absent."""
-        calls = sum(workload.calls.values())
+    def _list_parts(self, workload: Workload, executor: Executor, *, finished: bool) -> Iterator[str]:
         failed = sum(workload.failed.values())
         lies = workload.estimate_p_lie()
-        parts = {
-            "done": f"{workload.done}/{executor.total} scenarios",
-            "calls": f"{calls} calls",
-            "pace": _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
-            "lies": f"lies so far {lies}" if lies.total else "",
-            "cost": words.money(workload.bill.cost) if workload.bill.cost else "",
-            "failed": f"{failed} failed" if failed else "",
-            "slowdown": " · ".join(_describe_slowdown(executor)),
-        }
-        if workload.done >= executor.total:
-            parts["time"] = f"{words.duration(elapsed)} in all"
-        elif (stalled := max((limiter.stalled for limiter in executor.limiters), default=0.0)) >= STALLED:
-            parts["time"] = f"stalled {words.duration(stalled)}"
-        elif executor.stopping is None and not workload.waits and calls and (each := self._calls_each(workload)):
+        yield f"{workload.done}/{executor.total} scenarios"
+        if finished:
+            yield f"{words.duration(self._pace.elapsed)} in all"
+        elif stalled := _describe_stalled(executor.limiters):
+            yield stalled
+        elif executor.stopping is None and not workload.waits and workload.worked:
             # As of the last answer: a slow model does not take longer because nothing has come since.
-            until_news = min(elapsed, max(self._moved - self._started, 0.0) or elapsed)
-            open_scenarios = executor.total - workload.done
-            to_send = max(open_scenarios, each * open_scenarios - (calls - workload.worked_calls))
-            parts["time"] = f"about {words.duration(until_news * to_send / calls)} left"
-        return parts
-
-    def _calls_each(self, workload: Workload) -> float:
-        """Calls that a scenario takes: as expected at first, then as those that are finished took. 0 if unknown."""
-        if self._expected is None:
-            from unmask.engine.estimate import expect_calls
-
-            self._expected = expect_calls(workload)
-        weight = EXPECTED_WEIGHT if self._expected else 0
-        scenarios = workload.worked + weight
-        return (workload.worked_calls + weight * self._expected) / scenarios if scenarios else 0.0
-
-    def write(self, text: str, *, end: bool = False) -> None:
-        # A log on a full disk, or a terminal that has gone, is no reason to stop a run.
-        with contextlib.suppress(OSError):
-            if not self.live:
-                print(text, file=self._stream, flush=True)
-                return
-            print("\r" + text.ljust(self._width), end="\n" if end else "", file=self._stream, flush=True)
-            self._width = 0 if end else len(text)
-
-
-SHORTER: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("lies", lambda text: text.replace(" so far", "").partition(" [")[0]),
-    ("calls", lambda _: ""),
-    ("slowdown", lambda _: ""),
-    ("pace", lambda _: ""),
-    ("lies", lambda _: ""),
-    ("cost", lambda _: ""),
-    ("failed", lambda _: ""),
-)
-"""What gives way where the line is too long, in this order. How far the run is and the time left always stay."""
-
-
-def fit_parts(parts: dict[str, str], width: int | None) -> str:
-    """One line of at most `width` characters, or as long as it is."""
-    parts = dict(parts)
-    line = " · ".join(filter(None, parts.values()))
-    for name, shorten in SHORTER:
-        if width is None or len(line) <= width:
-            return line
-        parts[name] = shorten(parts.get(name, ""))
-        line = " · ".join(filter(None, parts.values()))
-    return line if width is None or len(line) <= width else line[: width - 1] + "…"
+            seconds = self._moved / workload.worked * (executor.total - workload.done)
+            yield f"about {words.duration(seconds)} left"
+        yield f"lies so far {lies}" if lies.total else ""
+        yield words.money(workload.bill.cost) if workload.bill.cost else ""
+        yield _describe_calls(self._calls, self._pace.elapsed)
+        yield f"{failed} failed" if failed else ""
+        yield from _describe_slowdown(executor.limiters)
+        silent = self._pace.elapsed - self._moved
+        if not finished:
+            wait = _describe_wait(executor, silent=silent) if self._awaits or silent >= QUIET else ""
+            yield workload.waits or wait
 
 
 def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine | bool]:
@@ -166,9 +174,9 @@ class SweepProgress:
     """One line for all units of a sweep, and above it what is said once."""
 
     def __init__(self, total: int) -> None:
-        self._line = ProgressLine()
+        self._output = open_output()
+        self._pace = _Pace(self._output.every)
         self._total, self._ended, self._calls = total, 0, 0
-        self._started = self._last = time.monotonic()
         self._open: dict[tuple[str, str], tuple[Workload, Executor]] = {}
         self._stopping = False
 
@@ -176,7 +184,7 @@ class SweepProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._line.__exit__()
+        self._output.close()
 
     def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
         """Called after every answer of a unit, and every second."""
@@ -187,11 +195,8 @@ class SweepProgress:
         if executor.interrupted and not self._stopping:
             self._stopping = True
             self.tell("stopping: answers in flight come in; Ctrl-C again leaves them")
-        now = time.monotonic()
-        if now - self._last >= (LIVE_EVERY if self._line.live else PLAIN_EVERY):
-            self._last = now
-            width = get_terminal_size().columns - 1 if self._line.live else None
-            self._line.write(" · ".join(filter(None, self._list_parts(now - self._started)))[:width])
+        if self._pace.is_due():
+            self._output.show(" · ".join(filter(None, self._list_parts())), self._ended, self._total)
 
     def leave(self, unit: Unit, judge: str) -> None:
         """A judge has come to the end of a unit."""
@@ -203,73 +208,62 @@ class SweepProgress:
         self._ended += 1
 
     def tell(self, line: str) -> None:
-        self._line.write(strip_controls(line), end=True)
+        self._output.tell(strip_controls(line))
 
-    def _list_parts(self, elapsed: float) -> list[str]:
+    def _list_parts(self) -> Iterator[str]:
         calls = self._calls + sum(sum(workload.calls.values()) for workload, _ in self._open.values())
         limiters = [limiter for _, executor in self._open.values() for limiter in executor.limiters]
         waits = sorted({limiter.name for limiter in limiters if limiter.awaits_server})
-        stalled = max((limiter.stalled for limiter in limiters), default=0.0)
-        return [
-            f"{self._ended}/{self._total} units ended",
-            f"{len(self._open)} at work",
-            f"{calls:,} calls",
-            _format_pace(calls / max(elapsed, 1e-9)) if calls else "",
-            words.duration(elapsed),
-            f"stalled {words.duration(stalled)}" if stalled >= STALLED else "",
-            f"waiting for {', '.join(waits[:3])}" if waits else "",
-        ]
+        yield f"{self._ended}/{self._total} units ended"
+        yield f"{len(self._open)} at work"
+        yield _describe_calls(calls, self._pace.elapsed)
+        yield words.duration(self._pace.elapsed)
+        yield _describe_stalled(limiters)
+        yield f"waiting for {', '.join(waits[:3])}" if waits else ""
 
 
-def _describe_slowdown(executor: Executor) -> list[str]:
-    """Says so when endpoints hold the run back."""
-    endpoints = executor.limiters
-    retries = sum(endpoint.retries for endpoint in endpoints)
-    slowed = [
-        endpoint for endpoint in endpoints if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections
-    ]
-    parts = [f"{retries} retries"] if retries else []
-    return parts + [f"slowed to {endpoint.limit} connections" for endpoint in slowed]
+def _describe_calls(calls: int, elapsed: float) -> str:
+    """With their pace: a second, or a minute where that would be none."""
+    per_minute = 60 * calls / max(elapsed, 1e-9)
+    pace = f"{per_minute / 60:.0f}/s" if per_minute >= 60 else f"{per_minute:.{0 if per_minute >= 10 else 1}f}/min"
+    return f"{calls:,} calls{f', {pace}' if calls else ''}"
+
+
+def _describe_stalled(limiters: Sequence[Limiter]) -> str:
+    stalled = max((limiter.stalled for limiter in limiters), default=0.0)
+    return f"stalled {words.duration(stalled)}" if stalled >= STALLED else ""
+
+
+def _describe_slowdown(endpoints: Sequence[Limiter]) -> Iterator[str]:
+    """What endpoints hold a run back by."""
+    if retries := sum(endpoint.retries for endpoint in endpoints):
+        yield f"{retries} retries"
+    for endpoint in endpoints:
+        if endpoint.throttles and endpoint.limit < endpoint.limits.max_connections:
+            yield f"slowed to {endpoint.limit} connections"
 
 
 def _describe_wait(executor: Executor, *, silent: float) -> str:
     """What a run without news waits for, for how long, and why where a request has failed."""
     endpoints = executor.limiters
-    for_long = f", nothing for {words.duration(silent)}"
-    for endpoint in endpoints:
-        if endpoint.awaits_server:
-            return f"waiting for {endpoint.name} to come up{_quote_error(endpoint)}{for_long}"
+    starting = [f"waiting for {one.name} to come up{_quote_error(one)}" for one in endpoints if one.awaits_server]
     paused = [
-        f"paused for {words.duration(endpoint.pause)} by {endpoint.name}{_quote_error(endpoint)}"
-        for endpoint in endpoints
-        if endpoint.pause > 0
+        f"paused for {words.duration(one.pause)} by {one.name}{_quote_error(one)}" for one in endpoints if one.pause > 0
     ]
-    if paused:
-        return ", ".join(paused) + for_long
     under_way = sum(endpoint.in_flight for endpoint in endpoints)
-    if under_way:
-        return f"waiting for {_count_answers(under_way)}{for_long}"
-    errors = "".join(filter(None, map(_quote_error, endpoints)))
-    return f"waiting to try {executor.in_flight} requests again{errors}{for_long}"
+    if starting or paused:
+        what = ", ".join(starting[:1] or paused)
+    elif under_way:
+        what = f"waiting for {words.plural(under_way, 'answer')}"
+    else:
+        errors = "".join(map(_quote_error, endpoints))
+        what = f"waiting to try {executor.in_flight} requests again{errors}"
+    return f"{what}, nothing for {words.duration(silent)}"
 
 
 def _quote_error(endpoint: Limiter) -> str:
     """The last error of an endpoint in brackets, without the model and the address it begins with."""
-    if endpoint.last_error is None:
-        return ""
-    return f" ({shorten_error(endpoint.last_error)})"
-
-
-def _count_answers(count: int) -> str:
-    return f"{count} answer{'' if count == 1 else 's'}"
-
-
-def _format_pace(per_second: float) -> str:
-    """Calls a second, or a minute where that would be none."""
-    if per_second >= 1:
-        return f"{per_second:.0f}/s"
-    per_minute = 60 * per_second
-    return f"{per_minute:.0f}/min" if per_minute >= 10 else f"{per_minute:.1f}/min"
+    return f" ({shorten_error(endpoint.last_error)})" if endpoint.last_error is not None else ""
 
 
 def print_step(text: str) -> None:
