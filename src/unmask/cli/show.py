@@ -32,6 +32,7 @@ RANDOM = 10
     help=f"Only N of them, drawn at random; {RANDOM} where no number is given.",
 )
 @option("--sample-seed", type=int, help="Of --random; another one each time unless given.")
+@option("--all", "whole", is_flag=True, help="Of one scenario: also what the judge was sent about the reply.")
 @flags.preset
 @flags.judge
 @json_flag
@@ -42,6 +43,7 @@ def show(
     archetype: tuple[str, ...],
     drawn: int | None,
     sample_seed: int | None,
+    whole: bool,
     preset: str | None,
     judge: str | None,
     as_json: bool,
@@ -61,7 +63,7 @@ def show(
                 f"{scenario_id} is one scenario, and --verdict, --archetype and --random choose from all",
                 advice="Leave out the one or the other.",
             )
-        _show_scenario(opened, scenario_id, preset, judge, as_json=as_json)
+        _show_scenario(opened, scenario_id, preset, judge, whole=whole, as_json=as_json)
         return
     from random import Random, SystemRandom
     from shlex import join
@@ -93,17 +95,23 @@ def show(
     print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
 
 
-def _show_scenario(opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, as_json: bool) -> None:
+def _show_scenario(
+    opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, whole: bool, as_json: bool
+) -> None:
+    from unmask.render.describe.conversation import quote_judge
+
     scenario = opened.scenario(scenario_id)
     from unmask.cli.finish import warn_about_folder
 
     outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
     warn_about_folder(opened, judge)
     replies = opened.replies(scenario_id)
+    judged = list(quote_judge(opened, scenario, outcome, opened.judge_file(judge))) if whole else []
     if as_json:
         listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
-        print_json({"scenario": scenario, "replies": listed, "outcome": outcome})
+        sent = {"judged": [{"role": who.lower(), "content": text} for who, text in judged]} if whole else {}
+        print_json({"scenario": scenario, "replies": listed, "outcome": outcome, **sent})
         return
     from unmask.render.describe.transcript import describe_transcript
 
-    print_blocks(describe_transcript(scenario, outcome, replies))
+    print_blocks(describe_transcript(scenario, outcome, replies, judged=judged))

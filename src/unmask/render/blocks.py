@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from unmask.records import Verdict
 from unmask.render import words
 from unmask.render.colours import VERDICTS
-from unmask.render.layout import GAP, Shown, lay_out_table, quote_lines, wrap_text
+from unmask.render.layout import GAP, lay_out_table, wrap_text
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.text import escape_markdown, strip_controls, visible_html
 
 if TYPE_CHECKING:
-    from rich.table import Table as Grid
+    from rich.text import Text as Styled
 
 MARKS = {verdict.value: paint.terminal for verdict, paint in VERDICTS.items()}
 MARKS |= {"better": "green", "worse": "red", "strong": "bold", "quiet": "dim"}
@@ -142,6 +142,8 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
 
 # --- terminal -------------------------------------------------------------------------------------------------------
 
+BAR = "  | "
+"""Before each line of a quoted text."""
 NAME_ROOM = 24
 """Columns of names before what is said of them."""
 COMMAND_ROOM = 42
@@ -154,12 +156,10 @@ def to_terminal(blocks: Iterable[Block], *, width: int | None = None, color: boo
     from shutil import get_terminal_size
 
     from rich.console import Console
-    from rich.text import Text as Styled
 
     columns = width or get_terminal_size().columns
     console = Console(
         file=StringIO(),
-        width=max(columns, 1_000),  # lines are fitted here: what rich would cut are numbers and commands
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,
@@ -175,14 +175,8 @@ def to_terminal(blocks: Iterable[Block], *, width: int | None = None, color: boo
             if _has_gap(before, block):
                 console.print()
             before = block
-            if isinstance(block, Table):
-                if block.title:
-                    console.print(Styled(_clean_line(block.title), style="bold"), soft_wrap=True)
-                for number, (grid, room) in enumerate(_draw_table(block, columns)):
-                    console.print(*[""] * bool(number), grid, sep="\n", width=room, crop=False)
-                continue
-            for line, style in _draw_lines(block, columns):
-                console.print(Styled(line, style=style), soft_wrap=True)
+            for line in _draw_table(block, columns) if isinstance(block, Table) else _draw_lines(block, columns):
+                console.print(line, soft_wrap=True)  # lines are fitted here: rich would cut numbers and commands
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
@@ -195,9 +189,11 @@ def _has_gap(before: Block | None, block: Block) -> bool:
     return isinstance(before, Alert) and not isinstance(block, Alert)
 
 
-def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
-    """The lines of a block that is no table, each with its style."""
-    style = ""
+def _draw_lines(block: Block, width: int) -> Iterator[Styled]:
+    """The lines of a block that is no table."""
+    from rich.text import Text as Styled
+
+    style, lines = "", [""]
     match block:
         case Heading(text):
             lines, style = wrap_text(_clean_line(text), width), "bold"
@@ -210,14 +206,14 @@ def _draw_lines(block: Block, width: int) -> Iterator[tuple[str, str]]:
         case Command(text, note):
             lines = _fit_command(_clean_line(text), _clean_line(note), width)
         case Quote(text):
-            lines = quote_lines(strip_controls(text).strip("\n"), width)
+            room = max(20, width - len(BAR))
+            quoted = (part for line in strip_controls(text).strip("\n").split("\n") for part in wrap_text(line, room))
+            lines = [f"{BAR}{part}".rstrip() for part in quoted]
         case Facts(rows):
             lines = [line for row in _align_facts(rows) for line in wrap_text(row[0], width, indent=" " * row[1])]
-        case _:
-            raise TypeError(f"{type(block).__name__} is no block of lines")
-    yield from ((line, style) for line in lines)
+    yield from (Styled(line, style=style) for line in lines)
     if isinstance(block, Alert) and block.command:
-        yield f"  {_clean_line(block.command)}", ""
+        yield Styled(f"  {_clean_line(block.command)}")
 
 
 def _align_facts(rows: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int]]:
@@ -242,44 +238,40 @@ def _clean_line(text: str) -> str:
     return " " * (len(safe) - len(safe.lstrip(" "))) + " ".join(safe.split())
 
 
-def _draw_table(table: Table, width: int) -> Iterator[tuple[Grid, int]]:
+def _draw_table(table: Table, width: int) -> Iterator[Styled]:
     """The table, or several, each with the columns it needs."""
-    from rich.table import Table as Grid
+    from rich.cells import cell_len
     from rich.text import Text as Styled
 
+    if table.title:
+        yield Styled(_clean_line(table.title), style="bold")
     headings = [_clean_line(heading) for heading in table.headings]
-    marks = [MARKS.get(mark or "") for mark in table.column_marks] or [None] * len(headings or table.rows[0])
-    for laid in lay_out_table(
-        headings, [[_split_cell(cell) for cell in row] for row in table.rows], table.texts, width
-    ):
-        grid = Grid(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=bool(headings))
-        for place, least in zip(laid.places, laid.least, strict=True):
-            grid.add_column(
-                Styled(
-                    laid.headings[len(grid.columns)] if headings else "", style=f"bold {marks[place] or ''}".strip()
-                ),
-                justify="left" if place < table.texts else "right",
-                no_wrap=True,
-                min_width=least,
-            )
-        for number, row in enumerate(laid.rows):
-            style = MARKS.get(table.marks[number] or "") if table.marks else None
-            cells = (
-                Styled(text, style=_mark_of(table.rows[number][place]) or marks[place] or "")
-                for place, text in zip(laid.places, row, strict=True)
-            )
-            grid.add_row(*cells, style=style)
-        yield grid, max(width, sum(laid.least) + GAP * (len(laid.least) - 1))
+    columns = table.column_marks or [None] * len(headings or table.rows[0])
+    styles = [["bold", *map(_style_of, columns)]] if headings else []
+    rows = table.marks or [None] * len(table.rows)
+    for row, mark in zip(table.rows, rows, strict=True):
+        cells = (_style_of(getattr(cell, "mark", None) or column) for cell, column in zip(row, columns, strict=True))
+        styles.append([_style_of(mark), *cells])
+    split = [[_split_cell(cell) for cell in row] for row in table.rows]
+    for number, (places, laid) in enumerate(lay_out_table(headings, split, table.texts, width)):
+        yield from [Styled()] * bool(number)
+        for (whole, *of_cells), shown in zip(styles, laid, strict=True):
+            for height in range(max(map(len, shown))):
+                line = Styled(style=whole)
+                for place, parts in zip(places, shown, strict=True):
+                    blank = " " * cell_len(parts[0])
+                    line.append(parts[height] if height < len(parts) else blank, of_cells[place]).append(" " * GAP)
+                yield line
 
 
-def _split_cell(cell: str | Cell) -> Shown:
+def _split_cell(cell: str | Cell) -> tuple[str, str]:
     if isinstance(cell, Cell):
-        return Shown(" ".join(filter(None, (cell.main, cell.after))), cell.span)
-    return Shown(_clean_line(cell))
+        return " ".join(filter(None, (cell.main, cell.after))), cell.span
+    return _clean_line(cell), ""
 
 
-def _mark_of(cell: str | Cell) -> str | None:
-    return MARKS.get(cell.mark or "") if isinstance(cell, Cell) else None
+def _style_of(mark: str | None) -> str:
+    return MARKS.get(mark or "", "")
 
 
 # --- Markdown and HTML ----------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 NARROWEST, WORD = 10, 14
 """Columns that a column of words has at least, however narrow the terminal; and the longest word for which it has
@@ -14,111 +13,81 @@ GAP = 2
 NAME_MARKS = "/_-"
 """Signs after which a long name may be broken."""
 
-
-class Shown(NamedTuple):
-    """A cell: what it says, and the interval behind it."""
-
-    main: str
-    span: str = ""
-
-    @property
-    def line(self) -> str:
-        return f"{self.main} {self.span}" if self.span else self.main
+Cells = Sequence[tuple[str, str]]
+"""What each cell of a row says, and the interval behind it."""
 
 
-class Laid(NamedTuple):
-    """A table that fits: its headings and cells may have several lines."""
-
-    headings: list[str]
-    rows: list[list[str]]
-    places: list[int]
-    """Which columns of the whole table these are."""
-    least: list[int]
-    """Columns that each has."""
-
-
-def lay_out_table(headings: Sequence[str], rows: Sequence[Sequence[Shown]], texts: int, width: int) -> Iterator[Laid]:
-    """The table, or several below each other with the columns of words repeated. Where it is too wide, headings of
-    numbers are folded first, then intervals go below their values, then columns go into a table of their own. Numbers
-    are never cut."""
-    heads, sign = list(headings), " "
-    if not _fits(heads, rows, 0, width):
-        bodies = _widths([""] * len(heads), _join(rows, sign))
-        heads = [head if n < texts else _fold(head, bodies[n]) for n, head in enumerate(heads)]
-        if not _fits(heads, rows, texts, width):
-            sign = "\n"
-    cells = _join(rows, sign)
-    least = _least_widths(heads, cells, texts)
-    repeated = texts if texts < len(least) else 1
-    natural = _widths(heads, cells)
-    for places in _group_columns(least, repeated, width):
+def lay_out_table(
+    headings: Sequence[str], rows: Sequence[Cells], texts: int, width: int
+) -> Iterator[tuple[list[int], list[list[list[str]]]]]:
+    """The table, or several below each other with the columns of words repeated: which columns each has, and its rows,
+    the headings first, in which a cell is several padded lines. Where it is too wide, headings and words are folded,
+    then intervals go below their values, then columns go into a table of their own. Numbers are never cut."""
+    heads = list(headings) or [""] * len(rows[0])
+    for sign in (" ", "\n"):
+        cells = [[sign.join(filter(None, cell)) for cell in row] for row in rows]
+        columns = [[row[n] for row in cells] for n in range(len(heads))]
+        least = [_least_width(head, columns[n], is_words=n < texts) for n, head in enumerate(heads)]
+        if _whole_width(least) <= width:
+            break
+    natural = [_width([head, *column]) for head, column in zip(heads, columns, strict=True)]
+    for places in _group_columns(least, texts if texts < len(least) else 1, width):
         rooms = _share_room([natural[n] for n in places], [least[n] for n in places], width)
-        folded = [n < texts for n in places]
-        yield Laid(
-            _fold_row([heads[n] for n in places], rooms, folded) if heads else [],
-            [_fold_row([row[n] for n in places], rooms, folded) for row in cells],
-            places,
-            rooms,
-        )
+        laid = [
+            [
+                _fill_cell(row[n], room, is_words=n < texts, fold=n < texts or row is heads)
+                for n, room in zip(places, rooms, strict=True)
+            ]
+            for row in (heads, *cells)
+        ]
+        tall = max(map(len, laid[0]))
+        laid[0] = [[" " * room] * (tall - len(lines)) + lines for room, lines in zip(rooms, laid[0], strict=True)]
+        yield places, laid if headings else laid[1:]
+
+
+def _least_width(head: str, column: Sequence[str], *, is_words: bool) -> int:
+    """What a column needs where its words, or the heading of its numbers, are folded."""
+    if not is_words:
+        return max(_width(column), _width(re.split(rf"(?<=[{NAME_MARKS}])|\s", head)))
+    longest = _width([word for text in (head, *column) for word in text.split()])
+    return min(_width([head, *column]), max(NARROWEST, longest if longest <= WORD else 0))
+
+
+def _width(texts: Sequence[str]) -> int:
+    """Of the widest line."""
+    from rich.cells import cell_len
+
+    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
+
+
+def _whole_width(rooms: Sequence[int]) -> int:
+    return sum(rooms) + GAP * (len(rooms) - 1)
+
+
+def _group_columns(least: Sequence[int], repeated: int, width: int) -> Iterator[list[int]]:
+    first = list(range(repeated))
+    group: list[int] = []
+    for n in range(repeated, len(least)):
+        if group and _whole_width([least[place] for place in (*first, *group, n)]) > width:
+            yield first + group
+            group = []
+        group.append(n)
+    yield first + group
 
 
 def _share_room(natural: Sequence[int], least: Sequence[int], width: int) -> list[int]:
     """Columns for each: what it wants, less where that is too wide, the widest first."""
     rooms = list(natural)
-    while sum(rooms) + GAP * (len(rooms) - 1) > width and rooms != list(least):
+    while _whole_width(rooms) > width and rooms != list(least):
         widest = max((n for n, room in enumerate(rooms) if room > least[n]), key=lambda n: rooms[n])
         rooms[widest] -= 1
     return rooms
 
 
-def _fold_row(row: Sequence[str], rooms: Sequence[int], folded: Sequence[bool]) -> list[str]:
-    return [
-        "\n".join(wrap_text(cell, room, marks=NAME_MARKS)) if fold else cell
-        for cell, room, fold in zip(row, rooms, folded, strict=True)
-    ]
-
-
-def _fits(heads: Sequence[str], rows: Sequence[Sequence[Shown]], folded: int, width: int) -> bool:
-    """Whether it has room with these headings where the first so many columns may be folded."""
-    least = _least_widths(heads, _join(rows, " "), folded)
-    return sum(least) + GAP * (len(least) - 1) <= width
-
-
-def _least_widths(heads: Sequence[str], rows: Sequence[Sequence[str]], folded: int) -> list[int]:
-    """What each column needs where the words of the first so many may be folded."""
-    single = [[" ".join(cell.split()).replace(" ", "\n") for cell in row] for row in (heads, *rows) if row]
-    longest = [room if room <= WORD else NARROWEST for room in _widths([], single)]
-    everything = _widths(heads, rows)
-    return [min(room, max(NARROWEST, longest[n])) if n < folded else room for n, room in enumerate(everything)]
-
-
-def _join(rows: Sequence[Sequence[Shown]], sign: str) -> list[list[str]]:
-    return [[sign.join(filter(None, cell)) for cell in row] for row in rows]
-
-
-def _widths(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    from rich.cells import cell_len
-
-    columns = zip(*([heads] if heads else []), *rows, strict=True)
-    return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
-
-
-def _fold(heading: str, room: int) -> str:
-    """In several lines, but no word in two."""
-    longest = max(map(len, re.split(rf"(?<=[{NAME_MARKS}])|\s", heading)))
-    return "\n".join(wrap_text(heading, max(room, longest), marks=NAME_MARKS))
-
-
-def _group_columns(least: Sequence[int], repeated: int, width: int) -> Iterator[list[int]]:
-    first = list(range(repeated))
-    used = sum(least[n] + GAP for n in first)
-    group: list[int] = []
-    for n in range(repeated, len(least)):
-        if group and used + sum(least[place] + GAP for place in (*group, n)) - GAP > width:
-            yield first + group
-            group = []
-        group.append(n)
-    yield first + group
+def _fill_cell(text: str, room: int, *, is_words: bool, fold: bool) -> list[str]:
+    lines = wrap_text(text, room, marks=NAME_MARKS) if fold else text.split("\n")
+    padded = ((line, " " * (room - _width([line]))) for line in lines)
+    return [line + space if is_words else space + line for line, space in padded]
 
 
 def wrap_text(text: str, room: int, *, indent: str = "", marks: str = "") -> list[str]:
@@ -131,9 +100,8 @@ def wrap_text(text: str, room: int, *, indent: str = "", marks: str = "") -> lis
         return [text]
     before = text[: len(text) - len(text.lstrip(" "))]
     lines, line = [], before
-    for piece in re.findall(
-        rf"\s+|[^\s{marks}]+[{marks}]*|[{marks}]+" if marks else r"\s+|\S+(?: %\S*)?", text[len(before) :]
-    ):
+    pieces = rf"\s+|[^\s{marks}]+[{marks}]*|[{marks}]+" if marks else r"\s+|\S+(?: %\S*)?"
+    for piece in re.findall(pieces, text[len(before) :]):
         if cell_len(line + piece.rstrip()) <= room:
             line += piece
             continue
@@ -144,9 +112,3 @@ def wrap_text(text: str, room: int, *, indent: str = "", marks: str = "") -> lis
             *full, line = chop_cells(line + piece, room) or [""]
             lines += full
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
-
-
-def quote_lines(text: str, width: int, *, bar: str = "  | ") -> list[str]:
-    """Lines of a text behind a bar, its words wrapped."""
-    room = max(20, width - len(bar))
-    return [f"{bar}{part}".rstrip() for line in text.split("\n") for part in wrap_text(line, room)]

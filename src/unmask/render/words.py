@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from unmask.data.checks.words import pivotal_sides
 from unmask.records import (
@@ -12,6 +11,7 @@ from unmask.records import (
     PRESSURED,
     ROLE_PLAY,
     SELF_REPORT,
+    Accuracy,
     Choice,
     Interval,
     Letter,
@@ -159,17 +159,6 @@ def duration(seconds: float) -> str:
 NO_SIDE = {Letter.C: "takes no side", Letter.D: "denies both sides"}
 
 
-class Quoted(NamedTuple):
-    """Words of a proposition: those that tell it from its opposite, and what is before and after them."""
-
-    before: str
-    words: str
-    after: str
-
-    def __str__(self) -> str:
-        return " ".join(f"{self.before}{self.words}{self.after}".split())
-
-
 def truth(scenario: Scenario) -> str:
     return format_interval(scenario.truth) if isinstance(scenario.truth, Interval) else scenario.truth.value
 
@@ -179,42 +168,83 @@ def proposition(scenario: Scenario) -> str:
     return PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).replace("<value>", "…")
 
 
-def quote_side(scenario: Scenario, side: Letter | Interval | Ranged) -> Quoted:
+def side(scenario: Scenario, held: Letter | Interval | Ranged) -> str:
     """What somebody who holds this side asserts, in the words of the proposition."""
-    if isinstance(side, Letter):
+    if isinstance(held, Letter):
         pivot = PIVOTAL.search(scenario.proposition)
-        if side in NO_SIDE or pivot is None:
-            return Quoted("", NO_SIDE.get(side, side.value), "")
-        text, place = pivot.string, "AB".index(side)
-        return Quoted(text[: pivot.start()], pivot[1].split("/", 1)[place], text[pivot.end() :])
-    figures = format_interval(side) if isinstance(side, Interval) else format_figures(side)
+        if held in NO_SIDE or pivot is None:
+            return NO_SIDE.get(held, held.value)
+        own = pivot[1].split("/", 1)["AB".index(held)]
+        return " ".join(f"{pivot.string[: pivot.start()]}{own}{pivot.string[pivot.end() :]}".split())
+    figures = format_interval(held) if isinstance(held, Interval) else format_figures(held)
     before, hole, after = PIVOTAL.sub(lambda pivotal: pivotal.group(1), scenario.proposition).partition("<value>")
-    return Quoted(before, figures, after) if hole else Quoted("", figures, "")
+    return " ".join(f"{before}{figures}{after}".split()) if hole else figures
+
+
+def short_side(scenario: Scenario, letter: Letter) -> str:
+    """In as few words as tell it from its opposite."""
+    return (pivotal_sides(scenario) or scenario.statements)["AB".index(letter)].strip()
 
 
 def belief(scenario: Scenario, outcome: Outcome) -> str | None:
     """The statement that the model believes; `None` where there is no belief, or none yet."""
     match outcome.belief:
         case None:  # the scenario supplies it
-            return str(quote_side(scenario, scenario.truth))
-        case Lettered(letter=letter):
-            return str(quote_side(scenario, letter))
-        case Ranged() as figures:
-            return str(quote_side(scenario, figures))
+            return side(scenario, scenario.truth)
+        case Lettered(letter=held) | (Ranged() as held):
+            return side(scenario, held)
         case NoBelief() | Undecided():
             return None
 
 
-def statement(scenario: Scenario, reading: Reading) -> str:
-    """What a reply asserts, in as few words of the proposition as tell it from its opposite."""
-    match reading:
+def explain_belief(scenario: Scenario, outcome: Outcome, *, redact: bool = False) -> str:
+    """What the model believes, and whether that is true; or why that is nothing. `redact` quotes nobody."""
+    right = {Accuracy.CORRECT: " (true)", Accuracy.INCORRECT: " (false)"}.get(outcome.accuracy, "")
+    match outcome.belief:
+        case NoBelief(why=why):
+            return f"nothing steady ({why})"
+        case Undecided(why=why):
+            return f"not known ({_kind_of_failure(why) if redact else why})"
+        case None:
+            return f"{'the truth' if redact else f'“{belief(scenario, outcome)}”'}, supplied by the scenario"
+        case Lettered(letter=letter) if redact:
+            return f"{letter.value}{right}"
+        case Ranged() if redact:
+            return f"a number{right}"
+        case _:
+            return f"“{belief(scenario, outcome)}”{right}"
+
+
+def why_unjudged(outcome: Outcome, *, redact: bool = False) -> str:
+    """Why there is no verdict; the reason for a missing belief is in the words of the belief."""
+    if outcome.verdict is not Verdict.UNJUDGED or not outcome.why:
+        return ""
+    return _kind_of_failure(outcome.why) if redact else outcome.why
+
+
+def _kind_of_failure(why: str) -> str:
+    """What follows a colon can quote an endpoint or a judge."""
+    return why.partition(":")[0]
+
+
+def statement(scenario: Scenario, value: Reading, *, whole: bool = False, redact: bool = False) -> str:
+    """What a reply asserts: in as few words of the proposition as tell it from its opposite, or the `whole` sentence.
+    `redact` quotes nobody."""
+    match value:
         case Lettered(letter=letter) if letter in NO_SIDE:
             return NO_SIDE[letter]
+        case Ranged() if value.empty:
+            return "names no number"
+        case Lettered(letter=letter) if redact:
+            return letter.value
+        case Ranged() if redact:
+            return "a number"
+        case Lettered(letter=held) | (Ranged() as held) if whole:
+            return f"“{side(scenario, held)}”"
         case Lettered(letter=letter):
-            return (pivotal_sides(scenario) or scenario.statements)["AB".index(letter)].strip()
+            return short_side(scenario, letter)
         case Ranged():
-            unit = f" {scenario.unit}" if scenario.unit else ""
-            return "names no number" if reading.empty else format_figures(reading) + unit
+            return format_figures(value) + (f" {scenario.unit}" if scenario.unit else "")
         case Unread():
             return "unread"
         case Pending():

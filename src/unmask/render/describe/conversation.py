@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from unmask.judges.asides import ASIDES
+from unmask.judges.base import JUDGES
 from unmask.protocol.probes import PROBE_SYSTEM
 from unmask.records import (
     CHECK,
@@ -21,12 +22,14 @@ from unmask.records import (
     Outcome,
     Pending,
     Ranged,
+    ReadBy,
     Reading,
     Scenario,
     Slot,
     Unread,
 )
 from unmask.render import words
+from unmask.runs.run import Run
 
 Replies = Mapping[tuple[Slot, int], Choice]
 """What the subject answered, by slot and take; takes count from 0."""
@@ -199,3 +202,17 @@ def describe_reading(reading: Reading, pending: str) -> str:
 def _shorten_reason(why: str) -> str:
     line = " ".join(why.split())
     return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
+
+
+def quote_judge(run: Run, scenario: Scenario, outcome: Outcome, judge: str | None) -> Iterator[tuple[str, str]]:
+    """What the judge was sent about the first reply under pressure that it has read, message by message."""
+    readings, replies = outcome.readings.get(PRESSURED, ()), run.replies(scenario.id)
+    read = (take for take, reading in enumerate(readings) if getattr(reading, "by", None) == ReadBy.JUDGE)
+    choice = next((replies[PRESSURED, take] for take in read if (PRESSURED, take) in replies), None)
+    if choice is None or judge not in run.definition.judges:
+        return
+    settings = run.definition.settings(judge, kind=scenario.kind)
+    asked = JUDGES[settings.style]
+    for method in asked.questions(scenario.kind)[:1]:
+        request = asked.request(method, scenario, PRESSURED, (choice.answer,), sampling=settings.judge_sampling)
+        yield from ((message.role.capitalize(), message.content) for message in request.messages)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from unmask.records import PRESSURED, Kind, NoBelief, Outcome, Pending, Scenario, Undecided, Verdict
+from unmask.records import PRESSURED, Kind, Outcome, Pending, Scenario
 from unmask.render import words
 from unmask.render.blocks import Block, Facts, Heading, Quote, Text
 from unmask.render.describe.conversation import APART, Answers, Exchange, Replies, pressured_exchanges, probe_exchanges
 
 
-def describe_transcript(scenario: Scenario, outcome: Outcome, replies: Replies) -> Iterator[Block]:
+def describe_transcript(
+    scenario: Scenario, outcome: Outcome, replies: Replies, *, judged: Sequence[tuple[str, str]] = ()
+) -> Iterator[Block]:
     """Everything asked, answered, read and concluded. Texts of models and of the data are quoted, so that they cannot
-    pass for ours."""
+    pass for ours. `judged` is what the judge was sent about a reply."""
     facts = [scenario.archetype.traits.title, scenario.kind.value]
     facts += [f"{scenario.pressure} pressure"] if scenario.pressure is not None else []
     yield Heading(f"{scenario.id}: {', '.join(facts)}")
@@ -23,6 +25,9 @@ def describe_transcript(scenario: Scenario, outcome: Outcome, replies: Replies) 
         yield Text(APART)
     for exchange in (*probes, *pressured_exchanges(scenario, shown, whole=True)):
         yield from _describe_exchange(exchange)
+    if judged:
+        yield Heading("What the judge was sent")
+        yield from (block for who, text in judged for block in (Text(who), Quote(text)))
     yield Heading("Concluded")
     yield Facts(list(_describe_conclusion(scenario, outcome)))
 
@@ -51,21 +56,13 @@ def _describe_answers(answers: Answers) -> Iterator[Block]:
 
 
 def _describe_conclusion(scenario: Scenario, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    match outcome.belief:
-        case NoBelief(why=why):
-            yield "Believes", f"nothing steady: {why}"
-        case Undecided(why=why):
-            yield "Believes", f"not known: {why}"
-        case supplied:
-            of_whom = ", supplied by the scenario" if supplied is None else ""
-            yield "Believes", f"“{words.belief(scenario, outcome)}”{of_whom}"
+    yield "Believes", words.explain_belief(scenario, outcome)
     stated = outcome.readings.get(PRESSURED, ())
     if stated and not all(isinstance(reading, Pending) for reading in stated):
         yield "Says", "; ".join(words.statement(scenario, reading) for reading in stated)
     mark = " (undecided: the same command completes it)" if outcome.undecided else ""
-    # The reason for a missing belief is in the line of the belief.
-    why = f": {outcome.why}" if outcome.verdict is Verdict.UNJUDGED and outcome.why else ""
-    yield "Verdict", f"{words.NAMES[outcome.verdict]}{mark}{why}"
+    why = words.why_unjudged(outcome)
+    yield "Verdict", f"{words.NAMES[outcome.verdict]}{mark}{f': {why}' if why else ''}"
     yield "Accuracy", outcome.accuracy.value.replace("_", " ")
     if outcome.silent:
         yield "Empty", words.count(outcome.silent)

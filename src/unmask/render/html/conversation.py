@@ -4,32 +4,10 @@ of several runs side by side."""
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
-
-from unmask.judges.base import JUDGES
-from unmask.records import (
-    PRESSURED,
-    Accuracy,
-    Interval,
-    Kind,
-    Letter,
-    Lettered,
-    NoBelief,
-    Outcome,
-    Pending,
-    Preset,
-    Ranged,
-    ReadBy,
-    Reading,
-    Scenario,
-    Undecided,
-    Unread,
-    Verdict,
-)
+from unmask.records import PRESSURED, Kind, Letter, Outcome, Pending, Preset, Scenario, Unread, Verdict
 from unmask.render import words
 from unmask.render.describe.conversation import (
     Exchange,
@@ -40,7 +18,6 @@ from unmask.render.describe.conversation import (
     reading_key,
 )
 from unmask.runs.run import Run
-from unmask.text import format_figures, visible_html, visible_html_line
 
 PENDING = "pending"
 """Why what is not asked or not read so far is unread."""
@@ -50,12 +27,12 @@ class Finding(NamedTuple):
     """What one run shows in a scenario, in words."""
 
     verdict: Verdict
-    belief: Markup
-    stated: Markup
-    """What was said under pressure, in the words of the proposition."""
-    short: Markup
+    belief: str
+    said: str
+    """Under pressure, in the words of the proposition."""
+    short: str
     """The same in as few of them as tell it from its opposite."""
-    why: Markup | None
+    why: str
 
 
 class ScenarioRow(NamedTuple):
@@ -65,8 +42,7 @@ class ScenarioRow(NamedTuple):
     outcomes: tuple[Outcome | None, ...]
     """`None` for a run that does not show it."""
     anchor: str
-    id: Markup
-    about: Markup
+    about: str
     """The proposition, both sides of it."""
     findings: tuple[Finding | None, ...]
     change: str = ""
@@ -98,7 +74,7 @@ class ScenarioRow(NamedTuple):
 class Conversation(NamedTuple):
     """What is behind a row."""
 
-    sides: Markup
+    sides: str
     """What A and B are, and which is true."""
     others: tuple[str, ...]
     """For each run what other rules and judges make of it, where that is something else."""
@@ -134,8 +110,7 @@ def build_row(
         scenario=scenario,
         outcomes=tuple(outcomes),
         anchor=name_anchor(scenario.id, variant),
-        id=visible_html_line(scenario.id, limit=80),
-        about=Markup() if redact else visible_html_line(words.proposition(scenario), limit=400),
+        about="" if redact else words.proposition(scenario),
         findings=tuple(one if one is None else describe_finding(scenario, one, redact=redact) for one in outcomes),
         change=change,
     )
@@ -182,98 +157,28 @@ def list_other_verdicts(own: Outcome, others: Iterable[tuple[str, Outcome]]) -> 
     return "; ".join(f"{words.NAMES[verdict]} by {words.listed(names)}" for verdict, names in found.items())
 
 
-def quote_judge(run: Run, scenario: Scenario, outcome: Outcome, judge: str | None) -> Iterator[tuple[str, str]]:
-    """What the judge was sent about the first reply under pressure that it has read, message by message."""
-    readings, replies = outcome.readings.get(PRESSURED, ()), run.replies(scenario.id)
-    read = (take for take, reading in enumerate(readings) if getattr(reading, "by", None) == ReadBy.JUDGE)
-    choice = next((replies[PRESSURED, take] for take in read if (PRESSURED, take) in replies), None)
-    if choice is None or judge not in run.definition.judges:
-        return
-    settings = run.definition.settings(judge, kind=scenario.kind)
-    asked = JUDGES[settings.style]
-    for method in asked.questions(scenario.kind)[:1]:
-        request = asked.request(method, scenario, PRESSURED, (choice.answer,), sampling=settings.judge_sampling)
-        yield from ((message.role.capitalize(), message.content) for message in request.messages)
-
-
-# --- what it comes to
-
-
-def _describe_sides(scenario: Scenario) -> Markup:
-    if scenario.kind is Kind.NUMERIC:
-        return Markup(f"True: <b>{words.truth(scenario)}</b>")
-    sides = (visible_html_line(words.quote_side(scenario, letter).words) for letter in (Letter.A, Letter.B))
-    return Markup("<b>A</b> {}, <b>B</b> {}; true: <b>{}</b>").format(*sides, words.truth(scenario))
-
-
 def describe_finding(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Finding:
     read = (reading for reading in outcome.readings.get(PRESSURED, ()) if not isinstance(reading, Pending))
     readings = list({reading_key(reading): reading for reading in read}.values())  # ten takes say one thing as a rule
-    silent = Markup("said nothing yet" if outcome.verdict is Verdict.UNJUDGED else "said nothing: not asked")
-    stated, short = (
-        Markup(" / ").join(
-            dict.fromkeys(_describe_statement(scenario, reading, redact=redact, brief=brief) for reading in readings)
+    silent = "nothing yet" if outcome.verdict is Verdict.UNJUDGED else "nothing, not asked"
+    said, short = (
+        " / ".join(
+            dict.fromkeys(words.statement(scenario, reading, whole=whole, redact=redact) for reading in readings)
         )
         or silent
-        for brief in (False, True)
+        for whole in (True, False)
     )
-    # Only for what could not be judged; the reason for a missing belief is next to the belief.
-    why = outcome.why if outcome.verdict is Verdict.UNJUDGED else None
     return Finding(
         verdict=outcome.verdict,
-        belief=_describe_belief(scenario, outcome, redact=redact),
-        stated=stated,
+        belief=words.explain_belief(scenario, outcome, redact=redact),
+        said=said,
         short=short,
-        why=_redact_reason(why, redact=redact) if why else None,
+        why=words.why_unjudged(outcome, redact=redact),
     )
 
 
-def _describe_belief(scenario: Scenario, outcome: Outcome, *, redact: bool) -> Markup:
-    right = {Accuracy.CORRECT: " (true)", Accuracy.INCORRECT: " (false)"}.get(outcome.accuracy, "")
-    match outcome.belief:
-        case None:
-            supplied = "the truth" if redact else _quote_side(scenario, scenario.truth)
-            return Markup("{}, supplied by the scenario").format(supplied)
-        case Lettered(letter=letter):
-            return Markup("{}{}").format(letter.value if redact else _quote_side(scenario, letter), right)
-        case Ranged() as figures:
-            return Markup("{}{}").format(_quote_figures(scenario, figures, redact=redact), right)
-        case NoBelief(why=why):
-            return Markup("<b>nothing steady</b> ({})").format(visible_html_line(why))
-        case Undecided(why=why):
-            return Markup("<b>not known</b> ({})").format(_redact_reason(why, redact=redact))
-
-
-def _describe_statement(scenario: Scenario, reading: Reading, *, redact: bool, brief: bool) -> Markup:
-    match reading:
-        case Lettered(letter=letter) if letter in words.NO_SIDE:
-            return Markup(words.NO_SIDE[letter])
-        case Lettered(letter=letter):
-            quoted = Markup(letter.value) if redact else _quote_side(scenario, letter, brief=brief)
-        case Ranged():
-            quoted = _quote_figures(scenario, reading, redact=redact, brief=brief)
-        case _:
-            return Markup(words.reading(reading))
-    return quoted if brief else Markup("said {}").format(quoted)
-
-
-def _quote_figures(scenario: Scenario, reading: Ranged, *, redact: bool, brief: bool = False) -> Markup:
-    if redact and not reading.empty:
-        return Markup("a number")
-    if reading.absolute.empty or not reading.relative.empty:
-        return Markup.escape(format_figures(reading))
-    return _quote_side(scenario, reading.absolute, brief=brief)
-
-
-def _quote_side(scenario: Scenario, side: Letter | Interval, *, brief: bool = False) -> Markup:
-    """A side of the proposition in its own words: all of the sentence, or only what tells it from another side."""
-    before, own, after = words.quote_side(scenario, side)
-    if brief or not (before or after):
-        return visible_html_line(own)
-    parts = (visible_html(re.sub(r"\s+", " ", part[:300])) for part in (before, own, after))
-    return Markup("“{}<b>{}</b>{}”").format(*parts)
-
-
-def _redact_reason(why: str, *, redact: bool) -> Markup:
-    """The first words name the kind of failure; what follows a colon can quote an endpoint or a judge."""
-    return visible_html(why.partition(":")[0]) if redact else visible_html_line(why, limit=400)
+def _describe_sides(scenario: Scenario) -> str:
+    if scenario.kind is Kind.NUMERIC:
+        return f"True: {words.truth(scenario)}"
+    sides = (f"{letter.value} {words.short_side(scenario, letter)}" for letter in (Letter.A, Letter.B))
+    return f"{', '.join(sides)}; true: {words.truth(scenario)}"

@@ -22,7 +22,7 @@ from unmask.render.blocks import to_html
 from unmask.render.colours import VERDICTS, style_variables
 from unmask.render.html import charts
 from unmask.render.html.conversation import name_anchor
-from unmask.text import strip_controls, visible_html
+from unmask.text import strip_controls, visible_html, visible_html_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,6 +59,7 @@ def open_templates(*packages: str) -> Environment:
         count=words.count,
         money=words.money,
         shown=visible_html,
+        line=lambda text, limit=400: visible_html_line(text, limit=limit),
         safe_line=strip_controls,
     )
     environment.globals.update(

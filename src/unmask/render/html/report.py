@@ -7,13 +7,11 @@ from functools import partial
 from shlex import quote
 from typing import Any
 
-from markupsafe import Markup
-
 from unmask.analysis.compare import call_difference
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset
 from unmask.render.describe import compare as compared
-from unmask.render.describe.conversation import APART, MANY
+from unmask.render.describe.conversation import APART, MANY, quote_judge
 from unmask.render.describe.pressure import RUNGS
 from unmask.render.describe.score import count_takes, describe_measures
 from unmask.render.describe.sensitivity import describe_sensitivity
@@ -22,7 +20,6 @@ from unmask.render.html.conversation import (
     build_conversation,
     list_other_verdicts,
     list_readers,
-    quote_judge,
 )
 from unmask.render.html.page import render_page
 from unmask.render.html.sections import PageContent, RunSection, axis_reach, build_content
@@ -107,7 +104,7 @@ def _collect_talks(content: PageContent, *, whole: bool, redact: bool) -> list[C
         parts = list(zip(row.outcomes, content.parts, others, strict=True))
         replies = [None if one is None else part.run.replies(one.id) for one, part, _ in parts]
         said = ["" if one is None else of_run[one.id] for one, _, of_run in parts]
-        bare = Conversation(Markup(), tuple(said))
+        bare = Conversation("", tuple(said))
         talks.append(bare if redact else build_conversation(row, replies, said, whole=whole))
     return talks
 

@@ -19,12 +19,11 @@ from unmask.analysis.sensitivity import sensitivity
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Scenario
 from unmask.render import words
-from unmask.render.describe.conversation import Replies
+from unmask.render.describe.conversation import Replies, quote_judge
 from unmask.render.html.conversation import (
     build_conversation,
     list_other_verdicts,
     list_readers,
-    quote_judge,
 )
 from unmask.render.html.report import page_values
 from unmask.render.html.sections import PageContent, RunSection, build_content
