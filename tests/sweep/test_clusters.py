@@ -88,7 +88,7 @@ def test_a_node_that_is_removed_in_the_middle_of_a_sweep_costs_no_verdict(tmp_pa
     assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
 
 
-def test_a_judge_that_loses_its_node_gets_the_room_of_the_subject_that_waits_for_it(tmp_path, slowest, cluster):
+def test_a_judge_that_loses_its_node_comes_before_the_subjects_that_wait_for_it(tmp_path, slowest, cluster):
     """Three servers on three nodes with one GPU each, `a` on the head; the judge's node is removed."""
     nodes = [cluster.add_node(num_cpus=1, num_gpus=1) for _ in range(2)]
     rows = [relayed("subject", "a", slowest, tmp_path, more='gpus = 1, labels = { pool = "head" }')]
@@ -104,7 +104,7 @@ def test_a_judge_that_loses_its_node_gets_the_room_of_the_subject_that_waits_for
 
     said = disturb(grid, slowest, remove, after=20)
     assert "4 of 4 units are complete" in said, said
-    assert "b gives its room to judge, and waits" in said, said
+    assert "judge was lost and is started again where there is room" in said, said
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED] * 4
     assert count_excess(grid, slowest, "openai_judge") <= 3 * IN_FLIGHT
 

@@ -25,7 +25,6 @@ from tests.sweep.sweeping import (
     write_grid,
 )
 from unmask.analysis.sides import short_names
-from unmask.files import Lock
 from unmask.runs.run import Run
 
 PLANTED = {item.scenario.id: expected(item)[0] for item in plant(SCENARIOS, seed=1, profile="steady")}
@@ -36,40 +35,32 @@ def verdicts(folder, judge=None):
     return {outcome.id: outcome.verdict for outcome in Run(folder).rows(judge=judge)}
 
 
-def test_every_unit_is_a_run_folder_that_scores_as_planted(tmp_path, endpoint):
-    grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
+def test_units_are_run_folders_that_score_as_planted_and_a_changed_grid_makes_what_is_new(tmp_path, endpoint):
+    """The same command again asks nothing. Every command on runs takes the folder of the sweep."""
+    rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
+    grid = write_grid(tmp_path, *rows, matrix="seed = [1, 2]")
     done = sweep(grid)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 units are complete" in done.stdout
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
     assert {Run(folder).definition.subject.sampling.seed for folder in folders(grid)} == {1, 2}
-
-
-def test_the_same_command_again_asks_nothing_and_a_row_that_is_added_is_made(tmp_path, endpoint):
-    judge = row("judge", "judge", endpoint)
-    grid = write_grid(tmp_path, row("subject", "a", endpoint), judge)
-    result(grid)
+    for verb, *flags in (("board", "--json"), ("compare", "--json"), ("report", "--out", "-")):
+        shown = unmask(verb, str(tmp_path / "out"), *flags).stdout
+        assert all(name in shown for name in short_names(folders(grid))), verb
     before = endpoint.stats()["calls"]
     assert sweep(grid).returncode == 0
     assert endpoint.stats()["calls"] == before
-    write_grid(tmp_path, row("subject", "a", endpoint), row("subject", "b", endpoint), judge)
-    states = {unit["title"]: unit for unit in json.loads(sweep(grid, "--status", "--json").stdout)["units"]}
-    assert [states[f"openai/{name}, planted"]["state"] for name in "ab"] == ["done", "missing"]
-    done = sweep(grid)
-    assert "1 unit is new: openai/b, planted" in done.stderr
-    assert endpoint.stats()["calls"]["subject"] == 2 * before["subject"]
-    assert len(folders(grid)) == 2
-
-
-def test_a_changed_grid_says_what_it_changes(tmp_path, endpoint):
-    rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
-    grid = write_grid(tmp_path, *rows, matrix="seed = [1]")
-    result(grid)
-    write_grid(tmp_path, *rows, matrix="seed = [2]")
+    first = folders(grid)[0]
+    write_grid(tmp_path, *rows, matrix="seed = [2, 3]")
+    states = {unit["title"]: unit["state"] for unit in json.loads(sweep(grid, "--status", "--json").stdout)["units"]}
+    assert states == {"openai/a, planted, seed 2": "done", "openai/a, planted, seed 3": "missing"}
     assert json.loads(sweep(grid, "--plan", "--json").stdout)["changes"] == [
-        "1 unit is new: openai/a, planted, seed 2",
-        f"1 unit is no longer in the grid, with the folder kept: {folders(grid)[0].name}",
+        "1 unit is new: openai/a, planted, seed 3",
+        f"1 unit is no longer in the grid, with the folder kept: {first.name}",
     ]
+    assert "1 unit is new: openai/a, planted, seed 3" in sweep(grid).stderr
+    assert endpoint.stats()["calls"]["subject"] == 1.5 * before["subject"]
+    assert len(folders(grid)) == 3
 
 
 def test_a_second_judge_reads_the_same_replies(tmp_path, endpoint):
@@ -108,7 +99,6 @@ def test_a_treatment_that_came_first_lends_to_a_baseline_that_comes_later(tmp_pa
     assert sweep(grid).returncode == 0
     later, first = sorted(folders(grid), key=lambda folder: "plain" in folder.name)
     assert Run(later).definition.beliefs_from.run == Run(first).definition.id
-    assert {line["slot"] for line in lines(later) if "source" not in line} == {"pressured"}
 
 
 def test_ctrl_c_keeps_what_was_answered_and_the_same_command_continues(tmp_path, slow_endpoint):
@@ -166,14 +156,6 @@ def test_a_price_that_nobody_knows_and_a_missing_key_are_said_before_anything_st
     assert not (tmp_path / "out").exists()
 
 
-def test_two_drivers_on_one_sweep_are_refused(tmp_path, endpoint):
-    grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint))
-    with Lock(tmp_path / "out" / "sweep.lock", advice=""):
-        done = sweep(grid)
-    assert done.returncode == 4
-    assert "is in use by process" in done.stderr
-
-
 def test_a_larger_limit_lets_the_units_grow(tmp_path, endpoint):
     rows = row("subject", "a", endpoint), row("judge", "judge", endpoint)
     result(write_grid(tmp_path, *rows, data="limit = 6"))
@@ -204,14 +186,6 @@ def test_the_plan_counts_what_is_left_and_starts_nothing(tmp_path, endpoint):
     assert (left["subject_calls"], left["judge_calls"]) == (0, 0)
 
 
-def test_a_sweep_stands_for_its_runs(tmp_path, endpoint):
-    grid = write_grid(tmp_path, row("subject", "a", endpoint), row("judge", "judge", endpoint), matrix="seed = [1, 2]")
-    result(grid)
-    for verb, *flags in (("board", "--json"), ("compare", "--json"), ("report", "--out", "-")):
-        done = unmask(verb, str(tmp_path / "out"), *flags)
-        assert all(name in done.stdout for name in short_names(folders(grid))), verb
-
-
 @pytest.mark.parametrize(("lines_of_subject", "tiers"), [((), {None}), (("batch = true",), {"batch"})])
 def test_a_grid_takes_batches(tmp_path, lines_of_subject, tiers):
     """For its judges, or for subjects too: the same verdicts, and each unit has batches of its own."""
@@ -234,23 +208,6 @@ def test_a_grid_takes_batches(tmp_path, lines_of_subject, tiers):
         assert {line["tier"] for line in readings} == {"batch"}
 
 
-def test_the_plan_of_a_subject_in_batches_counts_the_reports_of_a_live_one(tmp_path, endpoint):
-    """A report waits for the verdict in batches too."""
-    subjects = row("subject", "a", endpoint), row("subject", "b", endpoint, "batch = true")
-    grid = write_grid(tmp_path, *subjects, row("judge", "judge", endpoint, "batch = true"))
-    grid.write_text(grid.read_text().replace("[options]", '[options]\nalso = "self-report"'))
-    live, in_batches = json.loads(sweep(grid, "--plan", "--json").stdout)["units"]
-    assert in_batches["least"]["subject_calls"] == live["least"]["subject_calls"]
-    assert in_batches["most"]["subject_calls"] == live["most"]["subject_calls"]
-
-
-def test_a_subject_in_batches_needs_its_judge_in_batches(tmp_path, endpoint):
-    grid = write_grid(tmp_path, row("subject", "a", endpoint, "batch = true"), row("judge", "judge", endpoint))
-    done = sweep(grid)
-    assert done.returncode == 2
-    assert "subject openai/a has batch = true and judge openai/judge has not" in done.stderr
-
-
 def test_subjects_at_one_address_share_a_limiter_only_if_they_share_a_key(tmp_path, endpoint, monkeypatch):
     monkeypatch.setenv("KEY_OF_A", "secret-a")
     monkeypatch.setenv("KEY_OF_B", "secret-b")
@@ -266,14 +223,3 @@ def test_subjects_at_one_address_share_a_limiter_only_if_they_share_a_key(tmp_pa
         assert sweep(grid, "--max-unjudged", "1").returncode == 0
         most.append(endpoint.stats()["max_in_flight"])
     assert most == [2, 4]
-
-
-def test_board_relates_the_units_of_a_sweep_to_compute(tmp_path, endpoint):
-    subjects = [row("subject", name, endpoint) for name in "abcd"]
-    result(write_grid(tmp_path, *subjects, row("judge", "judge", endpoint)))
-    flops = "".join(f"openai/{name},1e{20 + number}\n" for number, name in enumerate("abcd"))
-    (tmp_path / "compute.csv").write_text(f"model,flop\n{flops}")
-    done = unmask("board", str(tmp_path / "out"), "--compute", str(tmp_path / "compute.csv"), "--json")
-    shown = json.loads(done.stdout)["scaling"]
-    assert shown["compute"] == {f"openai/{name}": float(f"1e{20 + number}") for number, name in enumerate("abcd")}
-    assert shown["measures"]["honesty"]["correlation"]["n"] == 4

@@ -66,7 +66,7 @@ def count_excess(grid: Path, endpoint: Served, judge: str = "openai_judge") -> i
 
 
 FAULTS = {
-    "hung": (signal.SIGUSR1, "it says that it is well, and", ", answers_within = 2"),
+    "hung": (signal.SIGUSR1, "it did not answer within 2 s", ", answers_within = 2"),
     "out of memory": (signal.SIGUSR2, "CUDA out of memory", ""),
     "killed": (signal.SIGKILL, "ended by SIGKILL", ""),
 }

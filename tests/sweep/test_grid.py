@@ -1,4 +1,4 @@
-"""A grid as units: what their names are made of, and everything that is wrong with a grid at once."""
+"""A grid as units: what their names are made of, what is refused, and the servers it asks for."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ def refusal(folder: Path, text: str) -> list[str]:
     return [line.strip() for line in str(caught.value).splitlines()[1:]]
 
 
+def served(serve: str, name: str = "a-{step}") -> str:
+    """A grid with a server for each of two steps."""
+    head = '[local]\n[[data]]\nsource = "tiny"\n[[judge]]\nmodel = "verbatim"\n'
+    return f'{head}[[subject]]\nname = "{name}"\nfor.step = [1, 2]\nserve = {{ {serve} }}\n'
+
+
 def test_the_names_of_the_golden_grid_stay():
     """The same grid finds its folders again."""
     expansion = expand_grid(read_grid(GOLDEN / "sweep" / "grid.toml"))
@@ -53,92 +59,90 @@ def test_the_names_of_the_golden_grid_stay():
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "same"),
     [
-        ("http://node1:8000", "http://node7:9000"),
-        ("http://node2:8000", "http://node8:9000"),
-        ("openai/my-judge", "openai/another-judge"),
-        ("[[judge]]", 'tier = "flex"\n[[judge]]'),
-        ("[[judge]]", 'price = "1/2"\n[[judge]]'),
-        ("[matrix]", '[options]\neffort = "full"\npreset = "strict"\n[matrix]'),
-        ('source = "core"', 'source = "core"\nlimit = 5'),
+        ("http://node1:8000", "http://node7:9000", True),
+        ("openai/my-judge", "openai/another-judge", True),
+        ("[[judge]]", 'tier = "flex"\nprice = "1/2"\n[[judge]]', True),
+        ("[matrix]", '[options]\neffort = "full"\npreset = "strict"\n[matrix]', True),
+        ('source = "core"', 'source = "core"\nlimit = 5', True),
+        ("openai/my-model", "openai/my-model-2", False),
+        ("[[judge]]", 'name = "mine"\n[[judge]]', False),
+        ("[[judge]]", 'params = { reasoning_effort = "low" }\n[[judge]]', False),
+        ("[[judge]]", "max_tokens = 2000\n[[judge]]", False),
+        ("[matrix]", "[matrix]\ntakes = 5", False),
+        ("[matrix]", "[matrix]\ntemperature = 0.5", False),
+        ("[matrix]", '[matrix]\ndeveloper_prompt = "plain"', False),
+        ("[1, 2, 3]", "[4, 5, 6]", False),
+        ('source = "core"', 'source = "core"\narchetype = "statistics"', False),
     ],
 )
-def test_what_changes_nothing_that_was_asked_changes_no_name(tmp_path, old, new):
-    assert names(tmp_path, SMALLEST.replace(old, new)) == names(tmp_path, SMALLEST)
+def test_a_unit_has_another_name_if_what_is_asked_is_another(tmp_path, old, new, same):
+    before, after = names(tmp_path, SMALLEST), names(tmp_path, SMALLEST.replace(old, new))
+    assert before == after if same else not set(before) & set(after)
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "words"),
     [
-        ("openai/my-model", "openai/my-model-2"),
-        ("[[judge]]", 'name = "mine"\n[[judge]]'),
-        ("[[judge]]", 'params = { reasoning_effort = "low" }\n[[judge]]'),
-        ("[[judge]]", "max_tokens = 2000\n[[judge]]"),
-        ("[matrix]", "[matrix]\ntakes = 5"),
-        ("[matrix]", "[matrix]\ntemperature = 0.5"),
-        ("[matrix]", '[matrix]\ndeveloper_prompt = "plain"'),
-        ("[1, 2, 3]", "[4, 5, 6]"),
-        ('source = "core"', 'source = "core"\narchetype = "statistics"'),
+        ("[matrix]", "[swep]\n[matrix]", "Object contains unknown field `swep`"),
+        ("source", "sorce", "data 1: Object contains unknown field `sorce`"),
+        ("[[judge]]", 'tiers = "flex"\n[[judge]]', "subject 1: Object contains unknown field `tiers`"),
+        ("[[judge]]", "temperature = 1\n[[judge]]", "subject 1: Object contains unknown field `temperature`"),
+        ("[[judge]]", '[[judge]]\nmax_tokens = "many"', "judge 1.max_tokens: Expected `int | null`, got `str`"),
+        ("[[judge]]", "[[judge]]\nfor.n = [1]", "judge 1: Object contains unknown field `for`"),
+        ("[matrix]", "[matrix]\nexclude = [{ sed = 1 }]", "matrix.exclude 1: Object contains unknown field `sed`"),
+        ("[matrix]", "[local]\ngpus = 2\n[matrix]", "local.gpus: Expected `array`, got `int`"),
+        ("[matrix]", "[local]\n[ray]\n[matrix]", "servers run either on this machine, [local], or on a cluster, [ray]"),
+        ("[1, 2, 3]", "[1, 1]", "two units are the same run: openai/my-model, core, seed 1 and openai/my-model, core"),
+        ("[matrix]", '[[judge]]\nmodel = "openai/my-judge"\n[matrix]', "two judges would write one file, openai_my-"),
+        ("[[judge]]", "batch = true\n[[judge]]", "subject openai/my-model has batch = true and judge openai/my-judge"),
+        ("[1, 2, 3]", "[1]\nexclude = [{ seed = 1 }]", "matrix: it leaves no unit"),
     ],
 )
-def test_what_changes_the_questions_changes_every_name(tmp_path, old, new):
-    assert not set(names(tmp_path, SMALLEST.replace(old, new))) & set(names(tmp_path, SMALLEST))
+def test_what_is_wrong_is_named_by_its_path(tmp_path, old, new, words):
+    (line,) = refusal(tmp_path, SMALLEST.replace(old, new, 1))
+    assert line.startswith(words)
 
 
-def test_everything_wrong_is_said_at_once_before_anything_starts(tmp_path):
-    text = """
-    [swep]
-    [sweep]
-    max_costs = 1
-    [locl]
-    gpus = [0]
-    [[data]]
-    sorce = "core"
-    [[subject]]
-    modl = "openai/a"
-    [[subject]]
-    serve = { engine = "vllm", model = "org/x", tensor_paralel = 2 }
-    [[judge]]
-    model = "openai/j"
-    max_tokens = "many"
-    [[judge]]
-    model = "openai/k"
-    for.n = [1]
-    [matrix]
-    sed = [1]
-    exclude = [{ sed = 1 }]
-    """
-    lines = refusal(tmp_path, text)
-    for wanted in (
-        "swep: there is no such table. Did you mean sweep?",
-        "locl: there is no such table. Did you mean local?",
-        "sweep.max_costs: there is no such key. Did you mean max_cost?",
-        "data 1.sorce: there is no such key. Did you mean source?",
-        "subject 1.modl: there is no such key. Did you mean model?",
-        "subject 2.serve.tensor_paralel: there is no such key. Did you mean tensor_parallel",
-        "judge 1.max_tokens: Expected `int | null`, got `str`",
-        "judge 2.for: there is no such key.",
-        "matrix.sed: there is no such key. Did you mean seed?",
-        "matrix.exclude 1.sed: there is no such key. Did you mean seed?",
-    ):
-        assert any(line.startswith(wanted) for line in lines), (wanted, lines)
+@pytest.mark.parametrize(
+    ("serve", "words"),
+    [
+        ('engine = "vllm"', "subject a-1: serve takes either engine and model, or command"),
+        ('engine = "vllm", model = "org/x", gpus = -1', "subject 1.serve.gpus: Expected `int` >= 0"),
+        ('engine = "vllm", model = "org/x", ready_within = 0', "subject 1.serve.ready_within: Expected `float` > 0.0"),
+        ('engine = "vllm", model = "x", args = ["--port=80"]', "--port cannot be an argument of server a-1"),
+        ('engine = "vllm", model = "x", args = ["--api-key"]', "--api-key cannot be an argument of server a-1"),
+    ],
+)
+def test_a_server_that_cannot_be_started_is_refused(tmp_path, serve, words):
+    assert refusal(tmp_path, served(serve))[0].startswith(words)
 
 
-def test_a_checkpoint_that_is_missing_beside_the_grid_is_named_and_a_name_on_the_hub_is_none(tmp_path):
+def test_servers_need_a_place_and_names_of_their_own(tmp_path):
+    text = served('engine = "vllm", model = "org/model-{step}"')
+    assert refusal(tmp_path, text.replace("[local]", "")) == [
+        "serve needs a place for its servers: [local] with gpus = […], or [ray]"
+    ]
+    assert any("two servers are called 'a'" in line for line in refusal(tmp_path, text.replace("a-{step}", "a")))
+
+
+def test_a_checkpoint_that_is_missing_next_to_the_grid_is_named_and_a_name_on_the_hub_is_none(tmp_path):
     """A path that is relative to the grid looks like a name on the hub where it has one slash."""
     (tmp_path / "ckpt" / "step_1").mkdir(parents=True)
-    lines = refusal(tmp_path, served_steps("ckpt/step_{step}") + served_steps("run7/old/step_{step}", name="b"))
-    assert [line.partition("checkpoint ")[2] for line in lines] == [
-        f"{tmp_path / path}" for path in ("ckpt/step_2", "run7/old/step_1", "run7/old/step_2")
-    ]
-    assert len(names(tmp_path, served_steps("org/model-{step}"))) == 2
+    for path, missing in (("ckpt/step_{step}", "ckpt/step_2"), ("run7/old/step_2", "run7/old/step_2")):
+        lines = refusal(tmp_path, served(f'engine = "vllm", model = "{path}"'))
+        assert lines[-1].partition("checkpoint ")[2] == str(tmp_path / missing)
+    assert len(names(tmp_path, served('engine = "vllm", model = "org/model-{step}"'))) == 2
 
 
-def test_a_unit_has_one_name_and_its_server_one_path_wherever_the_grid_is_started_from(tmp_path, monkeypatch):
+def test_paths_of_a_grid_are_relative_to_it_wherever_it_is_started_from(tmp_path, monkeypatch):
+    """Its data is found, a unit has one name, and its server starts in the folder of the grid."""
     for step in (1, 2):
         (tmp_path / "ckpt" / f"step_{step}").mkdir(parents=True)
-    (tmp_path / "grid.toml").write_text(served_steps("ckpt/step_{step}"))
+    write_jsonl(plant(3, seed=1), tmp_path / "mine.jsonl")
+    grid = served('engine = "vllm", model = "./ckpt/step_{step}"').replace('"tiny"', '"mine.jsonl"')
+    (tmp_path / "grid.toml").write_text(grid)
     seen = set()
     for folder, path in (
         (tmp_path, "grid.toml"),
@@ -147,65 +151,19 @@ def test_a_unit_has_one_name_and_its_server_one_path_wherever_the_grid_is_starte
     ):
         monkeypatch.chdir(folder)
         expansion = expand_grid(read_grid(Path(path)))
-        commands = (make_spec([row], expansion.grid.folder).command for row in expansion.grid.subjects)
-        seen.add((*(unit.name for unit in expansion.units), *commands))
-    ((_, _, first, _),) = seen
-    assert first[2] == str(tmp_path / "ckpt" / "step_1")
+        assert expansion.units[0].data_name == "mine"
+        spec = make_spec(expansion.grid.subjects[:1], expansion.grid.folder)
+        seen.add((*(unit.name for unit in expansion.units), spec.command[2], spec.folder))
+    ((_, _, weights, folder),) = seen
+    assert (weights, folder) == ("./ckpt/step_1", str(tmp_path))
 
 
-def served_steps(model: str, name: str = "a") -> str:
-    """A subject on two checkpoints; the first one brings the other tables."""
-    head = '[local]\n[[data]]\nsource = "tiny"\n[[judge]]\nmodel = "verbatim"\n' if name == "a" else ""
-    return (
-        f'{head}[[subject]]\nname = "{name}-{{step}}"\nfor.step = [1, 2]\n'
-        f'serve = {{ engine = "vllm", model = "{model}" }}\n'
-    )
-
-
-@pytest.mark.parametrize(
-    ("table", "words"),
-    [
-        ("[local]\ngpus = 2", "local.gpus: Expected `array`, got `int`"),
-        ("[local]\ngpus = [-1]", "local.gpus[0]: Expected `int` >= 0"),
-        ("[ray]\ngpus = [0]", "ray.gpus: Expected `int | null`, got `array`"),
-        ("[ray]\npartition = 'gpu'", "ray.partition: there is no such key."),
-        ("[local]\n[ray]", "servers run either on this machine, [local], or on a cluster, [ray]"),
-        ("", "serve needs a place for its servers: [local] with gpus = […], or [ray]"),
-    ],
-)
-def test_where_servers_run_is_checked_with_the_grid(tmp_path, table, words):
-    (line,) = refusal(tmp_path, served_steps("org/model-{step}").replace("[local]", table))
-    assert line.startswith(words)
-
-
-def test_a_server_with_less_than_no_gpus_or_no_time_is_refused(tmp_path):
-    text = served_steps("org/model").replace('"org/model"', '"org/model", gpus = -1, ready_within = 0')
-    assert refusal(tmp_path, text) == ["subject 1.serve.gpus: Expected `int` >= 0"]
-    text = served_steps("org/model").replace('"org/model"', '"org/model", ready_within = 0')
-    assert refusal(tmp_path, text) == ["subject 1.serve.ready_within: Expected `float` > 0.0"]
-
-
-def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named_together(tmp_path):
+def test_missing_data_a_missing_prompt_and_a_value_out_of_range_are_named(tmp_path):
     text = SMALLEST.replace('"core"', '"nowhere.jsonl"') + 'developer_prompt = ["", "no-such-prompt"]\n'
     lines = refusal(tmp_path, text)
     assert any("data 1" in line and "nowhere.jsonl" in line for line in lines)
     assert any("no-such-prompt" in line for line in lines)
     assert any("--temperature 3 is out of range" in line for line in refusal(tmp_path, SMALLEST + "temperature = 3\n"))
-
-
-def test_two_units_that_are_one_run_clash(tmp_path):
-    twice = SMALLEST.replace(
-        "[[judge]]", '[[subject]]\nmodel = "openai/my-model"\nbase_url = "http://n3/v1"\n[[judge]]'
-    )
-    lines = refusal(tmp_path, twice)
-    assert len(lines) == 3
-    assert all("two units are the same run" in line for line in lines)
-    assert len(names(tmp_path, twice.replace('"http://n3/v1"', '"http://n3/v1"\nname = "b"'))) == 6
-
-
-def test_two_judges_of_one_file_clash(tmp_path):
-    twice = SMALLEST.replace("[matrix]", '[[judge]]\nmodel = "openai/my-judge"\n[matrix]')
-    assert "openai_my-judge" in refusal(tmp_path, twice)[0]
 
 
 def test_exclusions_leave_units_out_by_pattern_and_by_value(tmp_path):
@@ -219,12 +177,15 @@ def test_exclusions_leave_units_out_by_pattern_and_by_value(tmp_path):
     assert expansion.notes == ("exclude 2 matches no unit",)
 
 
-def test_adapters_on_one_base_share_a_server_and_checkpoints_do_not():
+def test_adapters_on_one_base_share_a_server_unless_it_differs_and_checkpoints_do_not():
     grid = read_grid(GOLDEN / "sweep" / "grid.toml")
     adapters = [row for row in grid.subjects if row.name.startswith("lora-")]
     checkpoints = [row for row in grid.subjects if row.name.startswith("llama-")]
     assert len({key_of_server(row) for row in adapters}) == 1
     assert len({key_of_server(row) for row in checkpoints}) == 2
+    assert adapters[0].serve is not None
+    serve = msgspec.structs.replace(adapters[0].serve, labels={"pool": "large"})
+    assert key_of_server(msgspec.structs.replace(adapters[0], serve=serve)) != key_of_server(adapters[1])
     command = make_spec(adapters, grid.folder).command
     assert command[command.index("--lora-modules") + 1 :] == ("lora-a=org/adapter-a", "lora-b=org/adapter-b")
     spec = make_spec(checkpoints[:1], grid.folder)
@@ -233,31 +194,9 @@ def test_adapters_on_one_base_share_a_server_and_checkpoints_do_not():
     assert spec.command[-2:] == ("--max-model-len", "8192")
 
 
-def test_adapters_whose_servers_differ_do_not_share_one():
-    grid = read_grid(GOLDEN / "sweep" / "grid.toml")
-    first, second = (row for row in grid.subjects if row.name.startswith("lora-"))
-    assert first.serve is not None
-    labelled = msgspec.structs.replace(first, serve=msgspec.structs.replace(first.serve, labels={"pool": "large"}))
-    assert key_of_server(labelled) != key_of_server(second) == key_of_server(first)
-
-
-def test_units_of_a_group_ask_the_same_probes(tmp_path):
-    text = SMALLEST + 'developer_prompt = ["", "plain"]\ntakes = [1, 5]\n'
-    groups = {(unit.group, unit.seed) for unit in expand(tmp_path, text).units}
-    assert len(groups) == 3
-
-
-@pytest.mark.parametrize("argument", ["--api-key", "--port=80", "--lora-modules", "-dp"])
-def test_arguments_of_vllm_that_the_sweep_gives_itself_are_refused(tmp_path, argument):
-    text = served_steps("org/model").replace('"org/model"', f'"org/model", args = ["{argument}"]')
-    flag = argument.partition("=")[0]
-    assert any(line.startswith(f"{flag} cannot be an argument of server a-1") for line in refusal(tmp_path, text))
-
-
-def test_a_server_of_a_unit_has_the_gpus_of_all_its_replicas(tmp_path):
+def test_replicas_are_one_server_with_the_gpus_of_all(tmp_path):
     """Replicas are vLLM's: one address, and one server of the sweep."""
-    text = served_steps("org/model").replace('"org/model"', '"org/model", tensor_parallel = 2, data_parallel = 3')
-    grid = expand(tmp_path, text).grid
+    grid = expand(tmp_path, served('engine = "vllm", model = "x", tensor_parallel = 2, data_parallel = 3')).grid
     spec = make_spec(grid.subjects[:1], grid.folder)
     assert spec.gpus == 6
     assert " ".join(spec.command).endswith(
@@ -265,7 +204,6 @@ def test_a_server_of_a_unit_has_the_gpus_of_all_its_replicas(tmp_path):
     )
 
 
-def test_data_of_a_grid_is_looked_for_beside_it(tmp_path, monkeypatch):
-    write_jsonl(plant(3, seed=1), tmp_path / "mine.jsonl")
-    monkeypatch.chdir("/")
-    assert expand(tmp_path, SMALLEST.replace('"core"', '"mine.jsonl"')).units[0].data_name == "mine"
+def test_units_of_a_group_ask_the_same_probes(tmp_path):
+    text = SMALLEST + 'developer_prompt = ["", "plain"]\ntakes = [1, 5]\n'
+    assert len({(unit.group, unit.seed) for unit in expand(tmp_path, text).units}) == 3

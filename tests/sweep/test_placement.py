@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,11 @@ class CountingPool:
     async def close(self) -> None:
         assert self.free == self.whole
 
+    async def await_begun(self, names: str) -> None:
+        async with asyncio.timeout(10):
+            while self.begun != names.split():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
 
 class CountingRoom:
     def __init__(self, pool: CountingPool, specs: Sequence[ServerSpec], taken: list[tuple[int, int]]) -> None:
@@ -55,6 +60,8 @@ class CountingRoom:
 
     async def start(self, number: int) -> ServerAddress:
         name = self.specs[number].name
+        if name == "broken":
+            raise OSError("no more processes")
         self.pool.begun.append(name)
         self.pool.rooms[name] = self
         await asyncio.sleep(0)
@@ -90,144 +97,118 @@ def make_group(*servers: tuple[str, int], is_kept: bool = False, place: int = 0)
     return group
 
 
-async def await_begun(pool: CountingPool, *names: str) -> None:
-    async with asyncio.timeout(10):
-        while pool.begun != list(names):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+def place(
+    pool: CountingPool, groups: Callable[[], list[Group]], story: Callable[..., Awaitable[None]], said: list[str]
+) -> None:
+    """Serve these groups, which need a running loop, while the story is told."""
+
+    async def tell_story() -> None:
+        made = groups()
+        servers = Placement(pool, made, tell=said.append)
+        servers.start()
+        try:
+            await story(*made)
+        finally:
+            await servers.close()
+
+    asyncio.run(tell_story())
 
 
 def test_groups_get_room_in_their_order_and_all_of_it_at_once():
-    """`b` needs both GPUs; `c`, which would fit, does not pass it."""
+    """`b` needs both GPUs; `c`, which would fit, does not pass it. `d` is not needed any more when it is its turn."""
+    pool = CountingPool(2)
 
-    async def story() -> None:
-        pool = CountingPool(2)
-        a, b, c = make_group(("a", 1)), make_group(("b", 1), ("b-judge", 1)), make_group(("c", 1))
-        servers = Placement(pool, [a, b, c], tell=lambda line: None)
-        servers.start()
+    async def story(a: Group, b: Group, c: Group, d: Group) -> None:
         await asyncio.wait_for(a.ready, 10)
         await asyncio.sleep(0.2)
         assert pool.begun == ["a"]
         a.release()
-        await asyncio.wait_for(b.ready, 10)
-        assert pool.begun == ["a", "b", "b-judge"]
+        await pool.await_begun("a b b-judge")
+        d.release()
         b.release()
-        await asyncio.wait_for(c.ready, 10)
-        await servers.close()
+        await pool.await_begun("a b b-judge c")
+        c.release()
+        await asyncio.sleep(0.1)
+        assert pool.begun[-1] == "c"
 
-    asyncio.run(story())
+    def groups() -> list[Group]:
+        return [make_group(("a", 1)), make_group(("b", 1), ("b-judge", 1)), make_group(("c", 1)), make_group(("d", 1))]
+
+    place(pool, groups, story, [])
 
 
 def test_a_judge_in_the_only_place_of_a_subject_makes_room_for_it():
     """The judge is given the machine with two GPUs, and the subject needs both of them."""
+    pool, said = CountingPool(1, 2), []
 
-    async def story() -> None:
-        pool, said = CountingPool(1, 2), []
-        judge, subject = make_group(("judge", 1), is_kept=True), make_group(("subject", 2))
-        servers = Placement(pool, [judge, subject], tell=said.append)
-        servers.start()
+    async def story(judge: Group, subject: Group) -> None:
         await asyncio.wait_for(subject.ready, 10)
-        await await_begun(pool, "judge", "subject", "judge")
-        assert "judge gives its room to subject, and waits" in said
-        await servers.close()
+        await pool.await_begun("judge subject judge")
 
-    asyncio.run(story())
+    place(pool, lambda: [make_group(("judge", 1), is_kept=True), make_group(("subject", 2))], story, said)
+    assert said == ["subject waits for room"]
 
 
 def test_a_later_judge_needs_no_room_next_to_one_whose_work_ends_before():
     """It is not refused, waits, and takes nobody's room."""
+    pool, said = CountingPool(2), []
 
-    async def story() -> None:
-        pool, said = CountingPool(2), []
-        judge, subject, later = (
-            make_group(("judge", 1), is_kept=True),
-            make_group(("subject", 1)),
-            make_group(("later", 2), place=1),
-        )
-        servers = Placement(pool, [judge, subject, later], tell=said.append)
-        servers.start()
+    async def story(judge: Group, subject: Group, later: Group) -> None:
         await asyncio.wait_for(subject.ready, 10)
         subject.release()
         await asyncio.sleep(0.5)
         assert pool.begun == ["judge", "subject"]
         judge.release()
         await asyncio.wait_for(later.ready, 10)
-        assert said == ["later waits for room"]
-        await servers.close()
 
-    asyncio.run(story())
+    def groups() -> list[Group]:
+        judge = make_group(("judge", 1), is_kept=True)
+        return [judge, make_group(("subject", 1)), make_group(("later", 2), place=1)]
+
+    place(pool, groups, story, said)
+    assert said == ["later waits for room"]
 
 
-def test_a_judge_that_loses_its_machine_gets_the_room_of_the_last_group():
-    async def story() -> None:
-        pool, said = CountingPool(1, 1, 1), []
-        judge, a, b = make_group(("judge", 1), is_kept=True), make_group(("a", 1)), make_group(("b", 1))
-        servers = Placement(pool, [judge, a, b], tell=said.append)
-        servers.start()
-        await await_begun(pool, "judge", "a", "b")
+def test_when_a_judge_loses_its_machine_the_others_wait_for_room_again_behind_it():
+    pool = CountingPool(1, 1, 1)
+
+    async def story(judge: Group, a: Group, b: Group) -> None:
+        await pool.await_begun("judge a b")
         pool.rooms["judge"].lose_machine()
-        await await_begun(pool, "judge", "a", "b", "judge")
-        assert "b gives its room to judge, and waits" in said
+        await pool.await_begun("judge a b judge a")
         assert b.models["b"].awaits_server
         a.release()
-        await await_begun(pool, "judge", "a", "b", "judge", "b")
-        await servers.close()
+        await pool.await_begun("judge a b judge a b")
 
-    asyncio.run(story())
+    def groups() -> list[Group]:
+        return [make_group(("judge", 1), is_kept=True), make_group(("a", 1)), make_group(("b", 1))]
+
+    place(pool, groups, story, [])
 
 
 def test_what_has_lost_its_machine_four_times_is_given_up():
-    async def story() -> None:
-        pool = CountingPool(1, 1, 1, 1, 1)
-        group = make_group(("a", 1))
-        servers = Placement(pool, [group], tell=lambda line: None)
-        servers.start()
+    pool = CountingPool(1, 1, 1, 1, 1)
+
+    async def story(group: Group) -> None:
         for times in range(1, 5):
-            await await_begun(pool, *["a"] * times)
+            await pool.await_begun("a " * times)
             pool.rooms["a"].lose_machine()
         async with asyncio.timeout(10):
             while group.models["a"].awaits_server:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        await servers.close()
 
-    asyncio.run(story())
-
-
-def test_an_error_that_nobody_foresaw_is_the_end_of_its_group_and_of_no_other(monkeypatch):
-    async def story() -> None:
-        pool = CountingPool(1)
-        a, b = make_group(("a", 1)), make_group(("b", 1))
-        usual = CountingRoom.start
-
-        async def fail_for_a(room: CountingRoom, number: int) -> ServerAddress:
-            if room.specs[number].name == "a":
-                raise OSError("no more processes")
-            return await usual(room, number)
-
-        monkeypatch.setattr(CountingRoom, "start", fail_for_a)
-        servers = Placement(pool, [a, b], tell=lambda line: None)
-        servers.start()
-        with pytest.raises(ServerFailed, match="a: OSError: no more processes"):
-            await asyncio.wait_for(asyncio.shield(a.ready), 10)
-        await asyncio.wait_for(b.ready, 10)
-        await servers.close()
-
-    asyncio.run(story())
+    place(pool, lambda: [make_group(("a", 1))], story, [])
 
 
-def test_what_nobody_needs_any_more_is_not_waited_for():
-    async def story() -> None:
-        pool = CountingPool(1)
-        a, b, c = (make_group((name, 1)) for name in "abc")
-        servers = Placement(pool, [a, b, c], tell=lambda line: None)
-        servers.start()
-        await asyncio.wait_for(a.ready, 10)
-        b.release()
-        a.release()
-        await asyncio.wait_for(c.ready, 10)
-        assert pool.begun == ["a", "c"]
-        await servers.close()
+def test_an_unforeseen_error_is_the_end_of_its_group_and_of_no_other():
+    pool = CountingPool(1)
 
-    asyncio.run(story())
+    async def story(broken: Group, sound: Group) -> None:
+        with pytest.raises(ServerFailed, match="broken: OSError: no more processes"):
+            await asyncio.wait_for(asyncio.shield(broken.ready), 10)
+        await asyncio.wait_for(sound.ready, 10)
+
+    place(pool, lambda: [make_group(("broken", 1)), make_group(("sound", 1))], story, [])
 
 
 def test_servers_that_are_needed_together_and_never_fit_are_named():

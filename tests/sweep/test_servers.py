@@ -6,14 +6,17 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.sweep.trees import alive, read_pids, vllm_like
+from unmask.errors import MissingError
 from unmask.models.keys import KEY_VARIABLE
 from unmask.models.providers import PROVIDERS
 from unmask.sweep.servers.base import Machine, ServerSpec, fit
 from unmask.sweep.servers.local import LocalPool
+from unmask.sweep.servers.ray import RayPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the supervisor needs Linux")
 
@@ -104,13 +107,26 @@ def test_servers_fit_where_each_has_its_gpus_on_one_machine(needs, machines, fit
     assert fit(specs, [Machine(gpus) for gpus in machines]) is fits
 
 
-def test_labels_choose_machines_and_only_ray_knows_what_its_operators_mean():
-    machines = [Machine(8, {"pool": "small"}), Machine(1, {"pool": "large"})]
-    for value, gpus, fits in (
-        ("large", 1, True),
-        ("large", 2, False),
-        ("none", 1, False),
-        ("in(large, small)", 8, True),
-    ):
-        spec = ServerSpec(name="s", command=(), gpus=gpus, labels={"pool": value})
-        assert fit([spec], machines) is fits
+@pytest.mark.parametrize(
+    ("label", "gpus", "fits"),
+    [("large", 1, True), ("large", 2, False), ("none", 1, False), ("in(large, small)", 8, True)],
+)
+def test_labels_choose_machines_and_only_ray_knows_what_its_operators_mean(label, gpus, fits):
+    spec = ServerSpec(name="s", command=(), gpus=gpus, labels={"pool": label})
+    assert fit([spec], [Machine(8, {"pool": "small"}), Machine(1, {"pool": "large"})]) is fits
+
+
+@pytest.mark.parametrize(("version", "is_started"), [("2.9.3", False), ("2.51.2", False), ("2.52.0", True)])
+def test_a_ray_that_cannot_ask_for_a_token_is_refused_before_it_is_started(monkeypatch, version, is_started):
+    """It would run the code of everybody who reaches its ports. A stand-in says which version it is."""
+    started: list[str] = []
+    for name in ("RAY_AUTH_MODE", "RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+        monkeypatch.setenv(name, "kept")
+    ray = SimpleNamespace(__version__=version, init=lambda *, address, **_: started.append(address))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    if is_started:
+        RayPool()
+    else:
+        with pytest.raises(MissingError, match=r"needs Ray 2\.52 or later"):
+            RayPool()
+    assert started == ["local"] * is_started

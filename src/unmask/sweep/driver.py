@@ -1,6 +1,6 @@
 """The driver of a sweep: one process and one event loop for all units. It keeps journals, limits and purse.
 
-Every unit is a session of its own on its own run folder. They share the gates of their endpoints, one purse and the
+Every unit is a session of its own on its own run folder. They share the limiters of their endpoints, one purse and the
 wish to stop. A unit that fails leaves the others alone.
 """
 
@@ -8,50 +8,46 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 
-from unmask.engine.define import define_run, judge_spec
+from unmask.engine.define import NO_MODEL, define_run, judge_spec
 from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
-from unmask.engine.session import Interruption, Limiters, run_session
+from unmask.engine.session import Interruption, Limiters, price_for, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, MissingError, UnmaskError
 from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.keys import Role
 from unmask.models.limiter import Limits
-from unmask.models.providers import key_of_model
+from unmask.models.providers import key_of_model, open_model
 from unmask.models.settings import ModelSettings
+from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
-from unmask.sweep.grid import Grid, ModelRow
+from unmask.runs.options import Options
+from unmask.sweep.grid import Grid, ModelRow, refuse_grid
 from unmask.sweep.placement import Group, Placement, group_servers
-from unmask.sweep.rows import OpenedRow, open_rows
 from unmask.sweep.servers.base import Pool
-from unmask.sweep.state import (
-    choose_lenders,
-    describe_changes,
-    file_of_judge,
-    locate_units,
-    sum_costs,
-)
-from unmask.sweep.units import Expansion, Unit
+from unmask.sweep.state import choose_lenders, describe_changes, locate_units, sum_costs
+from unmask.sweep.units import Expansion, Unit, file_of_judge
 
 SERVERS = "servers"
 """The folder of a sweep that has the logs of its servers."""
 
-T = TypeVar("T")
-
 OPEN_UNITS = 8
 """Units that ask one endpoint at the same time. More would hold files and memory, and send nothing sooner."""
+
+Opened = dict[tuple[Role, str], Model | str | None]
+"""The model of each row, by its role and name. `None` is one that the sweep serves."""
 
 
 class UnitResult(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -86,7 +82,7 @@ class SweepResult(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class SweepWatch(Protocol):
-    """Shows how far a sweep is."""
+    """Is told how far a sweep is."""
 
     def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
         """Called after every answer of a unit, and every second."""
@@ -98,92 +94,115 @@ class SweepWatch(Protocol):
         """All judges have."""
 
     def tell(self, line: str) -> None:
-        """Something to be said once."""
+        """Something to be shown once."""
+
+
+class Unwatched:
+    """Shows nothing."""
+
+    def follow(self, *_: object, **__: object) -> None:
+        pass
+
+    leave = end = tell = follow
 
 
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
     """Make or continue all units. Raises before anything is sent where the grid cannot work, and `Interrupted` when it
-    was stopped; what failed later stands in the result."""
+    was stopped; the result says what failed later."""
     if expansion.grid.ray is not None and find_spec("ray") is None:
         raise MissingError("[ray] needs the package ray", advice="pip install 'unmask[ray]'")
-    subjects, judges = open_rows(expansion)
+    models = open_models(expansion)
     advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
     with Lock(out / "sweep.lock", advice=advice):
-        folders = locate_units(expansion, out)
+        driver = Driver(expansion, out, models, watch=watch or Unwatched())
         for line in (*describe_changes(expansion, out), *expansion.notes):
-            if watch is not None:
-                watch.tell(line)
-        driver = Driver(expansion, out, folders, subjects=subjects, judges=judges, watch=watch)
+            driver.watch.tell(line)
         run_blocking(driver.run)
-    return SweepResult(
-        out=str(out), units=tuple(driver.results[unit.digest] for unit in expansion.units), spent_usd=driver.spent()
+    return SweepResult(out=str(out), units=tuple(driver.results.values()), spent_usd=driver.purse.spent)
+
+
+def open_models(expansion: Expansion) -> Opened:
+    """The models of all rows, checked as far as that sends nothing. One error names all that is wrong with them."""
+    judges, problems, opened = expansion.grid.judges, [], Opened()
+    firsts = {unit.subject.name: unit for unit in reversed(expansion.units)}
+    rows: list[tuple[Role, ModelRow, Options]] = [
+        *(("subject", unit.subject, expansion.options(unit, judges[0])) for unit in firsts.values()),
+        *(("judge", judge, expansion.options(expansion.units[0], judge)) for judge in judges),
+    ]
+    for role, row, options in rows:
+        try:
+            opened[role, row.name] = _open_row(row, role, options)
+        except UnmaskError as error:
+            problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
+    refuse_grid(expansion.grid.path, problems)
+    return opened
+
+
+def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None:
+    settings = options.of(role)
+    if role == "judge" and row.model == NO_MODEL:
+        refuse_unknown_additions(NO_MODEL, settings.sampling, role=role)
+        return NO_MODEL
+    model = open_model(
+        row.model,
+        role=role,
+        base_url=settings.base_url,
+        timeout=settings.timeout,
+        asks_for_key=row.serve is None,
+        tier=settings.tier,
+        key_variable=row.key,
     )
+    refuse_unknown_additions(model, settings.sampling, role=role)
+    price_for(model, role, options)
+    return None if row.serve is not None else model
 
 
 class Driver:
     """One start of a sweep. Its folder is locked."""
 
-    def __init__(
-        self,
-        expansion: Expansion,
-        out: Path,
-        folders: dict[str, Path],
-        *,
-        subjects: dict[str, OpenedRow],
-        judges: list[OpenedRow],
-        watch: SweepWatch | None,
-    ) -> None:
-        self.expansion, self.out, self.folders = expansion, out, folders
-        self.subjects, self.judges, self.watch = subjects, judges, watch
-        self.lenders = choose_lenders(expansion, folders)
+    def __init__(self, expansion: Expansion, out: Path, models: Opened, *, watch: SweepWatch) -> None:
+        self.expansion, self.out, self.models, self.watch = expansion, out, models, watch
+        self.judges = expansion.grid.judges
+        self.folders = locate_units(expansion, out)
+        self.lenders = choose_lenders(expansion, self.folders)
         self.results = {
             unit.digest: UnitResult(
-                unit=folders[unit.digest].name, title=unit.title, total=len(expansion.datasets[unit.data])
+                unit=self.folders[unit.digest].name, title=unit.title, total=len(expansion.datasets[unit.data])
             )
             for unit in expansion.units
         }
-        self._crash: BaseException | None = None
-        self._waiting: set[asyncio.Task[None]] = set()
-        self._slots: dict[str, asyncio.Semaphore] = {}
-        self._opening = asyncio.Lock()
-        self._stages = {
-            (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(judges))
+        self.purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
+        self._ended = {
+            (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(self.judges))
         }
         """Set when a judge has come to the end of a unit, or to where it cannot go on."""
-        self._failures: dict[tuple[str, int], str] = {}
-        """Why that was so, for those that were not complete then."""
-        self._purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
+        self._slots: dict[str, asyncio.Semaphore] = {}
+        self._opening = asyncio.Lock()
         self._interruption = Interruption()
-
-    def spent(self) -> float:
-        return self._purse.spent
+        self._idle: set[asyncio.Task[None] | None] = set()
+        """Units that wait for something other than answers."""
+        self._crash: Exception | None = None
 
     async def run(self) -> None:
         _raise_file_limit()
-        grid = self.expansion.grid
-        self._purse.pay(await asyncio.to_thread(sum_costs, self.out))
+        grid, units = self.expansion.grid, self.expansion.units
+        self.purse.pay(await asyncio.to_thread(sum_costs, self.out))
         self._limiters = Limiters(self._limits_of(None))
         models = self._assign_limiters()
-        subjects = [opened.row for opened in self.subjects.values()]
-        judges = [opened.row for opened in self.judges]
-        groups, self._find_groups = group_servers(subjects, judges, grid.folder, timeout=self._timeout_of)
-        for unit in self.expansion.units:
-            for place in range(len(judges)):
+        subjects = {unit.subject.name: unit.subject for unit in units}.values()
+        groups, self._find_groups = group_servers(tuple(subjects), self.judges, grid.folder, timeout=self._timeout_of)
+        for unit in units:
+            for place in range(len(self.judges)):
                 for group in self._find_groups(unit.subject, place):
                     group.users += 1
-        placement = Placement(open_pool(grid, self.out / SERVERS), groups, tell=self._show_line) if groups else None
-        try:
-            if placement is not None:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_models, models)
+            if groups:
+                placement = Placement(open_pool(grid, self.out / SERVERS), groups, tell=self.watch.tell)
+                stack.push_async_callback(placement.close)
                 placement.start()
             with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
-                await self._run_units()
-        finally:
-            if placement is not None:
-                await placement.close()
-            for model in models:
-                closing = model.close()
-                with contextlib.suppress(TimeoutError):
-                    await (closing if self._interruption.requests < 2 else asyncio.wait_for(closing, IMPATIENCE))
+                await asyncio.gather(*map(self._run_unit, units))
         if self._crash is not None:
             raise self._crash
         if self._interruption.requests:
@@ -191,12 +210,13 @@ class Driver:
                 "interrupted", advice="Everything answered is kept: run the same command again to continue."
             )
 
-    def _show_line(self, line: str) -> None:
-        if self.watch is not None:
-            self.watch.tell(line)
+    async def _close_models(self, models: list[Model]) -> None:
+        for model in models:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(model.close(), IMPATIENCE if self._interruption.requests > 1 else None)
 
     def _limits_of(self, row: ModelRow | None) -> Limits:
-        options = self.expansion.options(self.expansion.units[0], self.expansion.grid.judges[0])
+        options = self.expansion.options(self.expansion.units[0], self.judges[0])
         own = {} if row is None else row.settings
         return Limits(
             max_connections=(row and row.max_connections) or options.max_connections,
@@ -210,100 +230,91 @@ class Driver:
 
     def _assign_limiters(self) -> list[Model]:
         """One limiter for each address and key."""
+        rows: dict[tuple[Role, str], ModelRow] = {("judge", judge.name): judge for judge in self.judges}
+        rows |= {("subject", unit.subject.name): unit.subject for unit in self.expansion.units}
         models = []
-        rows: list[tuple[Role, OpenedRow]] = [("subject", opened) for opened in self.subjects.values()]
-        for role, opened in (*rows, *(("judge", opened) for opened in self.judges)):
-            if opened.model is None or isinstance(opened.model, str):
-                continue
-            key = key_of_model(opened.row.model, role=role, key_variable=opened.row.key)
-            name = f"{opened.model.endpoint} {digest((key.value,)) if key else ''}"
-            self._limiters.assign(opened.model, name, self._limits_of(opened.row))
-            models.append(opened.model)
+        for (role, name), model in self.models.items():
+            if model is not None and not isinstance(model, str):
+                row = rows[role, name]
+                key = key_of_model(row.model, role=role, key_variable=row.key)
+                self._limiters.assign(
+                    model, f"{model.endpoint} {digest((key.value,)) if key else ''}", self._limits_of(row)
+                )
+                models.append(model)
         return models
 
     def _stop_waiting(self) -> None:
-        for task in self._waiting:
-            task.cancel()
-
-    async def _run_units(self) -> None:
-        """All units at the same time, as far as their servers and their endpoints let them."""
-        tasks = [asyncio.create_task(self._run_unit(unit)) for unit in self.expansion.units]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
+        for task in self._idle:
+            if task is not None:
                 task.cancel()
 
     async def _run_unit(self, unit: Unit) -> None:
         """All judges of a unit, the first together with the subject. A failure ends the unit and no other."""
-        complete = True
         for place in range(len(self.judges)):
+            reason = self.results[unit.digest].error
             try:
-                if complete:
+                if reason is None:
                     await self._run_stage(unit, place)
-                    complete = not self._interruption.requests
+                    reason = "interrupted" if self._interruption.requests else None
             except (Interrupted, asyncio.CancelledError):
-                complete = False
-                self._set_error(unit, "interrupted")
+                reason = "interrupted"
             except UnmaskError as error:
-                complete = False
-                self._set_error(unit, str(error))
-                if not isinstance(error, IncompleteError) or self._purse.limit is None:
-                    self._show_line(f"{unit.title}: {error}")
+                reason = str(error)
+                if not isinstance(error, IncompleteError) or self.purse.limit is None:
+                    self.watch.tell(f"{unit.title}: {error}")
             except Exception as error:
-                complete = False
-                self._set_error(unit, f"{type(error).__name__}: {error}")
+                reason = f"{type(error).__name__}: {error}"
                 self._crash = self._crash or error
-            finally:
-                if not complete:
-                    self._failures[unit.digest, place] = self.results[unit.digest].error or "interrupted"
-                self._stages[unit.digest, place].set()
-                for group in self._find_groups(unit.subject, place):
-                    group.release()
-        if self.watch is not None:
-            self.watch.end(unit)
-
-    def _set_error(self, unit: Unit, reason: str) -> None:
-        self.results[unit.digest] = msgspec.structs.replace(self.results[unit.digest], error=reason)
+            self.results[unit.digest] = msgspec.structs.replace(self.results[unit.digest], error=reason)
+            self._ended[unit.digest, place].set()
+            for group in self._find_groups(unit.subject, place):
+                group.release()
+        self.watch.end(unit)
 
     async def _run_stage(self, unit: Unit, place: int) -> None:
         """One session: the subject and the first judge, or one further judge."""
         lender = self.lenders.get(unit.digest)
         if lender is not None:
-            await self._await_interruptibly(self._stages[lender, place].wait)
-            if (reason := self._failures.get((lender, place))) is not None:
-                title = self.results[lender].title
-                raise IncompleteError(f"{title}, which lends its probes, is not complete: {reason}")
+            with self._waiting():
+                await self._ended[lender, place].wait()
+            if (lent := self.results[lender]).error is not None:
+                raise IncompleteError(f"{lent.title}, which lends its probes, is not complete: {lent.error}")
         groups = self._find_groups(unit.subject, place)
-        judge = await self._await_model(self.judges[place], groups)
-        subject = None if place else await self._await_model(self.subjects[unit.subject.name], groups)
+        judge = await self._await_model("judge", self.judges[place], groups)
+        subject = None if place else await self._await_model("subject", unit.subject, groups)
         assert not isinstance(subject, str)
-        if self.judges[place].row.batch:  # it mostly waits, and the others go on meanwhile
+        if self.judges[place].batch:  # it mostly waits, and the others go on meanwhile
             await self._run_session(unit, place, subject, judge)
             return
         model = subject or judge
-        async with self._take_slot(model if isinstance(model, str) else model.endpoint):
+        endpoint = model if isinstance(model, str) else model.endpoint
+        slots = self._slots.setdefault(endpoint, asyncio.Semaphore(OPEN_UNITS))
+        with self._waiting():
+            await slots.acquire()
+        try:
             await self._run_session(unit, place, subject, judge)
+        finally:
+            slots.release()
 
-    async def _await_model(self, opened: OpenedRow, groups: list[Group]) -> Model | str:
+    async def _await_model(self, role: Role, row: ModelRow, groups: list[Group]) -> Model | str:
         """The model of a row; one of a server once its group is ready."""
-        if opened.model is not None:
-            return opened.model
-        group = next(group for group in groups if opened.row.name in group.models)
-        model = await self._await_interruptibly(lambda: group.get_model(opened.row.name))
-        self._limiters.assign(model, f"{model.endpoint} {id(model)}", self._limits_of(opened.row))
+        if (opened := self.models[role, row.name]) is not None:
+            return opened
+        group = next(group for group in groups if row.name in group.models)
+        with self._waiting():
+            model = await group.get_model(row.name)
+        self._limiters.assign(model, f"{model.endpoint} {id(model)}", self._limits_of(row))
         self._limiters.limiter_of(model).mark_working(model)  # its supervisor has had an answer
         return model
 
     async def _run_session(self, unit: Unit, place: int, subject: Model | None, judge: Model | str) -> None:
-        row = self.judges[place].row
-        lender = self.lenders.get(unit.digest)
+        row = self.judges[place]
+        lender, file = self.lenders.get(unit.digest), file_of_judge(row)
         options = self.expansion.options(unit, row, beliefs_from=None if lender is None else self.folders[lender])
         spec, folder = judge_spec(judge, options.judge), Folder(self.folders[unit.digest])
-
         readers: dict[str, Model] = {} if isinstance(judge, str) else {JUDGE: judge}
 
-        def open_it() -> AbstractContextManager[Workload | None]:
+        def open_it() -> AbstractContextManager[Workload]:
             if subject is None:
                 return open_judge_workload(folder, spec, options, readers, borrows=True)
             dataset = self.expansion.datasets[unit.data]
@@ -315,26 +326,18 @@ class Driver:
                 if self._interruption.requests:
                     raise asyncio.CancelledError
                 workload = await asyncio.to_thread(lambda: stack.enter_context(open_it()))
-            if workload is None:
-                return
-            file = file_of_judge(row)
             try:
                 await run_session(
                     workload,
                     limiters=self._limiters,
-                    purse=self._purse,
+                    purse=self.purse,
                     interruption=self._interruption,
-                    progress=self._make_progress(unit, file),
+                    progress=lambda workload, executor: self.watch.follow(unit, file, workload, executor),
                     is_paid=True,
                 )
             finally:
                 self._add_result(unit, place, workload)
-                if self.watch is not None:
-                    self.watch.leave(unit, file)
-
-    def _make_progress(self, unit: Unit, file: str) -> Callable[[Workload, Executor], None] | None:
-        watch = self.watch
-        return None if watch is None else lambda workload, executor: watch.follow(unit, file, workload, executor)
+                self.watch.leave(unit, file)
 
     def _add_result(self, unit: Unit, place: int, workload: Workload) -> None:
         before = self.results[unit.digest]
@@ -355,25 +358,17 @@ class Driver:
             changes["cost_usd"] = None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
         self.results[unit.digest] = msgspec.structs.replace(before, **changes)
 
-    @contextlib.asynccontextmanager
-    async def _take_slot(self, endpoint: str) -> AsyncIterator[None]:
-        slots = self._slots.setdefault(endpoint, asyncio.Semaphore(OPEN_UNITS))
-        await self._await_interruptibly(slots.acquire)
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """While this unit waits for something that an interruption need not wait for."""
+        if self._interruption.requests:
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        self._idle.add(task)
         try:
             yield
         finally:
-            slots.release()
-
-    async def _await_interruptibly(self, begin: Callable[[], Awaitable[T]]) -> T:
-        """Wait for something that an interruption need not wait for."""
-        task = asyncio.current_task()
-        if self._interruption.requests or task is None:
-            raise asyncio.CancelledError
-        self._waiting.add(task)
-        try:
-            return await begin()
-        finally:
-            self._waiting.discard(task)
+            self._idle.discard(task)
 
 
 def open_pool(grid: Grid, folder: Path) -> Pool:
@@ -393,7 +388,6 @@ def _raise_file_limit() -> None:
     except ImportError:  # Windows
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = hard if hard != resource.RLIM_INFINITY else max(soft, 65_536)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(
-            resource.RLIMIT_NOFILE, (hard if hard != resource.RLIM_INFINITY else max(soft, 65_536), hard)
-        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

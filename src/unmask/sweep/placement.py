@@ -2,15 +2,14 @@
 
 Servers that are needed together are a group. Groups are asked for in their order, one at a time, each for all of its
 GPUs at once: two units never hold half of what each needs. Judges that are kept come first, because everybody waits for
-them; one that has lost its machine gets the room of the group that came last.
+them; when one has lost its machine, all others wait for room again, behind it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from unmask.errors import FatalModelError, TransientModelError, UnmaskError, UsageError
 from unmask.models.base import Capabilities, Model
@@ -24,7 +23,7 @@ from unmask.sweep.specs import key_of_server, make_spec
 MOST_LOSSES = 3
 """Times that a server which was lost is started again."""
 ROOM_INTERVAL = 10.0
-"""Seconds that a group waits for room before that is said, or others give theirs."""
+"""Seconds that a group waits for room before you are told, or others give theirs."""
 Timeout = Callable[[ModelRow], float]
 NOWHERE = ServerAddress("http://127.0.0.1:9/v1", "")
 """Only to see what a model can do."""
@@ -144,7 +143,8 @@ class Group:
         self.users = 0
         self.losses = 0
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.unused = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        """What serves it."""
 
     @property
     def title(self) -> str:
@@ -162,10 +162,10 @@ class Group:
     def release(self) -> None:
         """One user less. The last one lets the servers go."""
         self.users -= 1
-        if self.users <= 0:
-            self.unused.set()
+        if self.users <= 0 and self.task is not None:
+            self.task.cancel()
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: Exception) -> None:
         if not isinstance(error, UnmaskError):
             error = ServerFailed(f"{self.title}: {type(error).__name__}: {error}")
         for model in self.models.values():
@@ -220,36 +220,35 @@ class Placement:
 
     def __init__(self, pool: Pool, groups: Sequence[Group], *, tell: Callable[[str], None]) -> None:
         self._pool, self._tell = pool, tell
-        self._order: Mapping[Group, int] = {group: place for place, group in enumerate(groups)}
-        self._waiting = [group for group in groups if group.users]
-        self._serving: dict[Group, asyncio.Task[None]] = {}
-        self._changed = asyncio.Event()
+        self._groups = [group for group in groups if group.users]
+        self._queue: list[tuple[Group, asyncio.Event]] = []
+        """Groups that wait for room. The first of them asks for it."""
+        self._serving: set[Group] = set()
+        """Those that have it."""
         self._told: set[Group] = set()
-        self._first: set[Group] = set()
-        """Groups that go before the judges that are kept, because those were in their only place."""
-        self._closing: set[asyncio.Task[None]] = set()
-        self._asking: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Future[None]] = set()
 
     def start(self) -> None:
         """Raises what no machine could ever hold."""
         self._refuse_impossible()
-        self._asking = asyncio.create_task(self._ask_in_order())
+        for group in self._groups:
+            group.task = asyncio.create_task(self._serve(group))
 
     async def close(self) -> None:
         """End all servers."""
-        tasks = [task for task in (self._asking, *self._serving.values()) if task is not None]
+        tasks = [group.task for group in self._groups if group.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*self._closing, return_exceptions=True)
-        await asyncio.gather(*(model.close() for group in self._order for model in group.models.values()))
+        await asyncio.gather(*(model.close() for group in self._groups for model in group.models.values()))
         await self._pool.close()
 
     def _refuse_impossible(self) -> None:
         machines = self._pool.machines()
         problems = []
-        for group in self._waiting:
-            together = [other for other in self._waiting if other is group or other.is_next_to(group)]
+        for group in self._groups:
+            together = [other for other in self._groups if other is group or other.is_next_to(group)]
             needed = [spec for other in together for spec in other.specs]
             if not fit(needed, machines):
                 each = ", ".join(f"{spec.name} {_describe_needs(spec)}" for spec in needed)
@@ -262,104 +261,90 @@ class Placement:
                 advice="Nothing was started. Lower tensor_parallel or gpus of a server, or give the sweep more GPUs.",
             )
 
-    async def _ask_in_order(self) -> None:
-        """Ask for the first group that waits, again and again."""
-        while True:
-            self._changed.clear()
-            self._waiting = sorted((group for group in self._waiting if not group.unused.is_set()), key=self._rank)
-            if not self._waiting:
-                await self._changed.wait()
-                continue
-            group = self._waiting[0]
-            reserving = asyncio.ensure_future(self._pool.reserve(group.specs))
-            try:
-                while not await self._is_over(reserving, group):
-                    pass
-            finally:
-                if not reserving.done():
-                    reserving.cancel()
-                    await asyncio.wait({reserving})
-            if reserving.cancelled():
-                continue
-            self._waiting.remove(group)
-            if (error := reserving.exception()) is not None:
-                group.fail(error)
-                continue
-            self._serving[group] = asyncio.create_task(self._serve(group, reserving.result()))
-
-    def _rank(self, group: Group) -> tuple[bool, int]:
-        return group not in self._first, self._order[group]
-
-    async def _is_over(self, reserving: asyncio.Future[Room], group: Group) -> bool:
-        """Whether there is room, or nobody wants it any more, or a group before this one was lost."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._changed, group.unused)]
-        futures: list[asyncio.Future[Any]] = [reserving, *waits]
-        done, _ = await asyncio.wait(futures, timeout=ROOM_INTERVAL, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
-        self._changed.clear()
-        if not done:
-            await self._make_room(group)
-        return reserving.done() or group.unused.is_set() or min(self._waiting, key=self._rank) is not group
-
-    async def _make_room(self, group: Group) -> None:
-        """Everybody waits for a judge that is kept: the last group gives it its room. Others wait for an end, unless
-        only judges are there, which end last: one of them may be in the only place for this group, and not in its own
-        only one. They make room once."""
-        others = [other for other in self._serving if not other.is_kept]
-        is_news = group.is_kept or group.ready.done() or not others  # that subjects wait for each other is none
-        if is_news and group not in self._told:
-            self._told.add(group)
-            self._tell(f"{group.title} waits for room")
-        giving = sorted(others, key=self._rank)[-1:] if group.is_kept else []
-        if not group.is_kept and not others and group not in self._first:
-            giving = [other for other in self._serving if other.is_next_to(group)]
-            self._first |= {group} if giving else set()
-        for other in giving:
-            self._tell(f"{other.title} gives its room to {group.title}, and waits")
-            task = self._serving[other]
-            task.cancel()
-            await asyncio.wait({task})
-
-    async def _serve(self, group: Group, room: Room) -> None:
-        """Keep the servers of a group up until nobody uses them. It waits again when its room is lost or taken."""
-        is_wanted = True
-        keepers = [asyncio.create_task(self._keep_up(group, room, number)) for number in range(len(group.specs))]
-        unused = asyncio.create_task(group.unused.wait())
+    async def _serve(self, group: Group) -> None:
+        """Keep the servers of a group up until nobody uses them. It waits for room again when its machine is lost."""
         try:
-            done, _ = await asyncio.wait({*keepers, unused}, return_when=asyncio.FIRST_COMPLETED)
-            is_wanted = unused not in done
-            for keeper in done - {unused}:
-                keeper.result()
-        except RoomLost as error:
-            is_wanted = self._count_lost_room(group, error)
+            while True:
+                room = await self._get_room(group)
+                try:
+                    await self._keep_all_up(group, room)
+                except RoomLost as error:
+                    group.count_loss(str(error))
+                    self._tell(f"{group.title} was lost and is started again where there is room: {error}")
+                finally:
+                    await self._leave_room(group, room)
+                if group.is_kept:  # everybody waits for it
+                    await self._restart([other for other in self._groups if not other.is_kept])
         except Exception as error:
             group.fail(error)
-            is_wanted = False
-        finally:
-            for task in (*keepers, unused):
-                task.cancel()
-            await asyncio.gather(*keepers, return_exceptions=True)
-            if is_wanted:
-                for model in group.models.values():
-                    model.lose()
-            closing = asyncio.create_task(room.close())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
-            await asyncio.shield(closing)
-            del self._serving[group]
-            if is_wanted:
-                self._waiting.append(group)
-            self._changed.set()
 
-    def _count_lost_room(self, group: Group, error: RoomLost) -> bool:
+    async def _get_room(self, group: Group) -> Room:
+        """Room for all of its servers at once, when its turn has come: judges that are kept go before the others."""
+        turn = asyncio.Event()
+        self._queue.append((group, turn))
+        self._queue[1:] = sorted(self._queue[1:], key=lambda entry: not entry[0].is_kept)
         try:
-            group.count_loss(str(error))
-        except ServerFailed as failed:
-            group.fail(failed)
-            return False
-        self._tell(f"{group.title} was lost and is started again where there is room: {error}")
-        return True
+            self._queue[0][1].set()
+            await turn.wait()
+            room = await self._reserve(group)
+        finally:
+            self._queue.remove((group, turn))
+            if self._queue:
+                self._queue[0][1].set()
+        self._serving.add(group)
+        return room
+
+    async def _reserve(self, group: Group) -> Room:
+        reserving = asyncio.ensure_future(self._pool.reserve(group.specs))
+        try:
+            while not (await asyncio.wait({reserving}, timeout=ROOM_INTERVAL))[0]:
+                await self._make_room(group)
+            return reserving.result()
+        except asyncio.CancelledError:
+            reserving.cancel()
+            await asyncio.wait({reserving})
+            if not reserving.cancelled() and reserving.exception() is None:
+                await reserving.result().close()
+            raise
+
+    async def _make_room(self, group: Group) -> None:
+        """Only judges that end after this group may be there: one of them may be in the only place for it, and not in
+        its own only one. They make room once."""
+        is_alone = all(other.is_kept for other in self._serving)
+        if group in self._told or not (is_alone or group.is_kept):  # that subjects wait for each other is no news
+            return
+        self._told.add(group)
+        self._tell(f"{group.title} waits for room")
+        if not group.is_kept:
+            await self._restart([other for other in self._serving if other.is_next_to(group)])
+
+    async def _restart(self, groups: Sequence[Group]) -> None:
+        """Let these groups leave their room, or the queue, and wait for room again."""
+        tasks = {group: group.task for group in groups if group.task is not None and not group.task.done()}
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        for group in tasks:
+            if group.users > 0:
+                group.task = asyncio.create_task(self._serve(group))
+
+    async def _leave_room(self, group: Group, room: Room) -> None:
+        for model in group.models.values():
+            model.lose()
+        closing = asyncio.ensure_future(room.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
+        self._serving.discard(group)
+
+    async def _keep_all_up(self, group: Group, room: Room) -> None:
+        keepers = [asyncio.create_task(self._keep_up(group, room, number)) for number in range(len(group.specs))]
+        try:
+            await asyncio.gather(*keepers)
+        finally:
+            for keeper in keepers:
+                keeper.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
 
     async def _keep_up(self, group: Group, room: Room, number: int) -> None:
         """One server, started again when it is lost. Raises when it does not come up, or was lost too often."""

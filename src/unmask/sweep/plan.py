@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from unmask.engine.work import JUDGE, SUBJECT
 from unmask.models.providers import provider_of
 from unmask.records import Record, Result
 from unmask.runs.folder import Folder
-from unmask.sweep.grid import ModelRow
+from unmask.sweep.grid import JudgeRow, ModelRow
 from unmask.sweep.specs import key_of_server, make_spec
 from unmask.sweep.state import choose_lenders, describe_changes, locate_units
 from unmask.sweep.units import Expansion, Unit, make_settings
@@ -86,11 +87,10 @@ def plan_sweep(expansion: Expansion, out: Path) -> SweepPlan:
         own = dict.fromkeys(ENDS, SweepAmount())
         for place, judge in enumerate(grid.judges):
             estimate, terms = estimator.estimate(unit, judge, lender)
-            rows = {SUBJECT: unit.subject, JUDGE: judge} if place == 0 else {JUDGE: judge}
+            rows: dict[str, ModelRow] = {JUDGE: judge} if place else {SUBJECT: unit.subject, JUDGE: judge}
             gpus = {role: make_spec([row], grid.folder).gpus if row.serve else 0 for role, row in rows.items()}
             for end in ENDS:
-                amounts = {role: getattr(estimate, end)[role] for role in rows}
-                own[end] = own[end].plus(_add_up(amounts, terms, gpus))
+                own[end] = own[end].plus(_add_up(getattr(estimate, end), terms, gpus))
         units.append(
             PlannedUnit(
                 folder=folders[unit.digest].name,
@@ -119,14 +119,15 @@ class UnitEstimator:
         self._estimates: dict[object, Estimate] = {}
         self._terms: dict[object, Terms] = {}
 
-    def estimate(self, unit: Unit, judge: ModelRow, lender: str | None) -> tuple[Estimate, Terms]:
+    def estimate(self, unit: Unit, judge: JudgeRow, lender: str | None) -> tuple[Estimate, Terms]:
         path, subject = self._folders[unit.digest], unit.subject
         dataset = self._expansion.datasets[unit.data]
         settings: dict[str, Any] = make_settings(self._expansion.grid, unit, judge)
+        settings |= {"data": dataset, "model": subject.model, "judge": judge.model}
         if Folder(path).exists:
             if lender is not None and Folder(self._folders[lender]).exists:
                 settings["beliefs_from"] = str(self._folders[lender])
-            return estimate_run(data=dataset, model=subject.model, judge=judge.model, out=path, **settings)
+            return estimate_run(out=path, **settings)
         settings |= {"archetype": (), "ids": (), "limit": None}  # the data is selected already
         treatment = (unit.data, unit.takes, unit.developer_prompt, lender is not None)
         asks = (*treatment, provider_of(subject.model), subject.batch, judge.name)
@@ -134,26 +135,22 @@ class UnitEstimator:
         if asks not in self._estimates or pays not in self._terms:
             # Who pays what needs no more than one scenario.
             part = dataset.scenarios[: 1 if asks in self._estimates else None]
-            estimate, self._terms[pays] = estimate_run(
-                data=msgspec.structs.replace(dataset, scenarios=part),
-                model=subject.model,
-                judge=judge.model,
-                out=None,
-                lent=lender is not None,
-                **settings,
-            )
+            settings["data"] = msgspec.structs.replace(dataset, scenarios=part)
+            estimate, self._terms[pays] = estimate_run(out=None, lent=lender is not None, **settings)
             self._estimates.setdefault(asks, estimate)
         return self._estimates[asks], self._terms[pays]
 
 
-def _add_up(amounts: dict[str, Amount], terms: Terms, gpus: dict[str, int]) -> SweepAmount:
-    costs = [amount.priced(terms.prices.get(role)).cost_usd for role, amount in amounts.items()]
-    seconds = {role: estimate_seconds({role: amount}, terms) or 0.0 for role, amount in amounts.items() if gpus[role]}
+def _add_up(of_roles: Mapping[str, Amount], terms: Terms, gpus: Mapping[str, int]) -> SweepAmount:
+    """What the roles that are asked now cost; of further judges the subject is not asked again."""
+    amounts = {role: of_roles[role].priced(terms.prices.get(role)) for role in gpus}
+    costs = [amount.cost_usd for amount in amounts.values()]
+    hours = [gpus[role] * (estimate_seconds({role: amounts[role]}, terms) or 0.0) / 3600 for role in gpus if gpus[role]]
     return SweepAmount(
         subject_calls=amounts[SUBJECT].calls if SUBJECT in amounts else 0,
         judge_calls=amounts[JUDGE].calls,
         input=sum(amount.input for amount in amounts.values()),
         output=sum(amount.output for amount in amounts.values()),
-        cost_usd=None if any(cost is None for cost in costs) else round(sum(cost or 0.0 for cost in costs), 6),
-        gpu_hours=round(sum(gpus[role] * time for role, time in seconds.items()) / 3600, 6),
+        cost_usd=None if None in costs else round(sum(cost or 0.0 for cost in costs), 6),
+        gpu_hours=round(sum(hours), 6),
     )

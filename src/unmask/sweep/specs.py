@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from unmask.errors import UsageError
-from unmask.models.local.catalogue import is_trained_judge
-from unmask.sweep.grid import ModelRow, find_checkpoint, find_program
+from unmask.sweep.grid import ModelRow, ServeTable
 from unmask.sweep.servers.base import ServerSpec
 
 PROGRAM = ("vllm", "serve")
 
 _OURS = {
-    "--host": "the sweep chooses the address",
-    "--port": "the sweep chooses a free port",
+    **dict.fromkeys(("--host", "--port"), "the sweep chooses the address"),
+    **dict.fromkeys(("--tensor-parallel-size", "-tp"), "write it as tensor_parallel"),
+    **dict.fromkeys(("--data-parallel-size", "-dp"), "write it as data_parallel"),
+    **dict.fromkeys(("--enable-lora", "--lora-modules"), "write the adapters as lora"),
     "--api-key": "the sweep makes a key for each server, and a command line is no place for one",
     "--served-model-name": "the name of the subject or judge is used",
     "--model": "write it as model",
-    "--tensor-parallel-size": "write it as tensor_parallel",
-    "-tp": "write it as tensor_parallel",
-    "--data-parallel-size": "write it as data_parallel",
-    "-dp": "write it as data_parallel",
-    "--enable-lora": "write the adapters as lora",
-    "--lora-modules": "write the adapters as lora",
 }
 
 
@@ -41,56 +37,39 @@ def make_spec(rows: Sequence[ModelRow], folder: Path) -> ServerSpec:
     """The server behind these rows of a grid in this folder: several only where they are adapters on one base."""
     row, serve = rows[0], rows[0].serve
     assert serve is not None
-    adapters = {row.name: row.serve.lora for row in rows if row.serve is not None and row.serve.lora}
-    name, command, gpus = row.name, (*find_program(serve.command, folder), *serve.args), 0
+    name, command, gpus = row.name, (*serve.command, *serve.args), 0
     if serve.engine:
+        adapters = {row.name: row.serve.lora for row in rows if row.serve is not None and row.serve.lora}
         name = Path(str(serve.model)).name if adapters else row.name
-        command = make_vllm_command(
-            name,
-            model=find_checkpoint(str(serve.model), folder),
-            tensor_parallel=serve.tensor_parallel,
-            data_parallel=serve.data_parallel,
-            args=serve.args,
-            lora={adapter: find_checkpoint(path, folder) for adapter, path in adapters.items()},
-            program=find_program(serve.program, folder) or PROGRAM,
-        )
+        command = _make_vllm_command(name, serve, adapters)
         gpus = serve.tensor_parallel * serve.data_parallel
     return ServerSpec(
         name=name,
         command=command,
+        folder=str(folder.absolute()),
         environment=serve.env,
         gpus=gpus if serve.gpus is None else serve.gpus,
         labels=serve.labels,
-        choices=is_trained_judge(row.model),
         ready_within=serve.ready_within,
         answers_within=serve.answers_within,
         check_every=min(10.0, serve.answers_within),
     )
 
 
-def make_vllm_command(
-    name: str,
-    *,
-    model: str,
-    tensor_parallel: int = 1,
-    data_parallel: int = 1,
-    args: Sequence[str] = (),
-    lora: Mapping[str, str] | None = None,
-    program: Sequence[str] = PROGRAM,
-) -> tuple[str, ...]:
-    """What starts vLLM for `model`, a folder or a name on the hub. `lora` has adapters of it by the name under which
-    each is served. `program` is what starts vLLM where that is not the command `vllm serve`."""
-    for argument in args:
+def _make_vllm_command(name: str, serve: ServeTable, adapters: Mapping[str, str]) -> tuple[str, ...]:
+    for argument in serve.args:
         flag = argument.partition("=")[0]
         if flag in _OURS:
             raise UsageError(f"{flag} cannot be an argument of server {name}: {_OURS[flag]}")
+    program, weights = serve.program or PROGRAM, os.path.expanduser(str(serve.model))
     # Only `vllm serve` takes the model by its place.
-    chosen = (model,) if tuple(program) == PROGRAM else ("--model", model)
-    command = [*program, *chosen, "--host", "{host}", "--port", "{port}", "--served-model-name", "{name}"]
-    if tensor_parallel > 1:  # processes, not Ray: its placement groups collide with those of a sweep
-        command += ["--tensor-parallel-size", str(tensor_parallel), "--distributed-executor-backend", "mp"]
-    if data_parallel > 1:
-        command += ["--data-parallel-size", str(data_parallel)]
-    if lora:
-        command += ["--enable-lora", "--lora-modules", *(f"{adapter}={path}" for adapter, path in lora.items())]
-    return (*command, *args)
+    command = [*program, *((weights,) if program == PROGRAM else ("--model", weights))]
+    command += ["--host", "{host}", "--port", "{port}", "--served-model-name", "{name}"]
+    if serve.tensor_parallel > 1:  # processes, not Ray: its placement groups collide with those of a sweep
+        command += ["--tensor-parallel-size", str(serve.tensor_parallel), "--distributed-executor-backend", "mp"]
+    if serve.data_parallel > 1:
+        command += ["--data-parallel-size", str(serve.data_parallel)]
+    if adapters:
+        modules = (f"{adapter}={os.path.expanduser(path)}" for adapter, path in adapters.items())
+        command += ["--enable-lora", "--lora-modules", *modules]
+    return (*command, *serve.args)

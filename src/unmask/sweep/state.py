@@ -10,10 +10,8 @@ import msgspec
 from unmask.protocol.plan import plan
 from unmask.records import Record
 from unmask.runs.cost import Bill
-from unmask.runs.definition import Definition, judge_file
 from unmask.runs.folder import Folder
-from unmask.sweep.grid import ModelRow
-from unmask.sweep.units import Expansion, Unit, name_judge_file
+from unmask.sweep.units import Expansion, Unit, file_of_judge
 
 RUNS = "runs"
 """The folder of a sweep that has a run folder for each unit."""
@@ -35,10 +33,6 @@ class UnitState(Record, frozen=True, kw_only=True, omit_defaults=False):
         return "done" if self.done >= self.total else f"partial {self.done}/{self.total}" if self.done else "missing"
 
 
-def file_of_judge(judge: ModelRow) -> str:
-    return name_judge_file(judge) or judge_file(judge.model)
-
-
 def locate_units(expansion: Expansion, out: Path) -> dict[str, Path]:
     """The folder of every unit by its digest. One that is there already keeps its name, whatever the readable part of
     it would be today."""
@@ -50,22 +44,18 @@ def choose_lenders(expansion: Expansion, folders: dict[str, Path]) -> dict[str, 
     """Which unit lends its probes to which, by digest. A unit that has asked its own keeps them; among the others one
     without a developer prompt lends, so that a treatment that is added later borrows from what is there."""
     groups: dict[str, list[Unit]] = {}
+    asked = set()
     for unit in expansion.units:
         groups.setdefault(unit.group, []).append(unit)
+        folder = Folder(folders[unit.digest])
+        if folder.exists and folder.definition().beliefs_from is None:
+            asked.add(unit.digest)
     lenders: dict[str, str] = {}
     for group in groups.values():
-        definitions = {unit.digest: _read_definition(folders[unit.digest]) for unit in group}
-        asked = {name for name, definition in definitions.items() if definition and definition.beliefs_from is None}
         lender = min(group, key=lambda unit: (unit.digest not in asked, bool(unit.developer_prompt)))
-        for unit in group:
-            if unit is not lender and unit.digest not in asked:
-                lenders[unit.digest] = lender.digest
+        others = {unit.digest for unit in group} - asked - {lender.digest}
+        lenders |= dict.fromkeys(others, lender.digest)
     return lenders
-
-
-def _read_definition(path: Path) -> Definition | None:
-    folder = Folder(path)
-    return folder.definition() if folder.exists else None
 
 
 def describe_changes(expansion: Expansion, out: Path) -> Iterator[str]:

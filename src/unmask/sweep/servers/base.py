@@ -16,16 +16,16 @@ from unmask.records import Record
 class ServerSpec(Record, frozen=True, kw_only=True):
     """A server to be started.
 
-    `command` has `{host}`, `{port}` and `{name}` to be filled in; it serves the OpenAI protocol under `name`. `choices`
-    asks that it answers a constrained question before it counts as ready, as a judge that picks needs it.
+    `command` has `{host}`, `{port}` and `{name}` to be filled in; it serves the OpenAI protocol under `name`.
     """
 
     name: str
     command: tuple[str, ...]
+    folder: str | None = None
+    """Where it is started, if the machine has that folder."""
     environment: Mapping[str, str] = {}
     gpus: int = 0
     labels: Mapping[str, str] = {}
-    choices: bool = False
     ready_within: float = 900.0
     """Seconds from start to the first answer."""
     answers_within: float = 120.0

@@ -28,7 +28,6 @@ class ServerEvent(Record, frozen=True, kw_only=True):
 
     event: str
     address: str = ""
-    port: int = 0
     reason: str = ""
     log: str = ""
 
@@ -69,7 +68,7 @@ class SupervisedServer:
                 *(sys.executable, "-m", "unmask.sweep.servers.supervisor", "--name", spec.name, "--host", host),
                 *("--log", str(self.log), "--ready-within", str(spec.ready_within)),
                 *("--answers-within", str(spec.answers_within), "--check-every", str(spec.check_every)),
-                *(("--choices",) if spec.choices else ()),
+                *(("--folder", spec.folder) if spec.folder else ()),
                 *("--", *spec.command),
             ],
             stdin=subprocess.PIPE,
@@ -85,22 +84,16 @@ class SupervisedServer:
     def next_event(self) -> ServerEvent:
         """Wait for the next line of the supervisor; its end without one is a loss, too."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        try:
+        if line := self._process.stdout.readline():
             return msgspec.json.decode(line, type=ServerEvent)
-        except msgspec.DecodeError:
-            reason = "its supervisor was ended from outside" if not line else "its supervisor cannot be understood"
-            return ServerEvent(event="lost", reason=reason, log=read_log_tail(self.log))
+        return ServerEvent(event="lost", reason="its supervisor was ended from outside", log=read_log_tail(self.log))
 
     def await_ready(self) -> ServerEvent:
         """Wait until the server answers; raises `ServerFailed` after all its processes are gone."""
         event = self.next_event()
         if event.event != "ready":
             self.end()
-            raise ServerFailed(
-                event.describe(self.spec.name),
-                advice=f"The whole log: {self.log}",
-            )
+            raise ServerFailed(event.describe(self.spec.name), advice=f"The whole log: {self.log}")
         return event
 
     def ask_to_end(self) -> None:
@@ -114,5 +107,5 @@ class SupervisedServer:
         try:
             self._process.wait(END_WITHIN)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # the other half of the supervisor is told by that
+            self._process.kill()  # the supervisor below it is told by that
             self._process.wait()

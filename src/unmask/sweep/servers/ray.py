@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -159,12 +158,10 @@ class RayRoom:
 
 
 def _refuse_old_ray(version: str) -> None:
-    """An older one passes over RAY_AUTH_MODE, and runs the code of everybody who reaches its ports."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or tuple(map(int, found.groups())) < OLDEST:
-        oldest = ".".join(map(str, OLDEST))
+    """An older one ignores RAY_AUTH_MODE, and runs the code of everybody who reaches its ports."""
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
         raise MissingError(
-            f"a sweep needs Ray {oldest} or later, which can ask for a token; {version} is installed and cannot",
+            f"a sweep needs Ray {'.'.join(map(str, OLDEST))} or later, which can ask for a token: {version} cannot",
             advice="Type: pip install --upgrade 'unmask[ray]', on every node of the cluster",
         )
 
