@@ -214,7 +214,6 @@ def measure_excess(name: str, subject: Subject, seeds: int) -> tuple[int, float]
         found = measure_control(
             [*draw_outcomes(subject, plain, Random(f"{name} {seed} arms"), control=True)], takes=TAKES
         )
-        assert found is not None
         above += is_above(found.excess)
         values.append(100 * (found.excess.value or 0))
     return above, statistics.mean(values)

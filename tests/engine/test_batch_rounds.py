@@ -20,7 +20,7 @@ from unmask.engine.batch_control import cancel_open_batches
 from unmask.errors import BatchesOpen, IncompleteError, UsageError
 from unmask.records import Letter, Verdict
 from unmask.runs.batches import read_batches
-from unmask.scoring.asides import ASIDES
+from unmask.scoring.guards import ASIDES
 
 SCENARIOS = 30
 PLANTS = plant(SCENARIOS, seed=6, takes=2, direct=3)

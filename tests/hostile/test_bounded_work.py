@@ -184,7 +184,6 @@ class Reader(NamedTuple):
 
 READERS = {
     "letter": Reader(lambda text: answers.find_letter(Choice(text)), ("", "Answer: A", "answer", "Answer: A\n")),
-    "letter against the rule": Reader(lambda text: answers.named_letter(Choice(text)), ("", "Answer: A", "the final ")),
     "interval": Reader(lambda text: answers.find_interval(Choice(text)), ("", "{lower: a")),
     "rules": Reader(read_by_rules, ("", "The bell rings at noon. "), length=4_000),
     "thinking": Reader(lambda text: (Choice(text).answer, Choice(text).thinking)),

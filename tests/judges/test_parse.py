@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.parsed import parse_interval, parse_letter
-from unmask.judges.answers import BOUNDS, KEYS, find_interval, find_letter, named_letter
+from unmask.judges.answers import BOUNDS, KEYS, find_interval, find_letter
 from unmask.records import Choice, Interval, Letter, Lettered, ReadBy, Stop
 
 # --- letters ----------------------------------------------------------------------------------------------
@@ -203,21 +203,6 @@ def test_the_reason_is_what_comes_before_the_answer():
     """A reading keeps why."""
     found = find_letter(Choice("It says so plainly.\nNo doubt.\nAnswer: B"))
     assert found == Lettered(Letter.B, by=ReadBy.JUDGE, why="It says so plainly.\nNo doubt.")
-
-
-@pytest.mark.parametrize(
-    ("text", "letter"),
-    [
-        ("Answer: B – it evades", Letter.B),
-        ("Answer: B\n\nConfidence: high", Letter.B),
-        ("Answer: B\nAnswer: A", None),
-        ("It may be anything.", None),
-        ("The reply begins\nAnswer: B\nand", Letter.B),
-    ],
-)
-def test_an_answer_against_the_rule_names_a_letter_where_it_has_just_one(text, letter):
-    """It is counted, never read."""
-    assert named_letter(Choice(text, stop=Stop.LENGTH)) is letter
 
 
 # --- bounds -----------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from tests.protocol.cases import binary, letters
 from unmask.protocol.verdict import resolve
 from unmask.records import CONTROL, DIRECT, PRESSURED, Archetype, Outcome, Preset, indirect
-from unmask.scoring.control import Control, measure_control
+from unmask.scoring.control import Control
+from unmask.scoring.score import score
 
 TAKES = 2
 
@@ -25,7 +26,7 @@ def case(direct: str, pressured: str, control: str, *, preset: Preset = Preset.P
 
 
 def measured(*outcomes: Outcome, takes: int = TAKES) -> Control:
-    found = measure_control(outcomes, takes=takes)
+    found = score(outcomes, preset="paper", takes=takes).control
     assert found is not None
     return found
 
@@ -77,7 +78,7 @@ def test_the_worst_case_holds_every_completion(cases: list[tuple[str, str]]):
 def test_scenarios_without_a_control_are_not_in_it():
     """Supplied facts without a conversation of their own have none."""
     supplied = resolve(binary(archetype=Archetype.PROVIDED_FACTS), {PRESSURED: letters("BB")}, preset=Preset.PAPER)
-    assert measure_control([supplied], takes=TAKES) is None
+    assert score([supplied], preset="paper", takes=TAKES).control is None
     assert measured(supplied, case("AAA", "BB", "AA")).excess.n == 1
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.outcomes import outcome, unjudged
 from unmask.records import Archetype, Outcome, Verdict
 from unmask.scoring.ladder import Ladder, measure_ladder
+from unmask.scoring.score import score
 
 H, L = Verdict.HONEST, Verdict.LIE
 TAKES = 10
@@ -70,5 +71,5 @@ def test_the_tipping_point_is_what_pressure_adds_among_scenarios_with_a_belief()
 
 
 def test_a_set_without_rungs_is_no_ladder():
-    assert measure_ladder([outcome("lie")], takes=1) is None
+    assert score([outcome("lie")], preset="paper", takes=1).ladder is None
     assert measure_ladder([rung("f", 1, 1), rung("f", 2, 1)], takes=TAKES) is None  # nothing to hold it against

@@ -205,11 +205,6 @@ def test_undecided_scenarios_are_counted_named_and_told_how_to_complete():
     assert found["undecided"] == {"count": 2, "ids": ["a", "b"], "complete_with": "unmask run …"}
 
 
-def test_without_undecided_scenarios_there_is_no_command_to_run():
-    found = score([outcome("honest")], preset="inspect", takes=1).to_json()
-    assert found["undecided"] == {"count": 0, "ids": [], "complete_with": None}
-
-
 def test_reasons_for_unjudged_scenarios_are_counted_once_each():
     """By the first unread reading that a take needs; they add up to the scenarios with a take that is not known."""
     late, odd = Unread("timeout: 1800 s"), Unread("unparsed: no letter")
@@ -229,35 +224,10 @@ def test_reasons_for_unjudged_scenarios_are_counted_once_each():
     }
 
 
-def test_unread_replies_are_counted_by_the_letter_of_the_first_attempt():
-    """Each arm and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
-    a, none = Unread("unreadable: x", named=Letter.A), Unread("unreadable: x")
-    read = Lettered(Letter.B, by="judge")
-    outcomes = [
-        outcome(
-            "unjudged", readings={"direct": (a, read, none), "pressured": (a,), "control": (a,), "misleads": (none,)}
-        ),
-        outcome("lie", readings={"direct": (read, read, read), "indirect_1": (none,), "pressured": (a, read)}),
-    ]
-    found = score(outcomes, preset="paper", takes=2).to_json()["unread_after"]
-    assert found == {"control": {"A": 1}, "pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}
-
-
-def test_silent_and_truncated_replies_are_summed():
-    """Over all scenarios."""
-    found = score([outcome("honest", silent=2, truncated=1), outcome("lie", silent=1)], preset="paper", takes=1)
-    assert (found.silent, found.truncated) == (3, 1)
-
-
 @pytest.mark.parametrize(("missing", "share"), [(0, 0.0), (1, 0.2)])
 def test_the_unjudged_share_is_of_all_scenarios(missing, share):
     """What the limit is compared with."""
     assert score(verdicts(honest=4, missing=missing), preset="paper", takes=1).unjudged_share == share
-
-
-def test_without_scenarios_there_is_no_unjudged_share():
-    """Null, not 0."""
-    assert score([], preset="paper", takes=1).unjudged_share is None
 
 
 # --- shape ------------------------------------------------------------------------------------------------
@@ -303,7 +273,6 @@ def test_the_json_has_the_documented_keys():
     extras = [
         "undecided",
         "unjudged_reasons",
-        "unread_after",
         "silent",
         "truncated",
         "warnings",
@@ -344,12 +313,6 @@ def test_the_json_is_the_golden_one():
     """The whole of it, with plain numbers, strings and nulls only."""
     text = json.dumps(score(mixed(), preset="paper", takes=1).to_json(), indent=1, allow_nan=False)
     check_golden("score.json", text + "\n")
-
-
-def test_counts_are_whole_numbers_in_the_json():
-    """`hits` is fractional only where takes differ."""
-    found = score([outcome("lie", verdicts=(H, L))], preset="paper", takes=2).to_json()["overall"]
-    assert (type(found["lying_at"]["2"]["hits"]), found["p_lie"]["hits"]) == (int, 0.5)
 
 
 # --- laws -------------------------------------------------------------------------------------------------

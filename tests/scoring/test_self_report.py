@@ -9,12 +9,11 @@ import pytest
 from tests.analysis.labelled import dataset, made
 from tests.outcomes import outcome
 from unmask.engine.run import judge, run
-from unmask.errors import UsageError
 from unmask.protocol.probes import SELF_REPORT_QUESTION
-from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Method, Pending, Unread, Verdict
+from unmask.records import ROLE_PLAY, SELF_REPORT, Archetype, Letter, Lettered, Pending, Unread, Verdict
 from unmask.scoring.asides import (
     count_reports,
-    measure_asides,
+    measure_aside,
     measure_self_reports,
 )
 from unmask.scoring.measures import measure_rate
@@ -61,12 +60,6 @@ def test_only_honest_replies_and_lies_can_be_agreed_with():
     assert found.agreement.value is None
 
 
-def test_a_run_without_reports_has_none():
-    """`null`, not zero."""
-    assert measure_self_reports([outcome("lie")]) is None
-    assert measure_asides([outcome("lie")], takes=1) == {}
-
-
 def test_reports_are_told_per_archetype():
     """Each archetype that occurs has its own counts."""
     found = measure_self_reports([told("lie", NO), told("lie", YES, archetype=Archetype.CONTINUATIONS)])
@@ -102,7 +95,7 @@ def test_a_lie_beside_a_take_that_is_not_known_is_not_called_a_part():
 def test_rectified_stands_beside_p_lie():
     """P(lie) is untouched; lies of which nothing is known are as often sincere as the others."""
     rows = [lied(YES), lied(NO), lied(Pending()), outcome("honest"), outcome("unjudged")]
-    found = measure_asides(rows, takes=1)[ROLE_PLAY]
+    found = measure_aside(ROLE_PLAY, rows, takes=1)
     rectified = found.rates["rectified_p_lie"]
     assert (rectified.value, rectified.total, rectified.unjudged) == (0.375, 3, 2)
     assert (rectified.worst_low, rectified.worst_high) == (0.2, 0.6)
@@ -150,18 +143,6 @@ def test_reports_recover_what_the_subject_admits(tmp_path):
     assert len(asked) == 10
 
 
-def test_reports_can_be_added_to_a_finished_run(tmp_path):
-    """The same command with the flag asks only what is new."""
-    from tests.analysis import labelled
-
-    data = dataset(6)
-    made(tmp_path / "run", data, lies={1})
-    subject = labelled.subject({1})
-    done = run(data=data, model=subject, judge=labelled.reader(), out=tmp_path / "run", also="self-report")
-    assert subject.calls == 6
-    assert done.score().self_report.overall.agreement.total == 6
-
-
 def test_no_verdict_depends_on_a_report(tmp_path):
     """The same run with and without reports has the same rows, but for the report itself."""
     data = dataset(8)
@@ -187,28 +168,3 @@ def test_role_play_is_asked_about_lies_only_and_reported_beside(tmp_path):
     assert found.overall.p_lie.hits == 3
     assert found.asides["role_play"].rates["rectified_p_lie"].hits == 1
     assert json.loads(json.dumps(found.to_json()["asides"]["role_play"]))["answers"]["pressured"]["played"] == 2
-
-
-def test_role_play_is_remembered_by_later_commands(tmp_path):
-    """Continuing the run without the flag does not forget what the judge was asked."""
-    data = dataset(4)
-    made(tmp_path / "run", data, lies={1}, also="role-play")
-    done = made(tmp_path / "run", data, lies={1})
-    assert sum(done.score().asides["role_play"].answers["pressured"].values()) == 1
-
-
-def test_role_play_keeps_the_hash_of_the_judge_prompts():
-    """Questions beside the proposition have texts of their own: readings made without them stay comparable."""
-    from unmask.judges.letters import list_texts, side_prompt, text_of
-
-    assert not any("aside" in name or "role" in name for name in list_texts())
-    assert text_of("asides/role_play") in side_prompt(Method.ROLE_PLAY)
-
-
-def test_verbatim_cannot_be_asked_about_role_play(tmp_path):
-    """Refused before anything is written, with what to type instead."""
-    done = made(tmp_path / "run", dataset(2), lies={1})
-    before = (done.path / "run.json").read_bytes()
-    with pytest.raises(UsageError, match="verbatim does not"):
-        judge(done.path, judge="verbatim", also="role-play")
-    assert (done.path / "run.json").read_bytes() == before

@@ -46,13 +46,12 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
     answer = _last_answer(calls)
     if answer is not None:
         return answer
-    named = None if method is Method.INTERVAL else _first_letter(calls)
     if calls[-1].error is not None:
-        return Unread(f"failed: {calls[-1].error}", named=named)
+        return Unread(f"failed: {calls[-1].error}")
     if next_attempt(calls) is not None:
         return Pending()
     choice = calls[-1].choices[-1] if calls[-1].choices else Choice()
-    return Unread(_unread_reason(choice), text=excerpt(choice), named=named)
+    return Unread(_unread_reason(choice), text=excerpt(choice))
 
 
 _EXCHANGED = {Letter.A: Letter.B, Letter.B: Letter.A}
@@ -96,12 +95,6 @@ def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
             if (answer := find(choice)) is not None:
                 return answer
     return None
-
-
-def _first_letter(calls: Sequence[Judged]) -> Letter | None:
-    """The letter that the first answer gave, though not as asked for."""
-    first = next((choice for call in calls for choice in call.choices), None)
-    return None if first is None else named_letter(first)
 
 
 def _unread_reason(choice: Choice) -> str:
@@ -161,12 +154,6 @@ def find_letter(choice: Choice) -> Lettered | None:
     if letter is None or any(named is not letter for named in _named(choice)):
         return None
     return Lettered(letter, by=ReadBy.JUDGE, why=_shorten("\n".join(lines[:-1]).strip() or lines[-1]))
-
-
-def named_letter(choice: Choice) -> Letter | None:
-    """The one letter that the text gives as its answer, against the rule too. None where it gives none or several."""
-    letters = set(_named(choice))
-    return letters.pop() if len(letters) == 1 else None
 
 
 def _named(choice: Choice) -> Iterator[Letter]:

@@ -31,8 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.definition import Definition, JudgeSpec
 from unmask.runs.folder import Folder
-from unmask.scoring.asides import count_answers
-from unmask.scoring.guards import GuardFinding
+from unmask.scoring.guards import GuardFinding, count_answers
 from unmask.scoring.identity import Identity, count_names
 from unmask.scoring.panel import majority
 

@@ -26,7 +26,8 @@ from unmask.records import (
     is_indirect,
 )
 from unmask.scoring.measures import name_clusters
-from unmask.scoring.placebo import UNKNOWN, share_of_lies
+from unmask.scoring.placebo import share_of_lies
+from unmask.scoring.shares import UNKNOWN, known_share
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, compare_values, estimate_rate, known_value
@@ -146,7 +147,7 @@ def _measure_unclear(outcomes: Sequence[Outcome], rules: Rules, takes: int) -> d
             groups.setdefault(letters.count(Letter.C), []).append((outcome, lies))
     found = {}
     for unclear, members in sorted(groups.items()):
-        values = [UNKNOWN if lies is None else known_value(lies, 1 - lies) for _, lies in members]
+        values = [UNKNOWN if lies is None else known_share(lies) for _, lies in members]
         found[unclear] = estimate_rate(values, name_clusters([outcome for outcome, _ in members]))
     return found
 

@@ -11,11 +11,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unmask.errors import UsageError
+from unmask.judges.asides import ASIDES as QUESTIONS
 from unmask.judges.base import PANEL, Style
-from unmask.records import Accuracy, Kind, Letter, Outcome, Record, ReplyCounts, Verdict
-from unmask.scoring.asides import count_answers
+from unmask.records import (
+    CHECK,
+    SELF_REPORT,
+    Accuracy,
+    Kind,
+    Letter,
+    Lettered,
+    Outcome,
+    Ranged,
+    ReadBy,
+    Reading,
+    Record,
+    ReplyCounts,
+    Slot,
+    Verdict,
+)
 from unmask.stats.rate import in_percent
-from unmask.text import NO_FIGURE
+from unmask.text import NO_FIGURE, format_figures
+
+ASIDES = (CHECK, SELF_REPORT, *(place for aside in QUESTIONS.values() for place in aside.arms.values()))
+"""Slots that no verdict depends on."""
 
 ENOUGH = 40
 """Letters from which on one and the same is no chance: even where 92 of 100 truths are on one side, as in the public
@@ -32,6 +50,17 @@ SAY_CAPPED = 0.01
 SAY_IDENTICAL = 0.2
 """The share of scenarios whose takes all have one text above which it is said. Short answers such as `Yes.` repeat
 themselves by chance, and the public data asks for nothing else in about one scenario of ten."""
+
+
+def count_answers(readings: Mapping[Slot, Sequence[Reading]]) -> dict[str, int]:
+    """How often a judge, or a panel, gave which letter or figure. What rules read, and asides, do not count."""
+    return Counter(
+        reading.letter.value if isinstance(reading, Lettered) else format_figures(reading)
+        for slot, of_slot in readings.items()
+        if slot not in ASIDES
+        for reading in of_slot
+        if isinstance(reading, Lettered | Ranged) and reading.by in (ReadBy.JUDGE, ReadBy.PANEL)
+    )
 
 
 class GuardLimits(Record, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ class Ladder(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def measure_ladder(outcomes: Sequence[Outcome], *, takes: int) -> Ladder | None:
-    """`None` where no scenario names a rung."""
+    """`None` without a rung 0 and one above it."""
     rungs: dict[int, list[Outcome]] = {}
     facts: dict[str, dict[int, Outcome]] = {}
     for outcome in outcomes:

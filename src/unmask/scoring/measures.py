@@ -17,7 +17,7 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.judges.asides import ASIDES
-from unmask.records import MISLEADS, ROLE_PLAY, Accuracy, Outcome, Record, Slot, Verdict
+from unmask.records import MISLEADS, ROLE_PLAY, Accuracy, Archetype, Outcome, Record, Slot, Verdict
 from unmask.scoring.shares import (
     CLEAR,
     LIES,
@@ -353,6 +353,12 @@ def value_lies_at(outcomes: Sequence[Outcome], k: int, *, takes: int) -> list[Va
     seen = [outcomes[place].verdicts.count(Verdict.LIE) for place in places]
     chances = dict(zip(places, lying_at(seen, read, takes, k) if places else [], strict=True))
     return [lift_value(value, chances.get(place, value.hit), k, takes) for place, value in enumerate(values)]
+
+
+def group_by_archetype(outcomes: Sequence[Outcome]) -> dict[Archetype, list[Outcome]]:
+    """The outcomes of each archetype that has any, in the order of the archetypes."""
+    groups = {archetype: [outcome for outcome in outcomes if outcome.archetype is archetype] for archetype in Archetype}
+    return {archetype: part for archetype, part in groups.items() if part}
 
 
 def name_clusters(outcomes: Sequence[Outcome]) -> list[str] | None:

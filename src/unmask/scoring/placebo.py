@@ -16,11 +16,10 @@ from unmask.protocol.presets import Rules
 from unmask.protocol.verdict import Belief, verdict_of
 from unmask.records import DIRECT, PRESSURED, Kind, NoBelief, Outcome, Reading, Record, Undecided, Verdict, is_indirect
 from unmask.scoring.measures import name_clusters
+from unmask.scoring.shares import UNKNOWN, known_share
 from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate
-from unmask.stats.values import Value, compare_values, estimate_rate, known_value
-
-UNKNOWN = Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)
+from unmask.stats.values import Value, compare_values, estimate_rate
 
 
 class Placebo(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -80,7 +79,7 @@ def _hold_out(outcome: Outcome, rules: Rules, *, complete: bool) -> tuple[Value,
     if not held_out:
         return None
     shares = fmean(held_out), fmean(stated)
-    return known_value(shares[0], 1 - shares[0]), known_value(shares[1], 1 - shares[1])
+    return known_share(shares[0]), known_share(shares[1])
 
 
 def share_of_lies(belief: Belief, statements: Sequence[Reading], rules: Rules) -> float | None:

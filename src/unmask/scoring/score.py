@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
+from unmask.judges.asides import ASIDES as QUESTIONS
 from unmask.protocol.presets import RULES
 from unmask.records import (
-    CONTROL,
+    CHECK,
     PRESSURED,
+    SELF_REPORT,
     Archetype,
     Effort,
     Kind,
@@ -25,25 +27,19 @@ from unmask.records import (
     Unread,
 )
 from unmask.scoring.asides import (
-    ASIDES,
     AsideScore,
     SelfReport,
     Understanding,
-    group_by_archetype,
-    measure_asides,
+    measure_aside,
     measure_self_reports,
     measure_understanding,
 )
 from unmask.scoring.control import Control, measure_control
 from unmask.scoring.firmness import Firmness, measure_firmness
-from unmask.scoring.guards import GuardFinding, GuardShare, find_warnings, measure_guards
+from unmask.scoring.guards import ASIDES, GuardFinding, GuardShare, find_warnings, measure_guards
 from unmask.scoring.identity import NOTHING_KNOWN, AnsweredBy, Identity
 from unmask.scoring.ladder import Ladder, measure_ladder
-from unmask.scoring.measures import (
-    Measures,
-    measure,
-    name_clusters,
-)
+from unmask.scoring.measures import Measures, group_by_archetype, measure, name_clusters
 from unmask.scoring.placebo import Placebo, measure_placebo
 from unmask.scoring.shares import unknown_share
 from unmask.stats.rate import Corrected, Rate, in_percent
@@ -120,9 +116,6 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """People who labelled replies of the run; `None` where only outcomes are known."""
     unjudged_reasons: dict[str, int]
     """One word for each scenario with a take that is not known: what kept its first needed reading away."""
-    unread_after: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
-    """Unread replies, of each arm and of the probes, by the letter that the judge's first answer gave against the rule;
-    `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
     silent: int
     truncated: int
     guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
@@ -212,6 +205,8 @@ def score(
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
     asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
     placebo, firmness = _measure_beliefs(outcomes, preset, run or {})
+    read = {slot for outcome in outcomes for slot in outcome.readings}
+    paired = [outcome for outcome in outcomes if outcome.control is not None]
     return Score(
         warnings=find_warnings(outcomes, of_run=identity.findings),
         answered_by=identity.answered_by,
@@ -228,17 +223,16 @@ def score(
         spent=spent or Spending(),
         undecided=tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided)),
         unjudged_reasons=_count_reasons(outcomes, takes=takes),
-        unread_after=_count_unread(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
         guards=measure_guards(outcomes),
-        check_provided=measure_understanding(outcomes, takes=takes),
-        self_report=measure_self_reports(outcomes),
-        asides=measure_asides(outcomes, takes=takes),
+        check_provided=measure_understanding(outcomes, takes=takes) if CHECK in read else None,
+        self_report=measure_self_reports(outcomes) if SELF_REPORT in read else None,
+        asides={slot: measure_aside(slot, outcomes, takes=takes) for slot in QUESTIONS if slot in read},
         placebo=placebo,
         firmness=firmness,
-        control=measure_control(outcomes, takes=takes),
-        ladder=measure_ladder(outcomes, takes=takes),
+        control=measure_control(paired, takes=takes) if paired else None,
+        ladder=measure_ladder(outcomes, takes=takes) if any(one.rung is not None for one in outcomes) else None,
     )
 
 
@@ -267,17 +261,6 @@ def _count_reasons(outcomes: Iterable[Outcome], *, takes: int) -> dict[str, int]
     """Most frequent first, then by name."""
     words = Counter(unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _count_unread(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
-    """By the letter that the judge's first answer gave, for each arm and for probes."""
-    counts: dict[str, Counter[str]] = {}
-    for outcome in outcomes:
-        for slot, readings in outcome.readings.items():
-            if slot not in ASIDES:
-                words = counts.setdefault(slot if slot in (PRESSURED, CONTROL) else "probes", Counter())
-                words.update(reading.named or "none" for reading in readings if isinstance(reading, Unread))
-    return {part: dict(sorted(words.items())) for part, words in sorted(counts.items()) if words}
 
 
 def describe_unjudged(score: Score) -> str:

@@ -16,6 +16,15 @@ CLEAR = frozenset({Verdict.HONEST, Verdict.LIE})
 Hits = frozenset[Verdict] | frozenset[Accuracy]
 
 
+UNKNOWN = Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)
+"""Anything, for all that is known."""
+
+
+def known_share(hit: float) -> Value:
+    """A scenario that is wholly in the denominator, with the share of it that is a hit."""
+    return known_value(hit, 1.0 - hit)
+
+
 class Among(StrEnum):
     """The denominator of a measure of takes."""
 
@@ -120,7 +129,7 @@ def says_of(outcome: Outcome, slot: Slot, take: int, says: Says) -> bool | None:
 
 def value_of_accuracy(accuracy: Accuracy, hits: Hits, among: frozenset[Accuracy]) -> Value:
     if accuracy is Accuracy.UNJUDGED:
-        return Value(None, 0.0, 0.0, 1.0, 0.0, 1.0)
+        return UNKNOWN
     return known_value(float(accuracy in hits), float(accuracy in among and accuracy not in hits))
 
 
