@@ -7,9 +7,8 @@ score is made of and what numeric scenarios have as well. Next to it is what the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -39,7 +38,7 @@ from unmask.stats.estimate import difference
 from unmask.stats.rate import in_percent
 from unmask.text import list_names
 
-Name = TypeVar("Name", bound=str)
+GROUPS = (*Archetype, *LENGTHS, "yes", "no")
 LETTERS = tuple(letter.value for letter in Letter)
 VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNJUDGED)
 
@@ -95,15 +94,11 @@ class ReaderAgreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Pressured replies, by the verdict each reading leads to."""
     figures: WeightedRate
     """Numeric replies on which the figures meet, or both find none."""
-    archetypes: dict[Archetype, Agreement]
-    """Of the verdicts. So are the next two, which show what biases a judge."""
-    lengths: dict[str, Agreement]
-    """By the mean length of the scenario's replies: `short`, `middle` or `long`."""
-    polarity: dict[str, Agreement]
-    """By the true answer to the direct probe, `yes` or `no`."""
+    groups: dict[str, Agreement]
+    """Of the verdicts, by archetype and by what biases a judge: the mean length of the scenario's replies (`short`,
+    `middle` or `long`) and the true answer to the direct probe (`yes` or `no`)."""
     effect: JudgeErrors | None = None
-    """Only where a judge is held against labels."""
-    effects: dict[Archetype, JudgeErrors] = msgspec.field(default_factory=dict)
+    """Only where a judge is compared with labels."""
     reads: Kind | msgspec.UnsetType = msgspec.UNSET
     """Where another model reads numbers for the judge: which scenarios `a` reads, and all values are of these. Absent
     for a judge that reads all."""
@@ -147,17 +142,14 @@ def agree(
     pool = [LabelledRun(run, preset) for run in opened]
     parts: list[_RunLabels] = []
     other_replies = 0
-    for labelled_run in pool:
-        sources = list_names(labels) or labelled_run.run.folder.labellers()
-        labels_by_person, others = sort_labels(labelled_run.run, sources)
+    for whole in pool:
+        by_person, others = sort_labels(whole.run, list_names(labels) or whole.run.folder.labellers())
         parts += [
-            _RunLabels(
-                arm, {who: arm.take_labels(own, probes=arm is labelled_run) for who, own in labels_by_person.items()}
-            )
-            for arm in labelled_run.list_arms()
+            (arm, {who: arm.take_labels(own, probes=arm is whole) for who, own in by_person.items()})
+            for arm in whole.list_arms()
         ]
         other_replies += others
-    people = list(dict.fromkeys(who for part in parts for who in part.labels))
+    people = list(dict.fromkeys(who for _, own in parts for who in own))
     if len(named) + len(people) < 2:
         path = opened[0].path
         raise UsageError(
@@ -165,71 +157,66 @@ def agree(
             advice=f"Label some replies: unmask label {path}; or read it with a second judge.",
         )
     own = named[0] if named else None
+    pairs_of_people = combinations(people, 2)
     return Agreed(
         runs=tuple(str(run.path) for run in opened),
         preset=pool[0].preset.value,
-        labels={who: sum(len(part.labels.get(who, {})) for part in parts) for who in people},
+        labels={who: sum(len(own.get(who, {})) for _, own in parts) for who in people},
         judges=tuple(named),
         judge_against_labels=tuple(
             side for judge in named for who in people for side in _compare_with_labels(parts, judge, who)
         ),
-        labels_against_labels=tuple(_compare_people(parts, a, b, own) for a, b in combinations(people, 2)),
+        labels_against_labels=tuple(_compare_people(parts, a, b, own) for a, b in pairs_of_people),
         among_labels=_alpha_among_people(parts, own) if len(people) > 1 else None,
         among_judges=tuple(_compare_judges(pool, a, b) for a, b in combinations(named, 2)),
         other_replies=other_replies,
     )
 
 
+_Readings = dict[str, tuple[tuple[str, str, str], ...]]
+"""The judges of a run by their files: which models read, with which prompts, in which style."""
+
+
 def _pool_runs(runs: Sequence[Run], wanted: Sequence[str]) -> tuple[list[Run], list[str]]:
     """The runs that the judges wanted have read alike, else those that the judge of most runs has; and the names of the
-    files of these judges, and of all others that have read the same runs alike."""
-    if wanted:
-        runs = [run for run, _ in use_each(runs, lambda run: (run, _list_readings(run, wanted)))]
-    counts = Counter(reading for run in runs for reading in _list_readings(run, wanted))
+    files of these judges, or of all that have read the same runs alike."""
+    read = use_each(runs, lambda run: (run, _list_readings(run, wanted)))
+    counts = Counter(reading for _, own in read for reading in own.items())
     common = [reading for reading, _ in counts.most_common(None if wanted else 1)]
-    needed = dict(reversed(common))  # of one file read in two ways, the way of most runs
+    needed = dict(reversed(common))  # of one judge that was asked in two ways, the way of most runs
 
-    def refuse_other_readings(run: Run) -> Run:
-        own = dict(_list_readings(run, wanted))
+    def refuse_other_readings(found: tuple[Run, _Readings]) -> tuple[Run, _Readings]:
+        run, own = found
         for file, asked in needed.items():
             if own.get(file) != asked:
                 how = "with other prompts" if file in own else "not at all"
                 raise UsageError(
-                    f"{run.path} cannot be pooled with the others: {asked[0].model} has read it {how}",
+                    f"{run.path} cannot be pooled with the others: {asked[0][0]} has read it {how}",
                     advice="Name the judges that read all runs alike: --judge NAME.",
                 )
-        return run
+        return found
 
-    kept = use_each(runs, refuse_other_readings)
+    kept = use_each(read, refuse_other_readings)
+    first, own = kept[0]
     if wanted:
-        return kept, list(dict.fromkeys(file for name in wanted if (file := kept[0].judge_file(name)) is not None))
-    every = [_list_readings(run, wanted) for run in kept]
-    return kept, sorted(file for file, asked in every[0] if all((file, asked) in own for own in every))
+        files = [file for name in wanted if (file := first.judge_file(name)) is not None]
+    else:
+        files = sorted(file for file, asked in own.items() if all(other.get(file) == asked for _, other in kept))
+    return [run for run, _ in kept], list(dict.fromkeys(files))
 
 
-class _AskedAs(NamedTuple):
-    model: str
-    prompts: str
-    style: str
-
-
-def _list_readings(run: Run, wanted: Sequence[str]) -> list[tuple[str, tuple[_AskedAs, ...]]]:
-    """The judges of a run, or those wanted: the name of the file, and how it was made."""
+def _list_readings(run: Run, wanted: Sequence[str]) -> _Readings:
+    """Of the judges of a run, or of those wanted."""
     judges = run.definition.judges
     files = [file for name in wanted for file in run.definition.judge_files(run.judge_file(name))] or list(judges)
-    return [
-        (file, tuple(_AskedAs(spec.model, spec.prompts, spec.style) for spec in judges[file].models))
-        for file in dict.fromkeys(files)
-    ]
+    return {file: tuple((spec.model, spec.prompts, spec.style) for spec in judges[file].models) for file in files}
 
 
 # --- pairs of readers -------------------------------------------------------------------------------------
 
 
-class _RunLabels(NamedTuple):
-    run: LabelledRun
-    labels: dict[str, Labels]
-    """By who gave them."""
+_RunLabels = tuple[LabelledRun, dict[str, Labels]]
+"""A run, or its control arm, and its labels by who gave them."""
 
 
 class _Pairs:
@@ -240,9 +227,9 @@ class _Pairs:
         self.letters: list[Pair] = []
         self.verdicts: list[Pair] = []
         self.groups: defaultdict[str, list[Pair]] = defaultdict(list)
-        """Of the verdicts, by archetype, length and polarity."""
+        """Of the verdicts."""
         self.figures: list[Drawn] = []
-        self.compared: defaultdict[Archetype, list[Compared]] = defaultdict(list)
+        self.compared: list[Compared] = []
 
     def add_replies(
         self, run: LabelledRun, a: ReaderView, b: ReaderView, keys: Sequence[Key], weights: Mapping[str, float]
@@ -285,7 +272,7 @@ class _Pairs:
                 weight=weights[name],
                 cluster=run.cluster(name),
             )
-            self.compared[rows[name].archetype].append(compared)
+            self.compared.append(compared)
 
     def measure(self, a: str, b: str) -> ReaderAgreement:
         figures = self.figures
@@ -296,18 +283,15 @@ class _Pairs:
             letters=measure_agreement(self.letters, classes=LETTERS),
             verdicts=measure_agreement(self.verdicts, classes=VERDICTS),
             figures=WeightedRate.of(int(sum(one.hit for one in figures)), len(figures), share),
-            archetypes=self._measure_groups(Archetype),
-            lengths=self._measure_groups(LENGTHS),
-            polarity=self._measure_groups(("yes", "no")),
+            groups={
+                name: measure_agreement(self.groups[name], classes=VERDICTS) for name in GROUPS if name in self.groups
+            },
         )
-
-    def _measure_groups(self, names: Iterable[Name]) -> dict[Name, Agreement]:
-        return {name: measure_agreement(self.groups[name], classes=VERDICTS) for name in names if name in self.groups}
 
 
 def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> Iterator[ReaderAgreement]:
     """A judge and the model that reads numbers for it are compared with the labels apart: each by what it has read."""
-    definition = parts[0].run.run.definition
+    definition = parts[0][0].run.definition
     kinds: Sequence[Kind | None] = (
         list(Kind) if judge in definition.judges and definition.judges[judge].numeric else [None]
     )
@@ -319,9 +303,7 @@ def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> I
             pairs.add_replies(run, *views, list(labels), run.weigh({key[0] for key in labels}, judge, kind))
             if run.arm == PRESSURED:
                 pairs.add_scenarios(run, labels, judge, kind)
-        errors = {name: measure_errors(pairs.compared[name]) for name in Archetype if name in pairs.compared}
-        every = [compared for part in pairs.compared.values() for compared in part]
-        side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(every), effects=errors)
+        side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(pairs.compared))
         if kind is not None:
             side = msgspec.structs.replace(side, a=_name_reader(definition, judge, kind), reads=kind)
         yield side

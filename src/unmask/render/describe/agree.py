@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
-from unmask.records import Kind
+from unmask.records import Archetype, Kind
 from unmask.render import words
 from unmask.render.blocks import Block, Cell, Heading, Table, Text
 from unmask.render.describe.caveats import count_other_replies
 from unmask.stats.agree import Agreement, Coefficient
 
 HEADINGS = ("", "n", "agreement %", "kappa", "AC1", "alpha")
-LENGTHS = {"short": "up to 500 characters", "middle": "up to 1,500", "long": "longer"}
+GROUPS = {archetype.value: archetype.traits.title for archetype in Archetype}
+GROUPS |= {"short": "up to 500 characters", "middle": "up to 1,500", "long": "longer"}
+GROUPS |= {"yes": "truth is yes", "no": "truth is no"}
 READS = {Kind.BINARY: " (all but numbers)", Kind.NUMERIC: " (numbers)"}
 
 
@@ -76,9 +78,7 @@ def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[st
 
 def _describe_side(side: ReaderAgreement, a: str, b: str) -> Iterator[Block]:
     rows = [_agreement_row("letters", side.letters), _agreement_row("verdicts", side.verdicts)]
-    rows += [_agreement_row(archetype.traits.title, part) for archetype, part in side.archetypes.items()]
-    rows += [_agreement_row(LENGTHS[name], part) for name, part in side.lengths.items()]
-    rows += [_agreement_row(f"truth is {name}", part) for name, part in side.polarity.items()]
+    rows += [_agreement_row(GROUPS[name], part) for name, part in side.groups.items()]
     weighted = side.letters.weighted or side.verdicts.weighted
     yield Table([f"weighted {name}" if weighted and name == HEADINGS[2] else name for name in HEADINGS], rows)
     if side.figures.total:
