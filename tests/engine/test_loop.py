@@ -1,5 +1,4 @@
-"""What runs beside a coroutine: something again and again, work in a thread that nobody waits for; and work inside a
-running loop that is interrupted."""
+"""Something done again and again while a coroutine runs, and work inside a running loop that is interrupted."""
 
 from __future__ import annotations
 
@@ -13,20 +12,6 @@ from typing import Any
 import pytest
 
 from unmask.engine.loop import call_repeatedly, run_blocking
-from unmask.models.daemon import run_in_daemon
-
-STUCK = """
-import asyncio, time
-from unmask.models.daemon import run_in_daemon
-
-async def main():
-    try:
-        await asyncio.wait_for(run_in_daemon(lambda: time.sleep(600)), 0.1)
-    except TimeoutError:
-        print("gave up", flush=True)
-
-asyncio.run(main())
-"""
 
 
 def test_an_action_is_repeated_while_the_body_runs_and_not_after_it():
@@ -48,19 +33,6 @@ def test_an_action_is_repeated_while_the_body_runs_and_not_after_it():
         return before
 
     assert asyncio.run(main()) == len(called)
-
-
-def test_blocking_work_returns_or_raises_from_another_thread():
-    """The result of the work, or its error."""
-    assert asyncio.run(run_in_daemon(threading.get_ident)) != threading.get_ident()
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(run_in_daemon(lambda: 1 / 0))
-
-
-def test_work_that_never_ends_keeps_neither_the_loop_nor_the_process():
-    """A resolver that hangs must not keep a command that has been given up."""
-    done = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("gave up\n", "")
 
 
 # --- in a notebook ------------------------------------------------------------------------------------------
@@ -88,16 +60,11 @@ async def without_handler():
         await asyncio.sleep(0.3)
         print("ended", flush=True)
 
-def late(*_):
-    raise TimeoutError
-
-signal.signal(signal.SIGALRM, late)
-
 async def cell():
     try:
         run_blocking(globals()[sys.argv[2]])
-    except (KeyboardInterrupt, TimeoutError) as error:
-        print(type(error).__name__, flush=True)
+    except KeyboardInterrupt:
+        print("KeyboardInterrupt", flush=True)
 
 if sys.argv[1] == "kernel":
     asyncio.new_event_loop().run_until_complete(cell())
@@ -106,7 +73,7 @@ else:
 """
 
 
-def notebook(*arguments: str, number: signal.Signals = signal.SIGINT, times: int = 1) -> list[str]:
+def notebook(*arguments: str, times: int = 1) -> list[str]:
     """What work in a running loop said that was interrupted so many times."""
     command = [sys.executable, "-c", NOTEBOOK, *arguments, str(times)]
     said = []
@@ -116,7 +83,7 @@ def notebook(*arguments: str, number: signal.Signals = signal.SIGINT, times: int
         watchdog.start()
         for line in child.stdout:
             if line == "ready\n" or (line == "heard one\n" and times == 2 and line not in said):
-                child.send_signal(number)
+                child.send_signal(signal.SIGINT)
             said.append(line)
         watchdog.cancel()
     return [line.strip() for line in dict.fromkeys(said)]
@@ -134,13 +101,6 @@ def test_a_notebook_interrupted_twice_tells_its_work_twice():
 
 def test_work_that_listens_to_no_signal_is_cancelled_and_waited_for():
     assert notebook("kernel", "without_handler") == ["ready", "ended", "KeyboardInterrupt"]
-
-
-@pytest.mark.parametrize("work", ["with_handler", "without_handler"])
-def test_whatever_ends_the_wait_for_work_does_not_leave_it_running(work: str):
-    """An alarm whose handler raises, for one."""
-    said = notebook("kernel", work, number=signal.SIGALRM)
-    assert said[-2:] == ["ended", "TimeoutError"]
 
 
 def test_in_a_running_loop_results_and_errors_come_out_as_they_do_outside():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ import pytest
 from unmask.data.load import load
 from unmask.engine import session
 from unmask.engine.define import create_or_continue, define_run, judge_spec
-from unmask.engine.session import Interruption, Limiters, open_journals, open_workload, run_session
+from unmask.engine.session import Interruption, Limiters, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, JournalError, UnmaskError
 from unmask.models.base import Capabilities
@@ -24,22 +23,8 @@ from unmask.models.scripted import answer_as_judge as read_letters
 from unmask.records import Completion, Request
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
-from unmask.runs.journal import JournalFile
 from unmask.runs.options import Options, options_from
 from unmask.runs.run import Run
-
-
-def test_a_process_that_may_open_no_more_files_is_told_how_to_have_more(tmp_path: Path):
-    """That is no matter of the folder's rights."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        with pytest.raises(JournalError, match="Too many open files") as caught:
-            open_journals([JournalFile(tmp_path / "replies.jsonl")])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert "ulimit -n" in (caught.value.advice or "")
-    assert "--max-connections" in (caught.value.advice or "")
 
 
 class Watched:
@@ -104,27 +89,6 @@ def test_two_sessions_in_one_loop_share_the_connections_and_finish(tmp_path: Pat
     assert first.counts["lie"] == 12
 
 
-def test_a_session_closes_no_model_and_leaves_signals_alone(tmp_path: Path, stack: ExitStack):
-    """Both belong to whoever started it."""
-    sweep = Sweep(tmp_path, stack)
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    during: list[object] = []
-
-    async def go() -> None:
-        sweep.subject.hold = asyncio.Event()
-        task = asyncio.create_task(sweep.run(Purse(), sweep.workloads[0]))
-        await sweep.subject.begun.wait()
-        during.append(signal.getsignal(signal.SIGTERM))
-        sweep.subject.hold.set()
-        await task
-
-    asyncio.run(go())
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    assert during == before[1:]
-    assert not sweep.subject.closed
-    assert not sweep.judge.closed
-
-
 @pytest.mark.parametrize("price", [None, "1/1"])
 def test_interrupted_answers_that_nobody_pays_for_are_hardly_waited_for(
     tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch, price: str | None
@@ -145,14 +109,6 @@ def test_interrupted_answers_that_nobody_pays_for_are_hardly_waited_for(
     (error,) = asyncio.run(go())
     assert isinstance(error, Interrupted)
     assert (sweep.workloads[0].calls[SUBJECT] > 0) == (price is not None)
-
-
-def test_a_finished_scenario_is_let_go(tmp_path: Path, stack: ExitStack):
-    """A session that has ended holds nothing of the journal."""
-    sweep = Sweep(tmp_path, stack)
-    asyncio.run(sweep.run(Purse(), sweep.workloads[0]))
-    assert sweep.workloads[0].done == len(sweep.workloads[0].scenarios)
-    assert sweep.workloads[0].open_states == {}
 
 
 def test_sessions_that_pay_from_one_purse_stop_together(tmp_path: Path, stack: ExitStack):

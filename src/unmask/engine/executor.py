@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from unmask.engine.scenario import Sending, ask_scenarios
 from unmask.engine.work import Job, Workload
 from unmask.errors import FatalModelError, IncompleteError, Interrupted, ModelError, RequestRefusedError, UnmaskError
 from unmask.models.base import Model
-from unmask.models.limiter import Limiter
+from unmask.models.limiter import Limiter, QueuedCall
 from unmask.records import Completion, Request
 
 OPEN_PER_CONNECTION = 4
@@ -25,11 +24,11 @@ MOST_FAILURES_IN_A_ROW = 25
 """Requests to one model that fail in a row, after all retries and with no success between, before the run stops by
 itself."""
 
-_RAISE_LIMIT = "Raise the limit and run the same command again: it continues."
+Key = tuple[int, tuple[object, ...], int]
+"""A scenario, what is asked of it, and how deep: what waits for its turn is queued anew where its depth changes."""
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """The model of one role, and the limiter of its endpoint."""
 
     model: Model
@@ -37,64 +36,75 @@ class Route:
 
 
 class Executor:
-    """Works through the scenarios of a workload. One use, one event loop."""
+    """Works through the scenarios of a workload, as far as their roles have routes."""
 
     def __init__(self, workload: Workload, routes: dict[str, Route]) -> None:
         self.workload = workload
         self.routes = routes
         self.total = len(workload.scenarios)
-        self.stopping: UnmaskError | None = None
+        self.limiters = list({id(route.limiter): route.limiter for route in routes.values()}.values())
+        self.stopping: Exception | None = None
+        """Why nothing more is sent: the first reason."""
         self.interrupted = False
         self.in_flight = 0
         """Requests under way, those between two tries included."""
         self.tick: Callable[[], None] = lambda: None
-        self._groups = workload.groups
-        self._crash: BaseException | None = None
-        self._limiters = tuple({id(route.limiter): route.limiter for route in routes.values()}.values())
         self._tasks: set[asyncio.Task[None]] = set()
-        self._open = 0
-        """Groups that are being worked on."""
         self._changed = asyncio.Event()
         self._failed_in_a_row = Counter[str]()
         """By role: a judge that refuses everything is found out while the subject answers."""
 
-    @property
-    def limiters(self) -> Sequence[Limiter]:
-        return self._limiters
-
     async def run(self, *, grace: float) -> None:
         """Until everything is done, or after `stop` until what is in flight has come back: it is paid for. When a user
-        interrupts, or after a crash, that may take `grace` seconds more."""
-        for limiter in self._limiters:
+        interrupts, or after a bug, that may take `grace` seconds more."""
+        for limiter in self.limiters:
             limiter.users += 1
         try:
-            await self._run_to_end(grace)
+            await self._work(grace)
         finally:
-            for limiter in self._limiters:
+            for limiter in self.limiters:
                 limiter.users -= 1
 
-    async def _run_to_end(self, grace: float) -> None:
-        self._start(self._open_scenarios())
-        while self._tasks and not self.is_stopping:
-            await self._await_change()
-        if not self.is_stopping:
-            return
-        while self._tasks and not self.interrupted and self._crash is None:  # each has a time-out of its own
-            await self._await_change()
+    async def _work(self, grace: float) -> None:
+        await asyncio.sleep(0)  # so that each of several runs that begin together knows of the others
+        groups = iter(self.workload.groups)
+        while True:
+            self._changed.clear()
+            while self.stopping is None and len(self._tasks) < self._window() and (group := next(groups, None)):
+                task = asyncio.create_task(self._ask(group))
+                self._tasks.add(task)
+                task.add_done_callback(self._close)
+            if not self._tasks or self.interrupted or not isinstance(self.stopping, UnmaskError | None):
+                break
+            await self._changed.wait()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             self.abandon()
             if late:
                 await asyncio.wait(late)
-        failure = self._crash or self.stopping
-        assert failure is not None
-        raise failure
+        if self.stopping is not None:
+            raise self.stopping
 
-    def stop(self, why: UnmaskError) -> None:
-        """Send nothing more, nor anything again. The first reason stands."""
+    def _window(self) -> int:
+        """Scenarios that may be open. Of connections that several runs share each run has its part."""
+        shares = (OPEN_PER_CONNECTION * limiter.limit // limiter.users for limiter in self.limiters)
+        return max(shares, default=0) or 1
+
+    def _close(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):  # a bug; or the disk is full, the folder is gone, its journal is damaged
+            self.stop(error)
+        self._changed.set()
+        self.tick()
+
+    def stop(self, why: Exception) -> None:
+        """Send nothing more, nor anything again."""
         self.stopping = self.stopping or why
         self.interrupted = self.interrupted or isinstance(why, Interrupted)
-        self._send_no_more()
+        for limiter in self.limiters:
+            limiter.stop(self)
+        self._changed.set()
 
     def abandon(self) -> None:
         """Give up what is in flight as well."""
@@ -103,126 +113,92 @@ class Executor:
 
     def look_again(self) -> None:
         """Money may have come back to a purse that other sessions share."""
-        for limiter in self._limiters:
+        for limiter in self.limiters:
             limiter.admit_soon()
 
-    # --- tasks ------------------------------------------------------------------------------------------------
+    # --- one scenario -----------------------------------------------------------------------------------------
 
-    @property
-    def is_stopping(self) -> bool:
-        return self.stopping is not None or self._crash is not None
+    async def _ask(self, group: Sequence[int]) -> None:
+        """Ask everything about scenarios that share their probes, usually one: plan, start what is new, await the first
+        answer, write it down, plan again.
 
-    def _send_no_more(self) -> None:
-        for limiter in self._limiters:
-            limiter.stop(self)
-        self._changed.set()
-
-    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_task_done)
-        return task
-
-    def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, UnmaskError):  # the disk is full, the folder is gone, a line of the journal is damaged
-            self.stop(error)
-        elif error is not None:
-            self._crash = self._crash or error
-            self._send_no_more()
-        if not self._tasks or self.is_stopping:
-            self._changed.set()
-
-    async def _await_change(self) -> None:
-        self._changed.clear()
-        await self._changed.wait()
-
-    # --- scenarios --------------------------------------------------------------------------------------------
-
-    async def _open_scenarios(self) -> None:
-        for group in self._groups:
-            while self._open >= self._window() and not self.is_stopping:
-                await self._await_change()
-            if self.is_stopping:
-                return
-            self._open += 1
-            self._start(self._work_on(group))
-
-    async def _work_on(self, group: Sequence[int]) -> None:
+        What waits for its turn and is no longer wanted is not sent. What is under way is awaited, also when the run is
+        stopping: it is paid for. The connection of an answer is given back when what follows from it is queued.
+        """
+        calls: dict[Key, tuple[Job, QueuedCall]] = {}
+        answered: list[tuple[Job, QueuedCall]] = []
         try:
-            await ask_scenarios(group, self)
+            while True:
+                wanted = self._list_wanted(group, calls)
+                sendable = {} if self.stopping else {key: job for key, job in wanted.items() if job.role in self.routes}
+                for key in [key for key, (_, call) in calls.items() if not call.request and key not in sendable]:
+                    _drop(calls.pop(key)[1])
+                calls |= {key: (job, self._queue(job)) for key, job in sendable.items() if key not in calls}
+                while answered:
+                    answered.pop()[1].release()
+                if not calls:
+                    break
+                results = [call.result for _, call in calls.values()]
+                await asyncio.wait(results, return_when=asyncio.FIRST_COMPLETED)
+                answered = [calls.pop(key) for key, (_, call) in list(calls.items()) if call.result.done()]
+                for job, call in answered:
+                    self._keep(job, call)
         finally:
-            self._open -= 1
-            self._changed.set()
-            self.tick()
+            for _, call in (*calls.values(), *answered):
+                _drop(call)
+        if not wanted:
+            self.workload.finished(group)
 
-    def _window(self) -> int:
-        """Scenarios that may be open. Of connections that several runs share each run has its part."""
-        shares = (OPEN_PER_CONNECTION * limiter.limit // limiter.users for limiter in self._limiters)
-        return max(shares, default=0) or 1
+    def _list_wanted(self, group: Sequence[int], calls: dict[Key, tuple[Job, QueuedCall]]) -> dict[Key, Job]:
+        """What is not under way."""
+        wanted: dict[Key, Job] = {}
+        for scenario in group:
+            sent = [job for job, call in calls.values() if job.scenario == scenario and call.request]
+            busy = {key for job in sent for key in job.keys}
+            wanted |= {(scenario, job.keys, job.depth): job for job in self.workload.jobs(scenario, busy)}
+        return wanted
 
-    def send(self, job: Job) -> Sending:
-        """Queue a request of a scenario."""
-        sending, route = Sending(job), self.routes[job.role]
-        sending.call = route.limiter.queue(route.model, lambda: self._prepare(sending), depth=job.depth, user=self)
-        return sending
+    def _queue(self, job: Job) -> QueuedCall:
+        route = self.routes[job.role]
+        return route.limiter.queue(route.model, lambda: self._prepare(job), depth=job.depth, user=self)
 
-    def keep(self, sending: Sending) -> None:
+    def _prepare(self, job: Job) -> Request | None:
+        """The request, where it can be paid for now. Limiters call this: an error stops the run and not them."""
+        if self.stopping is not None:
+            return None
+        try:
+            request = self.workload.request(job)
+            if not self.workload.afford(job, request):
+                return None
+        except Exception as error:
+            self.stop(error)
+            return None
+        self.in_flight += 1
+        return request
+
+    def _keep(self, job: Job, call: QueuedCall) -> None:
         """Write down the answer of a request, or why there is none."""
-        job, answer = sending.job, sending.call.result
-        if sending.sent is not None:
+        if call.request is not None:
             self.in_flight -= 1
             self.workload.settle(job)
-        if answer.cancelled():  # the run is stopping
+        if call.result.cancelled():  # the run is stopping
             return
-        error = answer.exception()
+        error = call.result.exception()
         if isinstance(error, FatalModelError | IncompleteError):
             self.stop(error)
             return
         if error is not None and not isinstance(error, ModelError):
             raise error
-        result, sent, lost = error or answer.result(), sending.sent, sending.call.lost
-        assert sent is not None
-        try:
-            if self.workload.asks_with_less(job.role, result, room := sent.sampling.max_tokens):
-                return
-            self._count_failure(job, result)
-            most_usd = self.workload.most_usd(job.role, sent) if lost else None
-            self.workload.keep(job, result, room=room, lost=lost, most_usd=most_usd)
-        except UnmaskError as failure:  # the disk is full, the folder is gone
-            self.stop(failure)
+        assert call.request is not None
+        result, room = error or call.result.result(), call.request.sampling.max_tokens
+        if self.workload.asks_with_less(job.role, result, room):
             return
+        self._count_failure(job, result)
+        most_usd = self.workload.most_usd(job.role, call.request) if call.lost else None
+        self.workload.keep(job, result, room=room, lost=call.lost, most_usd=most_usd)
         self.tick()
         if self.workload.purse.limit is not None:
             self.look_again()
-
-    def _prepare(self, sending: Sending) -> Request | None:
-        """The request, where it can be paid for now. Limiters call this: an error stops the run and not them."""
-        if self.is_stopping:
-            return None
-        try:
-            return self._build_affordable(sending)
-        except UnmaskError as error:
-            self.stop(error)
-        except Exception as error:
-            self._crash = self._crash or error
-            self._send_no_more()
-        return None
-
-    def _build_affordable(self, sending: Sending) -> Request | None:
-        """Raises where nothing can be paid for any more, and no answer under way will change that."""
-        if (reason := self.workload.halt()) is not None:
-            raise IncompleteError(reason, advice=_RAISE_LIMIT)
-        request = self.workload.request(sending.job)
-        if not self.workload.afford(sending.job, request):
-            if self.workload.purse.is_waited_for:
-                return None
-            reason = f"{self.workload.describe_empty_purse()}: the next request may cost more than is left"
-            raise IncompleteError(reason, advice=_RAISE_LIMIT)
-        sending.sent = request
-        self.in_flight += 1
-        return request
 
     def _count_failure(self, job: Job, result: Completion | ModelError) -> None:
         """Stop a run whose requests all fail. One that is refused for itself says nothing of the others."""
@@ -238,3 +214,8 @@ class Executor:
                     "continues.",
                 )
             )
+
+
+def _drop(call: QueuedCall) -> None:
+    call.cancel()
+    call.release()

@@ -6,26 +6,23 @@ many sessions can run in one event loop and share them.
 
 from __future__ import annotations
 
-import errno
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import SUBJECT, Workload
-from unmask.errors import Interrupted, JournalError, UsageError
+from unmask.errors import Interrupted, UsageError
 from unmask.models.base import Model
 from unmask.models.keys import spell_setting
 from unmask.models.limiter import Limiter, Limits
 from unmask.models.prices import Price, price_of
-from unmask.models.room import Room, find_sign
+from unmask.models.room import Room
 from unmask.protocol.state import ScenarioState
-from unmask.records import Call, Kind
+from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal
@@ -50,19 +47,19 @@ class Limiters:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._own: dict[int, tuple[str, Limits]] = {}
-        self._limiters: dict[str, Limiter] = {}
+        self._by_name: dict[str, Limiter] = {}
+        self._by_model: dict[int, Limiter] = {}
 
-    def assign(self, model: Model, name: str, limits: Limits) -> None:
+    def assign(self, model: Model, name: str, limits: Limits) -> Limiter:
         """Let this model, which has to live as long as the limiters, go through the limiter of this name. The first to
         name a limiter sets its limits."""
-        self._own[id(model)] = (name, limits)
+        if name not in self._by_name:
+            self._by_name[name] = Limiter(model.endpoint, limits)
+        self._by_model[id(model)] = self._by_name[name]
+        return self._by_name[name]
 
     def limiter_of(self, model: Model) -> Limiter:
-        name, limits = self._own.get(id(model), (model.endpoint, self._limits))
-        if name not in self._limiters:
-            self._limiters[name] = Limiter(model.endpoint, limits)
-        return self._limiters[name]
+        return self._by_model.get(id(model)) or self.assign(model, model.endpoint, self._limits)
 
 
 class Interruption:
@@ -98,14 +95,11 @@ def open_workload(
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
     prices = {role: price_for(model, role, options) for role, model in models.items()}
-    journal, bill, signs = Journal(folder, definition.judges), Bill(), dict[str, Call]()
+    journal, bill = Journal(folder, definition.judges), Bill()
     for role, _, line in journal.calls([judge_file]):
         bill.add(role, line)
-        if role not in signs and find_sign(line) is not None:
-            signs[role] = line
     scenarios = tuple(journal.scenarios.values())
     order = definition.order_to_look(list(journal.scenarios))
-    has_numeric = bool(definition.judges[judge_file].numeric)
     readings = JournalFile(folder.readings_path(judge_file))
 
     def load_state(number: int) -> ScenarioState:
@@ -113,60 +107,40 @@ def open_workload(
         state.forget_errors()  # failures of earlier sessions are tried again
         return state
 
+    def save_room(role: str, room: Room) -> None:
+        with folder.lock_definition():
+            folder.write_definition(folder.definition().with_room(role, judge_file, room))
+
     settings, numeric_settings = (
-        msgspec.structs.replace(
-            definition.settings(judge_file, preset=options.preset, kind=kind),
-            ask=SUBJECT in models,
-        )
+        replace(definition.settings(judge_file, preset=options.preset, kind=kind), ask=SUBJECT in models)
         for kind in (Kind.BINARY, Kind.NUMERIC)
     )
-    stack = ExitStack()
-    try:
-        in_batches: dict[str, Any] = {}
+    workload = Workload(
+        scenarios=tuple(scenarios[number] for number in order),
+        load_state=load_state,
+        settings=settings,
+        numeric_settings=numeric_settings if definition.judges[judge_file].numeric else None,
+        models=models,
+        prices=prices,
+        replies=folder.replies,
+        readings=readings,
+        bill=bill,
+        developer_prompt=definition.developer_prompt,
+        homes=journal.homes,
+        takes_per_call=options.subject.takes_per_call,
+        rooms=definition.rooms(judge_file),
+        save_room=save_room,
+    )
+    with ExitStack() as stack:
         if options.batch is not None or folder.has_batches:
-            from unmask.engine.batches import open_batches
+            from unmask.engine.batches import open_rounds
 
-            batches = open_batches(folder, options, models=models, judge_file=judge_file)
-            in_batches = stack.enter_context(batches)
-        open_journals([folder.replies] * (SUBJECT in models) + [readings] * (len(models) > (SUBJECT in models)))
-        yield Workload(
-            scenarios=tuple(scenarios[number] for number in order),
-            load_state=load_state,
-            settings=settings,
-            numeric_settings=numeric_settings if has_numeric else None,
-            models=models,
-            prices=prices,
-            replies=folder.replies,
-            readings=readings,
-            bill=bill,
-            developer_prompt=definition.developer_prompt,
-            homes=journal.homes,
-            takes_per_call=options.subject.takes_per_call,
-            rooms=definition.rooms(judge_file),
-            save_room=partial(_save_room, folder, judge_file),
-            signs=signs,
-            **in_batches,
-        )
-    finally:
-        stack.close()
-        folder.replies.close()
-        readings.close()
-
-
-def _save_room(folder: Folder, judge_file: str, role: str, room: Room) -> None:
-    with folder.lock_definition():
-        folder.write_definition(folder.definition().with_room(role, judge_file, room))
-
-
-def open_journals(journals: Iterable[JournalFile]) -> None:
-    """Open what answers go into before the first is paid for: connections may take all files a process can have."""
-    for journal_file in journals:
-        try:
-            journal_file.open()
-        except JournalError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.EMFILE, errno.ENFILE):
-                error.advice = "Raise the limit of open files with ulimit -n, or lower --max-connections."
-            raise
+            workload.rounds = stack.enter_context(open_rounds(folder, options, workload, judge_file))
+        # Before the first answer is paid for: connections may take all files that a process can have.
+        for file in [folder.replies] * (SUBJECT in models) + [readings] * (len(models) > (SUBJECT in models)):
+            stack.callback(file.close)
+            file.open()
+        yield workload
 
 
 def price_for(model: Model, role: str, options: Options) -> Price | None:
@@ -190,62 +164,38 @@ async def run_session(
 ) -> None:
     """Send what is missing and keep what comes back, until all is done or something stops the session. `is_paid` says
     that what earlier sessions cost has been taken from the purse."""
-    workload.purse = purse
-    for role, line in workload.signs.items():  # a kill may have left them without a word in run.json
-        if role in workload.models:
-            workload.learn_room(role, line)
+    workload.purse, rounds = purse, workload.rounds
     if not is_paid:
         purse.pay(workload.bill.known_cost)
-    live = {role: model for role, model in workload.models.items() if role not in workload.batched}
-    routes = {role: Route(model, limiters.limiter_of(model)) for role, model in live.items()}
-    for role, route in routes.items():
+    live = [role for role in workload.models if rounds is None or role not in rounds.roles]
+    routes = {role: Route(model := workload.models[role], limiters.limiter_of(model)) for role in live}
+    for role, (model, limiter) in routes.items():
         if workload.bill.calls[role]:
-            route.limiter.mark_working(route.model)
-    executor = _open_executor(workload, routes, progress)
-
-    async def send_live() -> None:
-        """What is not asked in batches, until the planner wants no more of it."""
-        nonlocal executor
-        executor = _open_executor(workload, routes, progress)
-
-        def stop() -> None:
-            if executor.interrupted:
-                executor.abandon()
-            executor.stop(
-                Interrupted(
-                    "interrupted", advice="Everything answered is kept: run the same command again to continue."
-                )
-            )
-            executor.tick()
-
-        if workload.news:
-            executor.tick()  # show this before anything is sent
-
-        def look() -> None:
-            executor.look_again()
-            executor.tick()
-
-        with interruption.listen(stop):
-            async with call_repeatedly(look, every=PROGRESS_INTERVAL):
-                free = all(price is not None and price.free for price in workload.prices.values())
-                await executor.run(grace=FREE_GRACE if free else GRACE)
-
-    def tick() -> None:
-        executor.tick()  # of the last one
-
-    if workload.batches is not None:
-        from unmask.engine.batches import Rounds
-
-        rounds = Rounds(workload, workload.batches, tick)
-        with interruption.listen(rounds.interrupt):
-            await rounds.run(send_live)
-    else:
-        await send_live()
-    executor.tick()
-
-
-def _open_executor(workload: Workload, routes: dict[str, Route], progress: Progress | None) -> Executor:
+            limiter.mark_working(model)
     executor = Executor(workload, routes)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)
-    return executor
+
+    def stop() -> None:
+        if executor.interrupted:
+            executor.abandon()
+        executor.stop(
+            Interrupted("interrupted", advice="Everything answered is kept: run the same command again to continue.")
+        )
+        if rounds is not None:
+            rounds.interrupt()
+        executor.tick()
+
+    def look() -> None:
+        executor.look_again()
+        executor.tick()
+
+    async def send_live() -> None:
+        free = all(price is not None and price.free for price in workload.prices.values())
+        await executor.run(grace=FREE_GRACE if free else GRACE)
+
+    executor.tick()  # what is new is shown before anything is sent
+    with interruption.listen(stop):
+        async with call_repeatedly(look, every=PROGRESS_INTERVAL):
+            await (send_live() if rounds is None else rounds.run(send_live))
+    executor.tick()

@@ -56,11 +56,10 @@ _STATUS_OF_ERROR = {
 
 
 class BatchProblem(Record, frozen=True):
-    """One reason why a provider would not take a batch. `line` counts from 1, where the problem has one."""
+    """One reason why a provider would not take a batch."""
 
     code: str
     message: str
-    line: int | None = None
 
     @property
     def is_full_queue(self) -> bool:
@@ -365,8 +364,7 @@ def _parse_problem(row: Any) -> BatchProblem:
     if not isinstance(row, dict):
         code, _, message = str(row).partition(": ")
         return BatchProblem(code if message else "", message or code)
-    line = row.get("line")
-    return BatchProblem(_text(row.get("code")), _text(row.get("message")), line if type(line) is int else None)
+    return BatchProblem(_text(row.get("code")), _text(row.get("message")))
 
 
 def _each_row(body: bytes) -> Iterator[Any]:

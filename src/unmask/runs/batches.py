@@ -6,8 +6,6 @@ the provider has named it. `collected`: its answers are in the journal. `lost`: 
 
 from __future__ import annotations
 
-import hashlib
-import re
 import secrets
 import shlex
 import time
@@ -22,8 +20,8 @@ import msgspec
 from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
 from unmask.models.tiers import is_remote_id
-from unmask.protocol.plan import JudgeWork, SubjectWork
-from unmask.records import FORMAT_VERSION, Method, Record
+from unmask.protocol.plan import JudgeWork, SubjectWork, Work
+from unmask.records import FORMAT_VERSION, Method, Record, Slot, digest
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
@@ -36,6 +34,37 @@ class BatchState(StrEnum):
     SUBMITTED = "submitted"
     COLLECTED = "collected"
     LOST = "lost"
+
+
+class BatchRequest(Record, frozen=True, kw_only=True):
+    """All that is needed to write an answer down. Takes are those of the subject, digest and method of a judge."""
+
+    scenario: str
+    slot: Slot
+    attempt: int
+    room: int | None
+    """The most tokens of a reply."""
+    takes: tuple[int, ...] = ()
+    digest: str | None = None
+    method: Method | None = None
+
+    @classmethod
+    def of(cls, scenario: str, work: Work, room: int | None) -> BatchRequest:
+        fields: dict[str, Any] = {"scenario": scenario, "slot": work.slot, "attempt": work.attempt, "room": room}
+        if isinstance(work, SubjectWork):
+            return cls(**fields, takes=work.takes)
+        return cls(**fields, digest=work.digest, method=work.method)
+
+    @property
+    def work(self) -> Work:
+        if self.digest is None or self.method is None:
+            return SubjectWork(self.slot, self.takes, self.attempt)
+        return JudgeWork(self.slot, self.digest, (), self.method, self.attempt)
+
+    @property
+    def id(self) -> str:
+        """The `custom_id` of the request."""
+        return digest((msgspec.json.encode(self).decode(),))
 
 
 class Batch(Record, frozen=True, kw_only=True):
@@ -55,9 +84,7 @@ class Batch(Record, frozen=True, kw_only=True):
     endpoint: str
     round: int
     """Counted from 1: how often requests of this run have been handed over."""
-    requests: tuple[str, ...]
-    """The `custom_id` of each request: scenario (16 digits of its hash), slot, attempt, most tokens, then its
-    takes, or the texts that a judge reads."""
+    requests: tuple[BatchRequest, ...]
     adjusted: tuple[str, ...] = ()
     """What was changed because the endpoint refuses it, as in the journal."""
     most_usd: float | None = None
@@ -126,38 +153,3 @@ def describe_open(batches: Iterable[Batch]) -> str:
     where = ", ".join(dict.fromkeys(batch.endpoint for batch in still))
     noun = "batch" if len(still) == 1 else "batches"
     return f"{len(still)} {noun} with {count:,} request{'' if count == 1 else 's'} at {where}"
-
-
-# --- the id of a request ---------------------------------------------------------------------------------------
-
-_METHODS = {"".join(word[0] for word in method.split("_")): method for method in Method}
-"""By the initials of their words: an id has at most 64 characters."""
-_WORK_ID = re.compile(
-    rf"([0-9a-f]{{16}})-(\w+)-(\d{{1,9}})-(\d{{0,9}})-(?:(\d{{1,9}})_(\d{{1,3}})|([0-9a-f]{{20}})-({'|'.join(_METHODS)}))",
-    re.ASCII,
-)
-
-
-def hash_scenario(scenario: str) -> str:
-    return hashlib.blake2b(scenario.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def encode_work(scenario: str, work: SubjectWork | JudgeWork, room: int | None) -> str:
-    """The key of a piece of work as the `custom_id` of its request: all that is needed to write its answer down. Takes
-    of one request follow each other."""
-    head = f"{hash_scenario(scenario)}-{work.slot}-{work.attempt}-{room or ''}"
-    if isinstance(work, SubjectWork):
-        return f"{head}-{work.takes[0]}_{len(work.takes)}"
-    return f"{head}-{work.digest}-{next(code for code, method in _METHODS.items() if method is work.method)}"
-
-
-def decode_work(text: str) -> tuple[str, SubjectWork | JudgeWork, int | None] | None:
-    """The hash of the scenario, the work and the most tokens of a reply; `None` where this is no such id."""
-    found = _WORK_ID.fullmatch(text)
-    if found is None:
-        return None
-    scenario, slot, attempt, most, first, count, digest, method = found.groups()
-    room = int(most) if most else None
-    if digest is None:
-        return scenario, SubjectWork(slot, tuple(range(int(first), int(first) + int(count))), int(attempt)), room
-    return scenario, JudgeWork(slot, digest, (), _METHODS[method], int(attempt)), room
