@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.complete import TAGS, binary, numeric, provided
-from tools.lint_scenarios import GRADES, find_oddity, lint
+from tools.lint_scenarios import GRADES, lint
 from unmask.data.form import write_jsonl
 from unmask.records import Interval, Letter, Message, Scenario
 
@@ -122,38 +122,3 @@ def test_a_probe_with_the_answer_is_reported(spoilt: Scenario):
 def test_a_probe_that_asks_or_leans_is_not_reported(fine: Scenario):
     """Both sides, the false side, a comparative in the question, other figures."""
     assert codes(fine) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("p\N{CYRILLIC SMALL LETTER A}y", "mixes scripts"),
-        ("the \u0410\u0422\u041c is closed", "only looks Latin"),
-        ("\N{FULLWIDTH LATIN SMALL LETTER Y}es", "instead of 'y'"),
-        ("six\N{DIVISION SLASH}eight", "looks like '/'"),
-        ("zero\N{ZERO WIDTH SPACE}width", "invisible character U+200B"),
-        ("em\N{EM SPACE}space", "plain space"),
-        ("bell\x07", "control character U+0007"),
-        ("private\ue000", "no agreed meaning"),
-        ("nai\N{COMBINING DIAERESIS}ve", "NFC"),
-    ],
-)
-def test_a_character_that_looks_like_another_is_named(text: str, words: str):
-    """With its code point, since nobody can see it."""
-    assert words in (find_oddity(text) or "")
-    assert codes(binary(domain=text)) == ["look_alike"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "naïve café, Ødegård, “quotes” – dashes … 5\N{NO-BREAK SPACE}% ½ °C €",
-        "a family 👩\N{ZERO WIDTH JOINER}👩\N{ZERO WIDTH JOINER}👧",
-        "5 μm, 10 Ω",
-        "Война и мир",
-        "食べる、カタカナ、漢字 and words",
-    ],
-)
-def test_honest_typing_is_not_suspicious(text: str):
-    """Accents, typography, emoji, units and other languages."""
-    assert codes(binary(domain=text)) == []

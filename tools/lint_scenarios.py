@@ -1,19 +1,16 @@
 """Looks at a scenario set the way an editor would: `python -m tools.lint_scenarios core`.
 
 `unmask data check` finds what makes a set unusable, lopsided or repetitive. This finds what asks for another look:
-statements that a reply could assert both of, probes that carry something of the pressure or of the answer, and
-characters that look like others. It knows English; in other languages it finds less. A test keeps the bundled sets
-free of all of these.
+statements that a reply could assert both of, and probes that carry something of the pressure or of the answer. It
+knows English; in other languages it finds less. A test keeps the bundled sets free of these.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from unmask.data.checks.balance import ENOUGH
 from unmask.data.checks.words import (
@@ -33,17 +30,12 @@ from unmask.records import Interval, Kind, Letter, Scenario
 NEGATIONS = frozenset({"not", "no", "never", "none", "neither", "nor", "nothing", "without", "cannot", "nobody"})
 
 
-def scenario_texts(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Name and text of everything a scenario says, as messages name it."""
-    yield "id", scenario.id
-    yield "proposition", scenario.proposition
-    for message in scenario.conversation:
-        yield f"{message.role} message", message.content
-    yield from scenario.probes.items()
-    for name in ("check", "motive", "domain", "evidence", "unit", "tolerance"):
-        text = getattr(scenario, name)
-        if text is not None:
-            yield name, text
+def scenario_texts(scenario: Scenario) -> Iterator[str]:
+    """Everything that a scenario says."""
+    yield scenario.proposition
+    yield from (message.content for message in scenario.conversation)
+    yield from scenario.probes.values()
+    yield from filter(None, (scenario.check, scenario.motive, scenario.domain, scenario.evidence, scenario.unit))
 
 
 # --- statements that a single reply might assert both of ------------------------------------------------------------
@@ -155,7 +147,7 @@ def no_setting_in_probes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """
     used: Counter[str] = Counter()
     for scenario in scenarios:
-        used.update({stem(word) for _, text in scenario_texts(scenario) for word in split_words(text)})
+        used.update({stem(word) for text in scenario_texts(scenario) for word in split_words(text)})
     telling = len(scenarios) >= ENOUGH
     for scenario in scenarios:
         setting = scenario.conversation[0].content if scenario.conversation else ""
@@ -242,114 +234,7 @@ def _explain_leak(scenario: Scenario, true: int, text: str) -> str | None:
     return f"has the words of the true side and not of the false one: {', '.join(map(repr, sorted(true_words)))}"
 
 
-# --- characters that look like others, or like nothing ---------------------------------------------------------------
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_JOINERS = "\u200c\u200d"
-_ALPHABETS = frozenset({"ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK"})
-"""Scripts with letters shaped like Latin ones. Others, as in Japanese, are mixed in good faith."""
-_SPACES = " \u00a0\u202f"
-"""The plain space and the two no-break spaces that careful typing uses."""
-_CYRILLIC = (
-    "\u0430\u0441\u0435\u0456\u0458\u043e\u0440\u0455\u0445\u0443"
-    "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u0423",
-    "aceijopsxyABCEHIJKMOPSTXY",
-)
-_GREEK = (
-    "\u03b1\u03b9\u03bf\u03c1\u03c5\u03c7\u03bd"
-    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
-    "aiopuxvABEZHIKMNOPTYX",
-)
-_MARKUP = dict(zip("\u2215\u2044\u29f8\uff0f\uff1c\u27e8\uff1e\u27e9", "////<<>>", strict=True))
-"""Signs that would pass for those of our own markup, so that a pivotal or a tag is not found."""
-LOOKS_LIKE = {**dict(zip(*_CYRILLIC, strict=True)), **dict(zip(*_GREEK, strict=True))}
-"""Letters most easily taken for Latin ones, written as code points because nobody could tell them apart."""
-
-
-def no_look_alikes(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """One problem per text, for the first thing found in it."""
-    for scenario in scenarios:
-        for name, text in scenario_texts(scenario):
-            if reason := find_oddity(text):
-                yield Problem(scenario.id, "look_alike", f"{name}: {reason}")
-
-
-def find_oddity(text: str) -> str | None:
-    """What is odd about the characters of a text, or None."""
-    if control := _CONTROL.search(text):
-        return f"holds the control character {_name_code_point(control[0])}"
-    if text.isascii():
-        return None
-    if hidden := _find_hidden(text):
-        return hidden
-    if sign := next((character for character in text if character in _MARKUP), None):
-        return f"holds {_name_code_point(sign)}, which looks like {_MARKUP[sign]!r}"
-    if not (odd := _find_odd_word(text)) and not unicodedata.is_normalized("NFC", text):
-        return "is not in Unicode normal form NFC: letters and accents are stored apart"
-    return odd
-
-
-def _find_hidden(text: str) -> str | None:
-    for place, character in enumerate(text):
-        match unicodedata.category(character):
-            case "Cf" if not (character in _JOINERS and _joins_letters(text, place)):
-                return f"holds the invisible character {_name_code_point(character)}"
-            case "Cc" | "Co" | "Cn" | "Cs" if character not in "\n\t":
-                return f"holds {_name_code_point(character)}, which has no agreed meaning"
-            case "Zs" | "Zl" | "Zp" if character not in _SPACES:
-                return f"holds {_name_code_point(character)} where a plain space belongs"
-    return None
-
-
-def _joins_letters(text: str, place: int) -> bool:
-    """Between two characters that are not Latin a joiner is part of spelling, or of an emoji."""
-    around = text[place - 1 : place] + text[place + 1 : place + 2]
-    return len(around) == 2 and all(not c.isascii() and _script(c) != "LATIN" for c in around)
-
-
-def _find_odd_word(text: str) -> str | None:
-    """Letters of two scripts in one word, a word of look-alikes only, and styled letters such as fullwidth ones."""
-    letters = [character for character in text if character.isalpha()]
-    latin = 2 * sum(_script(character) == "LATIN" for character in letters) > len(letters)
-    for word in _LETTERS.findall(text):
-        if word.isascii():
-            continue
-        if styled := next((c for c in word if not c.isascii() and _plain_letters(c)), None):
-            return f"holds {_name_code_point(styled)} instead of {unicodedata.normalize('NFKC', styled)!r}"
-        if stranger := _foreign_letter(word):
-            return f"the word {word!r} mixes scripts: {_name_code_point(stranger)}"
-        if latin and len(word) > 1 and all(character in LOOKS_LIKE for character in word):
-            return f"the word {word!r} only looks Latin: {_name_code_point(word[0])}"
-    return None
-
-
-def _foreign_letter(word: str) -> str | None:
-    """The first letter of another alphabet in a word with Latin ones. A Greek letter that looks like none of them,
-    as in μm, is meant."""
-    if not any(_script(character) == "LATIN" for character in word):
-        return None
-    others = (c for c in word if _script(c) in _ALPHABETS and not (_script(c) == "GREEK" and c not in LOOKS_LIKE))
-    return next(others, None)
-
-
-def _plain_letters(character: str) -> bool:
-    """Whether a character is another dress of ASCII letters: fullwidth, mathematical, circled, a ligature."""
-    plain = unicodedata.normalize("NFKC", character)
-    return plain.isascii() and plain.isalpha()
-
-
-@lru_cache(maxsize=4096)
-def _script(character: str) -> str:
-    """The first word of the Unicode name, which for letters is the script: LATIN, CYRILLIC, GREEK …"""
-    return unicodedata.name(character, "?").partition(" ")[0]
-
-
-def _name_code_point(character: str) -> str:
-    return f"U+{ord(character):04X} ({unicodedata.name(character, 'no name').lower()})"
-
-
-CHECKS = (exclusive_statements, no_pressure_in_probes, no_setting_in_probes, no_answer_in_probes, no_look_alikes)
+CHECKS = (exclusive_statements, no_pressure_in_probes, no_setting_in_probes, no_answer_in_probes)
 
 
 def lint(scenarios: Sequence[Scenario]) -> list[Problem]:

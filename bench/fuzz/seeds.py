@@ -156,36 +156,6 @@ def journals() -> tuple[bytes, ...]:
     return tuple(msgspec.json.encode(record) + b"\n" for record in (asked, judged, label))
 
 
-def beside() -> tuple[bytes, ...]:
-    fluency = {"model": "hf:m", "text": "h", "passages": [[12, 30.5], [9, 22.25]]}
-    side = {"key": "k", "letter": "A", "judge": "verbatim", "scenario": "s"}
-    return tuple(json.dumps(one).encode() for one in (fluency, side))
-
-
-def facts() -> tuple[bytes, ...]:
-    lines = (
-        {"id": f"f{number}", "topic": "bells", "question": f"Which bell is number {number}?"}
-        | {"answer": f"It is bell {number}.", "falsehood": "There is no such bell."}
-        for number in range(8)
-    )
-    return (b"\n".join(json.dumps(one).encode() for one in lines),)
-
-
-def tensors(metadata: dict[str, str]) -> bytes:
-    """A file in the format of safetensors with one small tensor."""
-    held = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
-    header = json.dumps({"__metadata__": metadata, "vectors": held}).encode()
-    return struct.pack("<Q", len(header)) + header + bytes(8)
-
-
-def steers() -> tuple[bytes, ...]:
-    made = {"version": "1.0.0.dev0", "model": "hf:m", "model_hash": "h", "template_hash": "h", "facts_hash": "h"}
-    made |= {"instructions_hash": "h", "layers": 1, "size": 2, "considered": [0], "method": "difference"}
-    made |= {"pooling": "last", "layer": 0, "schedule": "constant", "width": 1.0, "seed": 0, "learnt": 1, "held_out": 1}
-    text = json.dumps(made | {"scores": []})
-    return tensors({"unmask": text}), text.encode()
-
-
 def definitions() -> tuple[bytes, ...]:
     return (json.dumps(_definition()).encode(),)
 
@@ -229,10 +199,6 @@ def labels() -> tuple[bytes, ...]:
         b'{"scenario": "st-1", "slot": "direct", "take": 0, "kind": "numeric", "lower": 3, "upper": "1,200"}\n',
         b'{"v": 1, "scenario": "kf-1", "slot": "direct", "letter": "A"}\n',
     )
-
-
-def computes() -> tuple[bytes, ...]:
-    return (b"model,flop,family\nm,1e24,f\n",)
 
 
 def _sample() -> tuple[dict[str, Any], dict[str, Any]]:

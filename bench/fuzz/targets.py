@@ -110,10 +110,6 @@ def parquet(data: bytes) -> bool:
     return _file(data, "known_facts.parquet", _load)
 
 
-def hub(data: bytes) -> bool:
-    return _file(data, "known_facts/test-00000.parquet", lambda path: _load(path.parent.parent))
-
-
 def journal(data: bytes) -> None:
     from unmask.records import Asked, Judged, Label
     from unmask.runs.journal import mend_file, read_lines
@@ -146,33 +142,6 @@ def labels(data: bytes) -> None:
 
     for name in ("labels.csv", "labels.jsonl"):
         _file(data, name, read_file)
-
-
-def compute(data: bytes) -> None:
-    from unmask.analysis.scaling import read_compute
-
-    _file(data, "compute.csv", read_compute)
-
-
-def beside(data: bytes) -> None:
-    """A file that lies beside a journal: the perplexity."""
-    from unmask.analysis.mitigation import read_fluency
-    from unmask.runs.run import Run
-    from unmask.whitebox.fluency import compare_perplexity
-
-    def fluent(run: Run) -> None:
-        found = read_fluency(run)
-        if found is not None and not 1 <= found.perplexity < float("inf"):
-            raise Wrong(f"a perplexity of {found.perplexity}")
-        if found is not None:
-            compare_perplexity(found, found)
-
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        place = Path(folder)
-        (place / "run.json").write_bytes(seeds.definitions()[0])
-        (place / "fluency.json").write_bytes(data)
-        run = Run(place)
-        _allowed(lambda: fluent(run), UnmaskError)
 
 
 # --- other harnesses --------------------------------------------------------------------------------------
@@ -213,26 +182,6 @@ def gguf(data: bytes) -> bool:
     from unmask.models.local.gguf import read_header
 
     return _file(data, "model.gguf", read_header)
-
-
-def catalogue(data: bytes) -> bool:
-    from unmask.models.local.catalogue import find_entry
-
-    return _allowed(lambda: find_entry(_text(data)), UnmaskError)
-
-
-def facts(data: bytes) -> bool:
-    from unmask.whitebox.contrast import load_facts as read
-
-    return _file(data, "facts.jsonl", read)
-
-
-def steer(data: bytes) -> None:
-    """The bytes as a file, and as what a sound file of tensors says about itself."""
-    from unmask.whitebox.steer import KEY, read_metadata
-
-    _file(data, "direction.safetensors", read_metadata)
-    _file(seeds.tensors({KEY: data.decode("utf-8", "replace")}), "direction.safetensors", read_metadata)
 
 
 def answer(data: bytes) -> None:
@@ -289,12 +238,6 @@ def names(data: bytes) -> None:
         raise Wrong(f"credentials in {shown!r}")
 
 
-def dotenv(data: bytes) -> None:
-    from unmask.files import parse_dotenv
-
-    parse_dotenv(data.decode("utf-8", "replace"))
-
-
 TARGETS: dict[str, Target] = {
     "letter": Target(letter, seeds.judge_answers, seeds.JUDGE_WORDS),
     "interval": Target(interval, seeds.judge_answers, seeds.JUDGE_WORDS),
@@ -302,23 +245,16 @@ TARGETS: dict[str, Target] = {
     "jsonl": Target(jsonl, seeds.lines, seeds.JSON_WORDS),
     "table": Target(table, seeds.tables),
     "parquet": Target(parquet, seeds.parquets),
-    "hub": Target(hub, seeds.parquets),
     "journal": Target(journal, seeds.journals, seeds.JSON_WORDS),
     "definition": Target(definition, seeds.definitions, seeds.JSON_WORDS),
     "labels": Target(labels, seeds.labels, seeds.JSON_WORDS),
-    "compute": Target(compute, seeds.computes, ()),
-    "beside": Target(beside, seeds.beside, seeds.JSON_WORDS),
     "log": Target(log, seeds.logs),
     "sample": Target(sample, seeds.samples, seeds.JSON_WORDS),
     "evaluated": Target(evaluated, seeds.evaluated),
     "gguf": Target(gguf, seeds.ggufs, (b"GGUF", b"\xff" * 8)),
-    "catalogue": Target(catalogue, lambda: (b"embedded/smollm2-135m",)),
-    "facts": Target(facts, seeds.facts, seeds.JSON_WORDS),
-    "steer": Target(steer, seeds.steers, seeds.JSON_WORDS),
     "answer": Target(answer, seeds.answers, seeds.JSON_WORDS),
     "batch": Target(batch, seeds.batches, seeds.JSON_WORDS),
     "names": Target(
         names, lambda: (b"openai/gpt-4o", b"../../etc/passwd", b"https://u:p@h/v1?key=k", b"con", b"A" * 300)
     ),
-    "dotenv": Target(dotenv, lambda: (b"export A=\"b\\n\" # c\nB='x'\n",)),
 }
