@@ -23,8 +23,7 @@ from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import from_scenarios, load
 from unmask.data.shard import deal_shards, parse_shard
-from unmask.errors import JournalError, MixedRunError, RunLockedError, UsageError
-from unmask.files import Lock
+from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Archetype, Label, Letter
 from unmask.runs.run import Run
@@ -327,7 +326,7 @@ class TestRefusals:
     def test_shards_of_another_selection(self, tmp_path: Path):
         paths = make_shards(tmp_path, limit=6)
         make_shard(paths[1], "2/3", limit=12)
-        with pytest.raises(MixedRunError, match=r"is one of 3 shards of 6 scenarios; .* is one of 3 shards of 12"):
+        with pytest.raises(MixedRunError, match=r"is one of 3 shards of 6 scenarios .*; .* is one of 3 shards of 12"):
             unmask.merge(paths, out=tmp_path / "merged")
 
     def test_overlapping_shards(self, tmp_path: Path):
@@ -348,13 +347,6 @@ class TestRefusals:
         with pytest.raises(JournalError, match=r"line 1 of .*shard-3/replies.jsonl is damaged"):
             unmask.merge(paths, out=tmp_path / "merged")
 
-    def test_a_line_of_another_run(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        with open(paths[2] / "replies.jsonl", "ab") as replies:
-            replies.write((paths[0] / "replies.jsonl").read_bytes())
-        with pytest.raises(JournalError, match=r"shard-3/replies.jsonl has a line about scenario .* does not contain"):
-            unmask.merge(paths, out=tmp_path / "merged")
-
     def test_an_existing_folder(self, tmp_path: Path):
         paths = make_shards(tmp_path)
         out = unmask.merge(paths, out=tmp_path / "before").path
@@ -363,11 +355,6 @@ class TestRefusals:
             unmask.merge(paths, out=out)
         assert refused.value.advice == "Merge into another folder, or delete this one first."
         assert read_files(out) == before
-
-    def test_a_folder_that_another_process_is_making(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        with Lock(tmp_path / "merged.lock", advice=""), pytest.raises(RunLockedError):
-            unmask.merge(paths, out=tmp_path / "merged")
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path):
@@ -380,9 +367,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path):
     assert (merged.path / "replies.jsonl").read_bytes().startswith(b"".join(whole.splitlines(keepends=True)[:-1]))
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [("fsync", 1), ("fsync", 3), ("replace", 1), ("replace", 2), ("rename", 1)]
-)
+@pytest.mark.parametrize(("name", "number"), [("replace", 1), ("replace", 2), ("rename", 1)])
 def test_a_kill_leaves_no_half_run_and_the_same_command_starts_again(tmp_path: Path, name: str, number: int):
     paths = make_shards(tmp_path)
     out = tmp_path / "merged"

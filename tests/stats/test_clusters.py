@@ -34,9 +34,3 @@ def test_a_shared_prompt_joins_unless_hardly_a_cluster_would_be_left():
 def test_a_name_in_the_data_replaces_fact_and_prompt():
     keys = [ClusterKeys(f"c{place // 2}", "one fact", "one prompt") for place in range(20)]
     assert find_clusters(keys).places == [place // 2 * 2 for place in range(20)]
-
-
-def test_one_prompt_for_all_is_said():
-    """It cannot be a cluster of everything."""
-    keys = [ClusterKeys(None, place, "You are an assistant.") for place in range(20)]
-    assert find_clusters(keys) == (list(range(20)), True)

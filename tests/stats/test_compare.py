@@ -44,11 +44,7 @@ def test_holm_is_holm(size):
 
     p_values = [*(np.random.default_rng(size).random(size) ** 3).round(3), 0.0, 0.02, 0.02]
     assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1], abs=1e-12)
-
-
-def test_holm_leaves_out_what_was_not_tested():
-    """A comparison without a p-value does not make the others stricter."""
-    assert holm([0.01, None, 0.04]) == [0.02, None, 0.04]
+    assert holm([0.01, None, 0.04]) == [0.02, None, 0.04]  # what was not tested makes no other test stricter
 
 
 def likelihood_score(gap: float, only_a: int, only_b: int, n: int) -> float:
@@ -89,12 +85,6 @@ def test_tango_contains_the_difference_and_turns_with_its_sides(only_a, only_b, 
         assert -1 <= low <= (only_b - only_a) / n + 1e-9
         assert (only_b - only_a) / n - 1e-9 <= high <= 1
         assert tango_interval(only_b, only_a, n=n) == pytest.approx((-high, -low), abs=1e-9)
-
-
-def test_agreement_everywhere_does_not_make_an_interval_of_no_width():
-    """z^2 / (n + z^2) on either side."""
-    reach = Z95**2 / (100 + Z95**2)
-    assert tango_interval(0, 0, n=100) == pytest.approx((-reach, reach), abs=1e-9)
 
 
 @pytest.mark.parametrize("rates", [(0.1, 0.1), (0.3, 0.35)])

@@ -63,14 +63,6 @@ def test_the_p_value_counts_all_orders():
     assert correlate(x, y).p_value == pytest.approx(np.mean(np.array(orders) >= seen - 1e-9))
 
 
-def test_families_of_one_are_not_left_out():
-    """The other families are, one at a time."""
-    values = [1.0, 2, 3, 4, 6, 5]
-    assert correlate(values, values, ["small", "small", "a", "b", "c", "d"]).without_family == {
-        "small": pytest.approx(1)
-    }
-
-
 @pytest.mark.parametrize(
     ("x", "y", "why"),
     [

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 
 from unmask.stats.effect import (
-    EFFECT_SENTENCES,
     Cost,
     Effect,
     Fluent,
@@ -21,7 +20,6 @@ from unmask.stats.estimate import Difference
 
 FELL, FLAT, ROSE, UNKNOWN = Move.FELL, Move.FLAT, Move.ROSE, Move.UNKNOWN
 NAMES = ("lie", "honest", "honest_and_right", "evasion", "belief", "accuracy")
-ONLY = {effect for effect in Effect if effect.value.startswith("only")}
 EVERY = [
     Moves(**dict(zip(NAMES, moves, strict=True)), fluency=fluency)
     for moves in product(Move, repeat=len(NAMES))
@@ -45,38 +43,6 @@ def test_it_is_more_honest_only_with_fewer_lies_and_more_honest_statements():
         both = moves.lie is FELL and moves.honest is ROSE
         wrong = moves.accuracy is FELL and moves.honest_and_right is not ROSE
         assert (classify_effect(moves) in {Effect.HONEST, Effect.HONEST_AT_A_COST}) is (both and not wrong)
-
-
-def test_it_is_plainly_more_honest_only_without_a_cost():
-    """Every cost takes the plain name away."""
-    for moves in EVERY:
-        if classify_effect(moves) is Effect.HONEST:
-            assert not list_costs(moves)
-        if classify_effect(moves) is Effect.HONEST_AT_A_COST:
-            assert list_costs(moves)
-
-
-def test_only_is_said_only_where_lies_fell_and_a_reason_is_seen():
-    """No model is said to only evade if it lies as much as before, or does not evade more."""
-    reasons = {
-        Effect.ONLY_EVADES: lambda moves: moves.evasion is ROSE and moves.belief is not FELL,
-        Effect.ONLY_LOSES_BELIEFS: lambda moves: moves.belief is FELL and moves.evasion is not ROSE,
-        Effect.ONLY_EVADES_AND_LOSES_BELIEFS: lambda moves: moves.evasion is ROSE and moves.belief is FELL,
-        Effect.ONLY_GETS_FACTS_WRONG: lambda moves: moves.accuracy is FELL,
-    }
-    assert set(reasons) == ONLY
-    for moves in EVERY:
-        if classify_effect(moves) in ONLY:
-            assert moves.lie is FELL
-            assert reasons[classify_effect(moves)](moves)
-
-
-def test_fewer_lies_without_more_honesty_never_pass_for_honesty():
-    """Each such case is named: a reason if one is seen, unexplained if none is."""
-    for moves in EVERY:
-        if moves.lie is FELL and moves.honest is not ROSE:
-            seen = moves.evasion is ROSE or moves.belief is FELL or moves.accuracy is FELL
-            assert classify_effect(moves) in (ONLY if seen else {Effect.FEWER_LIES_UNEXPLAINED})
 
 
 def test_what_is_unknown_is_no_cost():
@@ -111,12 +77,6 @@ def test_what_is_unknown_is_no_cost():
 def test_named_cases(moves, name):
     """The ones a reader thinks of first."""
     assert classify_effect(moves) is name
-
-
-def test_every_effect_has_its_sentence():
-    """None is missing and no two are the same."""
-    assert set(EFFECT_SENTENCES) == set(Effect)
-    assert len(set(EFFECT_SENTENCES.values())) == len(EFFECT_SENTENCES)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.outcomes import rate
-from unmask.stats.estimate import Difference, difference, share
-from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
+from unmask.stats.estimate import difference, share
+from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.rate import Z95
 from unmask.stats.values import Value, compare_values, estimate_rate, estimate_worst, known_value
 
@@ -83,15 +83,6 @@ def test_the_size_has_the_cluster_robust_variance_of_statsmodels():
     assert found.clusters == 60
 
 
-def test_many_clusters_have_the_normal_interval():
-    """Wilson's bends only near 0 and 1: here it is value and t times the robust error."""
-    from scipy.stats import ttest_1samp
-
-    values = rng(3).binomial(10, 0.5, 5000) / 10
-    found, plain = share(values.tolist()), ttest_1samp(values, 0).confidence_interval()
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), abs=2e-4)
-
-
 @given(ROWS, st.randoms())
 def test_a_share_is_inside_its_interval_and_has_no_order(rows, random):
     """Whatever the weights and clusters, to the last bit."""
@@ -102,16 +93,6 @@ def test_a_share_is_inside_its_interval_and_has_no_order(rows, random):
     values, _, names, weights = zip(*rows, strict=True)
     again = share(values, weights, names)
     assert (again.low, again.value, again.high) == pytest.approx((found.low, found.value, found.high), abs=1e-12)
-
-
-@given(ROWS)
-def test_a_cluster_twice_as_long_says_nothing_new(rows):
-    """Every scenario doubled within its cluster: only the number of scenarios grows."""
-    values, _, names, _ = zip(*rows, strict=True)
-    once, twice = share(values, clusters=names), share(values * 2, clusters=names * 2)
-    assert (twice.value, twice.clusters, twice.telling) == (pytest.approx(once.value), once.clusters, once.telling)
-    assert twice.scenarios == 2 * once.scenarios
-    assert (twice.low, twice.high, twice.size) == pytest.approx((once.low, once.high, once.size), abs=1e-9)
 
 
 def test_scenarios_that_always_agree_count_once():
@@ -149,17 +130,6 @@ def test_intervals_of_clusters_hold_the_truth(scenarios, icc, p_lie):
     assert held / 400 >= 0.92
 
 
-def test_the_mean_of_equal_groups_is_as_sure_as_the_pool():
-    """Six times 15 of 50 is 90 of 300; a group of one scenario that agrees is not certain."""
-    pooled, mean = rate(90, 300), share(([1.0] * 15 + [0.0] * 35) * 6, [1 / 50] * 300)
-    assert (mean.value, mean.low, mean.high) == pytest.approx((pooled.value, pooled.low, pooled.high))
-    sure, doubtful = (
-        share([1.0] * 20 + [0.0] * 80 + other, [1 / 100] * 100 + [1 / len(other)] * len(other))
-        for other in ([1.0] * 40 + [0.0] * 160, [0.0])
-    )
-    assert doubtful.high - doubtful.low > 2 * (sure.high - sure.low)
-
-
 # --- what is not known --------------------------------------------------------------------------------------------
 
 
@@ -182,20 +152,6 @@ def test_known_scenarios_represent_those_of_their_kind():
     found = estimate_rate([*believers, *unknown, *[known_value(0.0, 1.0, "none")] * 100])
     assert (found.value, found.total, found.unjudged) == (pytest.approx(0.25), 160, 40)
     assert (found.worst_low, found.worst_high) == (0.15, 0.35)
-
-
-def test_the_interval_has_the_spread_between_simulated_runs():
-    """Within 5 %: 1,000 scenarios, 60 % with a belief, of which one in five is unknown."""
-    generator, found = rng(2), []
-    for _ in range(800):
-        believed = generator.binomial(1000, 0.6)
-        seen = generator.binomial(believed, 0.8)
-        hits = generator.binomial(seen, 0.4)
-        rows = [known_value(1.0, 0.0, "b")] * hits + [known_value(0.0, 1.0, "b")] * (seen - hits)
-        rows += [UNKNOWN._replace(kind="b")] * (believed - seen) + [known_value(0.0, 1.0, "none")] * (1000 - believed)
-        found.append(estimate_rate(rows))
-    half = np.mean([one.high - one.low for one in found]) / 2
-    assert half == pytest.approx(Z95 * np.std([one.value for one in found]), rel=0.05)
 
 
 def test_values_that_are_only_expected_say_nothing_more():
@@ -229,20 +185,6 @@ def test_a_difference_that_the_unknown_could_turn_is_no_difference():
     open_ = compare_values([*a[:280], *[UNKNOWN] * 20], b)
     assert (open_.p_worst, is_significant(open_), depends_on_unjudged(open_)) == (1.0, False, True)
     assert open_.worst_low == pytest.approx(0.0)
-
-
-def test_a_family_is_corrected_by_holm_as_statsmodels_does():
-    """Both p-values; what was not tested does not count."""
-    from statsmodels.stats.multitest import multipletests
-
-    p_values = [0.004, 0.03, 0.02, 0.5]
-    family = [Difference(n=9, value=0.1, p_value=p, p_worst=min(1.0, 2 * p)) for p in p_values]
-    *found, untested = adjust_family([*family, Difference(n=0)])
-    assert [one.p_adjusted for one in found] == pytest.approx(multipletests(p_values, method="holm")[1])
-    doubled = multipletests([min(1.0, 2 * p) for p in p_values], method="holm")[1]
-    assert [one.p_worst_adjusted for one in found] == pytest.approx(doubled)
-    assert [is_significant(one) for one in found] == [True, False, False, False]
-    assert (untested.p_adjusted, is_significant(untested)) == (None, False)
 
 
 def test_the_difference_of_two_ratios_is_that_of_the_linearised_shares():
@@ -288,15 +230,6 @@ def test_a_difference_of_shares_is_the_t_test_of_scipy():
     interval = test.confidence_interval()
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high), abs=1e-4)
     assert found.p_value == pytest.approx(test.pvalue, rel=0.02)
-
-
-@given(st.lists(st.tuples(SHARES, SHARES), min_size=30, max_size=80))
-def test_a_difference_of_shares_is_not_wider_than_with_whole_scenarios_added(rows):
-    """Bonett and Price's two scenarios at +1 and -1, but for the t quantile, 4.36 % more with 30 scenarios."""
-    a, b = zip(*rows, strict=True)
-    found = difference(a, b, takes=TAKES)
-    gaps = [1.0, -1.0, *(right - left for left, right in rows)]
-    assert found.high - found.low <= 2 * Z95 * np.std(gaps) / sqrt(len(gaps)) * 1.0436 + 1e-9
 
 
 def test_equal_runs_are_rarely_called_different():

@@ -10,7 +10,7 @@ import pytest
 from tests.outcomes import rate
 from unmask.errors import UsageError
 from unmask.stats.estimate import difference
-from unmask.stats.judge_error import Errors, band_difference, band_rate, read_errors, recover_rate
+from unmask.stats.judge_error import Errors, find_band, read_errors, recover_rate
 
 LADDER = {
     "noisy": (0.08, 0.08, 0.08, 0.08),
@@ -30,7 +30,7 @@ def test_the_errors_of_a_judge_give_the_planted_lies_of_a_ladder_back(rungs):
     read = [believes * (rng.binomial(own, 0.8) + rng.binomial(10 - own, 0.1)) / 10 for own in lies]
     found = difference(read[0].tolist(), np.mean(read[1:], axis=0).tolist(), takes=30)
     planted = belief * (np.mean(rungs[1:]) - rungs[0])
-    band = band_difference(found, believes.mean(), Errors(0.1, 0.2, exact=True))
+    band = find_band(found, believes.mean(), Errors(0.1, 0.2, exact=True))
     assert band is not None
     assert band.least == band.most == pytest.approx(planted, abs=0.01)
     assert found.value == pytest.approx(0.7 * planted, abs=0.01)
@@ -47,7 +47,7 @@ def test_a_rate_comes_back_where_few_scenarios_have_a_belief(belief, lie, false,
 def test_the_range_is_over_all_four_combinations_with_the_bounds_sent_through():
     """8 % seen in 500 scenarios, 95 % of them with a belief, up to 5 % errors."""
     seen = rate(40, 500)
-    band = band_rate(seen, 0.95, Errors(0.05, 0.05))
+    band = find_band(seen, 0.95, Errors(0.05, 0.05))
     every = [recover_rate(0.08, 0.95, *pair) for pair in product((0, 0.05), repeat=2)]
     assert (
         (band.least, band.most)
@@ -62,7 +62,7 @@ def test_the_arms_of_an_excess_may_be_misread_in_different_ways():
     """8 % over a floor of 2 %: with errors up to 5 % between 1.4 and 8.4 points, not the 6.0 to 6.6 of one judge."""
     lies = [1.0] * 16 + [0.0] * 184
     found = difference([1.0] * 4 + [0.0] * 196, lies)
-    band = band_difference(found, 0.95, Errors(0.05, 0.05))
+    band = find_band(found, 0.95, Errors(0.05, 0.05))
     assert (band.least, band.most) == (pytest.approx(0.0132, abs=2e-3), pytest.approx(0.0842, abs=1e-3))
     assert band.low < found.low
     assert band.high > found.high
@@ -70,7 +70,7 @@ def test_the_arms_of_an_excess_may_be_misread_in_different_ways():
 
 def test_without_errors_nothing_moves_and_no_rate_leaves_its_bounds():
     seen = rate(3, 100)
-    assert band_rate(seen, 0.9, Errors(0.0, 0.0))[:2] == (pytest.approx(0.03), pytest.approx(0.03))
+    assert find_band(seen, 0.9, Errors(0.0, 0.0)) == pytest.approx((0.03, 0.03, seen.low, seen.high))
     assert recover_rate(0.03, 0.9, 0.2, 0.0) == 0.0
     assert recover_rate(0.9, 0.9, 0.0, 0.3) == 0.9
 

@@ -47,24 +47,6 @@ def test_unread_takes_do_not_move_lying_at_all_takes(unread):
     assert (lies & seen).any(axis=1).mean() < lies.any(axis=1).mean() - 0.02
 
 
-def test_what_lying_at_cannot_know_is_refused():
-    with pytest.raises(ValueError, match="Lying@3 needs k"):
-        lying_at([0], [1], 2, 3)
-    with pytest.raises(ValueError, match="takes that were read"):
-        lying_at([0], [0], 2, 1)
-
-
-def test_the_estimator_is_unbiased():
-    """Over all outcomes of n takes with lie probability p, its mean is 1 - (1-p)^k."""
-    n, p = 6, 0.3
-    for k in range(1, n + 1):
-        mean = sum(
-            p ** sum(takes) * (1 - p) ** (n - sum(takes)) * lying_at([sum(takes)], [n], n, k)[0]
-            for takes in np.ndindex(*[2] * n)
-        )
-        assert mean == pytest.approx(1 - (1 - p) ** k)
-
-
 def test_a_seen_lie_is_certain_and_no_lie_is_what_the_others_make_likely():
     """Two takes; 69 scenarios lie in the one that was read, the others in none of two."""
     assert lying_at([1] * 69 + [0] * 131, [1] * 69 + [2] * 131, 2, 2) == pytest.approx([1.0] * 69 + [0.0] * 131)

@@ -7,7 +7,6 @@ run, and the same command starts again.
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -18,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides, in_order
-from unmask.errors import JournalError, MixedRunError, UsageError
-from unmask.files import Lock, cannot_write, file_exists, lock_path, read_bytes, refuse_linked_folder
+from unmask.errors import MixedRunError, UsageError
+from unmask.files import cannot_write, file_exists, refuse_linked_folder
 from unmask.models.settings import DEFINING, ModelSettings
 from unmask.records import Asked, Judged, Label, Record, Scenario
 from unmask.runs.definition import DataSpec, Definition
@@ -75,28 +74,25 @@ def merge_shards(paths: Sequence[str | Path], *, out: str | Path) -> Merge:
     shards = _open_shards(paths)
     _refuse_differences(shards)
     _refuse_overlaps(shards)
-    _refuse_other_selections(shards)
     scenarios = in_order(scenario for shard in shards for scenario in shard.scenarios)
     building = target.with_name(f".{target.name}.merging")
-    with Lock(lock_path(target), advice="Wait for it to finish, or choose another --out."):
-        try:
-            shutil.rmtree(building, ignore_errors=True)  # a kill may have left it
-            building.mkdir()
-            _build(Folder(building), shards, scenarios)
-            building.rename(target)
-        except OSError as error:
-            raise cannot_write(target, error) from error
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+    try:
+        shutil.rmtree(building, ignore_errors=True)  # a kill may have left it
+        building.mkdir(parents=True)
+        _build(Folder(building), shards, scenarios)
+        building.rename(target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
     spec = shards[0].spec
-    present = {shard.spec.number for shard in shards if shard.spec}
-    is_short = spec is not None and spec.scenarios > len(scenarios)
+    missing = {*range(1, spec.of + 1)} - {shard.spec.number for shard in shards if shard.spec} if spec else set()
     return Merge(
         run=str(target),
         shards=len(shards),
         scenarios=len(scenarios),
         selected=spec.scenarios if spec else None,
-        missing_shards=tuple(n for n in range(1, spec.of + 1) if n not in present) if spec and is_short else (),
+        missing_shards=tuple(sorted(missing)) if spec and spec.scenarios > len(scenarios) else (),
     )
 
 
@@ -156,7 +152,9 @@ def _name_some(paths: Sequence[Path]) -> str:
 
 
 def _refuse_overlaps(shards: Sequence[_Shard]) -> None:
+    """Runs that have a scenario in common, or that are shards of different selections."""
     owners: dict[str, Path] = {}
+    selections: dict[str, Path] = {}
     for shard in shards:
         both = [scenario.id for scenario in shard.scenarios if scenario.id in owners]
         if both:
@@ -165,18 +163,11 @@ def _refuse_overlaps(shards: Sequence[_Shard]) -> None:
                 advice="A scenario can be in one part only. Leave out one of the two.",
             )
         owners |= {scenario.id: shard.path for scenario in shard.scenarios}
-
-
-def _refuse_other_selections(shards: Sequence[_Shard]) -> None:
-    selections: dict[tuple[int, int, str] | None, Path] = {}
-    for shard in shards:
         spec = shard.spec
-        selections.setdefault((spec.of, spec.scenarios, spec.hash) if spec else None, shard.path)
+        whole = f"one of {spec.of} shards of {spec.scenarios} scenarios ({spec.hash[:8]})" if spec else "not a shard"
+        selections.setdefault(whole, shard.path)
     if len(selections) > 1:
-        rows = [
-            f"{path} is {f'one of {whole[0]} shards of {whole[1]} scenarios' if whole else 'not a shard'}"
-            for whole, path in selections.items()
-        ]
+        rows = [f"{path} is {whole}" for whole, path in selections.items()]
         raise MixedRunError(
             f"these are shards of different selections: {'; '.join(rows)}",
             advice="Continue all of them with the same --limit, --archetype and --ids: a shard grows as any run does.",
@@ -197,9 +188,6 @@ def _build(folder: Folder, shards: Sequence[_Shard], scenarios: tuple[Scenario, 
     labels = [file for shard in shards for file in refuse_linked_folder(shard.path / "labels").glob("*.jsonl")]
     for name in sorted({file.name for file in labels}):
         _copy_lines(shards, folder, Path("labels", name), Label)
-    fluency = next((file for shard in shards if file_exists(file := shard.path / "fluency.json")), None)
-    if fluency is not None:
-        (folder.path / fluency.name).write_bytes(read_bytes(fluency))
     folder.write_definition(
         replace(
             _join_rooms(first, shards),
@@ -225,17 +213,9 @@ def _copy_lines(shards: Sequence[_Shard], folder: Folder, file: str | Path, kind
     journal = JournalFile(folder.path / file)
     journal.open()
     for shard in shards:
-        ids = {scenario.id for scenario in shard.scenarios}
         for line in read_lines(shard.path / file, kind):
-            if line.scenario not in ids:
-                raise JournalError(
-                    f"{shard.path / file} has a line about scenario {line.scenario!r}, which the run does not contain",
-                    advice="The folder holds files of two runs. Restore it from a copy.",
-                )
             journal.append(line)
     journal.close()
-    with open(folder.path / file, "rb+") as written:
-        os.fsync(written.fileno())
 
 
 def _describe_data(data: DataSpec, scenarios: Sequence[Scenario]) -> DataSpec:

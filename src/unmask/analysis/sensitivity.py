@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ from unmask.runs.run import Run
 from unmask.scoring.measures import find_measure
 from unmask.scoring.panel import majority
 from unmask.scoring.score import Score
-from unmask.stats.judge_error import Errors, band_difference, band_rate, read_errors
+from unmask.stats.estimate import Difference
+from unmask.stats.judge_error import Errors, find_band, read_errors
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, estimate_rate
 
@@ -98,9 +100,9 @@ class ErrorBand(Record, frozen=True, kw_only=True, omit_defaults=False):
     seen: float
     least: float
     most: float
-    low: float | None
+    low: float
     """The bounds of the 95 % interval, sent through the same formula."""
-    high: float | None
+    high: float
 
 
 class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
@@ -144,10 +146,7 @@ class Sensitivity(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     def to_json(self) -> dict[str, Any]:
         """The documented shape of `unmask sensitivity --json`, ready to be encoded."""
-        plain: dict[str, Any] = super().to_json()
-        plain["spread"] = None if self.spread is None else list(self.spread)
-        plain["variants"] = plain.pop("variants")  # they are long and come last
-        return plain
+        return super().to_json() | {"spread": None if self.spread is None else list(self.spread)}
 
 
 def sensitivity(
@@ -192,19 +191,18 @@ def sensitivity(
 
 
 def _band_errors(score: Score, errors: Sequence[Errors]) -> Iterator[ErrorBand]:
-    rate, none = score.p_lie, score.overall.p_no_belief.value
-    gaps = {
-        "excess": score.control and (score.control.excess, score.control.belief),
-        "ladder": score.ladder and (score.ladder.primary, None if none is None else 1 - none),
-    }
-    for one in errors:
-        band = None if none is None else band_rate(rate, 1 - none, one)
-        if band is not None and rate.value is not None:
-            yield ErrorBand(measure="p_lie", error=str(one), seen=rate.value, **band._asdict())
-        for name, known in gaps.items():
-            if known and known[1] is not None and (gap := band_difference(known[0], known[1], one)) is not None:
-                floor, seen = known[0].a, known[0].value or 0.0
-                yield ErrorBand(measure=name, error=str(one), floor=floor, seen=seen, **gap._asdict())
+    none = score.overall.p_no_belief.value
+    belief = None if none is None else 1 - none
+    numbers: dict[str, tuple[Rate | Difference, float | None]] = {"p_lie": (score.p_lie, belief)}
+    if score.control is not None:
+        numbers["excess"] = score.control.excess, score.control.belief
+    if score.ladder is not None:
+        numbers["ladder"] = score.ladder.primary, belief
+    for one, (name, (found, share)) in product(errors, numbers.items()):
+        band = None if share is None else find_band(found, share, one)
+        if band is not None:
+            floor = found.a if isinstance(found, Difference) else None
+            yield ErrorBand(measure=name, error=str(one), floor=floor, seen=found.value or 0.0, **band._asdict())
 
 
 def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoice]]:

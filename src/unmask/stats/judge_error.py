@@ -6,7 +6,6 @@ how often it agrees with people gives neither of the two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ class Errors(NamedTuple):
         return f"{self.false:g}/{self.missed:g}" if self.exact else f"{self.false:g}"
 
     @property
-    def combinations(self) -> Sequence[tuple[float, float]]:
+    def combinations(self) -> list[tuple[float, float]]:
         if self.exact:
             return [(self.false, self.missed)]
         return list(product((0.0, self.false), (0.0, self.missed)))
@@ -37,8 +36,8 @@ class Errors(NamedTuple):
 class Band(NamedTuple):
     least: float
     most: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     """The bounds of the 95 % interval, each where it is furthest out."""
 
 
@@ -64,28 +63,20 @@ def recover_rate(seen: float, belief: float, false: float, missed: float) -> flo
     return belief * min(1.0, max(0.0, (seen / belief - false) / (1 - false - missed)))
 
 
-def band_rate(rate: Rate, belief: float, errors: Errors) -> Band | None:
-    """Of a rate over all scenarios; `None` where there is no value."""
-    if rate.value is None or rate.low is None or rate.high is None:
-        return None
-    spans = [
-        [recover_rate(seen, belief, *pair) for pair in errors.combinations]
-        for seen in (rate.value, rate.low, rate.high)
-    ]
-    return Band(min(spans[0]), max(spans[0]), min(spans[1]), max(spans[2]))
+def find_band(found: Rate | Difference, belief: float, errors: Errors) -> Band | None:
+    """Of a rate over all scenarios, or of b - a; `None` where there is no value.
 
-
-def band_difference(found: Difference, belief: float, errors: Errors) -> Band | None:
-    """Of b - a. The judge may err by one combination in a and by another in b; with exact errors it is the same in
-    both. The bounds have a as it was seen."""
-    if found.a is None or found.value is None:
+    The judge may err by one combination in a and by another in b; with exact errors it is the same in both. The bounds
+    have a as it was seen.
+    """
+    if found.value is None or found.low is None or found.high is None:
         return None
-    pairs = [(one, one) for one in errors.combinations] if errors.exact else product(errors.combinations, repeat=2)
-    gaps = [None if gap is None else found.a + gap for gap in (found.value, found.low, found.high)]
-    spans: list[list[float]] = [[], [], []]
-    for of_a, of_b in pairs:
-        floor = recover_rate(found.a, belief, *of_a)
-        for span, seen in zip(spans, gaps, strict=True):
-            if seen is not None:
-                span.append(recover_rate(seen, belief, *of_b) - floor)
-    return Band(min(spans[0]), max(spans[0]), min(spans[1], default=None), max(spans[2], default=None))
+    floor = (found.a if isinstance(found, Difference) else None) or 0.0
+    pairs = (
+        [(one, one) for one in errors.combinations] if errors.exact else list(product(errors.combinations, repeat=2))
+    )
+    value, low, high = (
+        [recover_rate(floor + seen, belief, *of_b) - recover_rate(floor, belief, *of_a) for of_a, of_b in pairs]
+        for seen in (found.value, found.low, found.high)
+    )
+    return Band(min(value), max(value), min(low), max(high))
