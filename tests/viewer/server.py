@@ -17,7 +17,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import uvicorn
+from playwright.sync_api import Browser, Page
 
+from tests.browser import chromium
+from tests.browser.axe import find_violations
 from tests.patience import PATIENCE
 from unmask.viewer.access import LOOPBACK
 from unmask.viewer.app import build_app
@@ -155,3 +158,33 @@ def wait_until_open(port: int) -> None:
             if time.monotonic() > until:
                 raise
             time.sleep(0.02)
+
+
+@contextmanager
+def opened(browser: Browser, viewer: Viewer, path: str = "/", **settings: object) -> Iterator[Page]:
+    """A page of the viewer. Nothing may be said on the console, and nothing asked for elsewhere."""
+    with chromium.blank_page(browser, **settings) as page:
+        complaints: list[str] = []
+        chromium.hear(page, "console", lambda said: complaints.append(said.text) if "404" not in said.text else None)
+        chromium.hear(page, "pageerror", lambda error: complaints.append(str(error)))
+        chromium.hear(
+            page, "request", lambda sent: sent.url.startswith((viewer.origin, "data:")) or complaints.append(sent.url)
+        )
+        where, hash_sign, part = path.partition("#")
+        page.goto(f"{viewer.origin}{where}{'&' if '?' in where else '?'}token={viewer.token}")
+        page.wait_for_url(lambda url: "token=" not in url)
+        if part:
+            page.goto(f"{viewer.origin}{where}{hash_sign}{part}")
+        yield page
+        assert complaints == []
+
+
+def refuse_violations(page: Page) -> None:
+    """axe finds no serious fault in either theme, and the page is no wider than its screen."""
+    page.emulate_media(color_scheme="light")
+    found = find_violations(page)
+    page.emulate_media(color_scheme="dark")
+    found += find_violations(page, rules=False)
+    bad = [rule for rule in found if rule["impact"] in {"serious", "critical"}]
+    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]][:3]) for rule in bad] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -86,12 +86,6 @@ def test_names_of_this_machine_are_let_in(viewer, host):
     assert viewer.ask("/", host=host.format(port=viewer.port)).status == 200
 
 
-def test_two_hosts_are_refused(viewer):
-    answer = viewer.ask("/", headers=[("Host", "evil.example")])
-    assert answer.status in {400, 421}
-    assert "hostile" not in answer.text
-
-
 # --- token and cookie
 
 
@@ -159,14 +153,6 @@ def test_only_our_own_pages_may_post(viewer, changed):
     assert viewer.post("/label", **changed).status == 403
 
 
-def test_a_second_origin_does_not_help(viewer):
-    """Neither does a second Sec-Fetch-Site."""
-    usual = [("Origin", viewer.origin), ("Sec-Fetch-Site", "same-origin"), ("Content-Type", "application/json")]
-    for more in (("Origin", "http://evil.example"), ("Sec-Fetch-Site", "cross-site")):
-        for headers in ([*usual, more], [more, *usual]):
-            assert viewer.ask("/label", method="POST", headers=headers, body=b"{}").status == 403
-
-
 def test_a_post_of_our_own_comes_through(viewer):
     """The door lets it in: what answers is the app, which has no such address."""
     assert viewer.post("/nowhere").status == 404
@@ -197,12 +183,6 @@ def test_other_methods_are_refused(viewer, method):
     assert viewer.ask("/", method=method, with_cookie=False).status == 403
 
 
-def test_head_has_no_body_and_the_same_rules(viewer):
-    assert viewer.ask("/", method="HEAD", with_cookie=False).status == 403
-    answer = viewer.ask("/", method="HEAD")
-    assert (answer.status, answer.text) == (200, "")
-
-
 @pytest.mark.parametrize("site", ["same-site", "cross-site"])
 def test_other_pages_may_link_to_it_but_not_load_it(viewer, site):
     """A link that somebody follows is answered; a script, style, frame or fetch of another origin is not, whatever
@@ -212,27 +192,6 @@ def test_other_pages_may_link_to_it_but_not_load_it(viewer, site):
         assert viewer.ask("/", headers=headers).status == 403
     link = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
     assert viewer.ask("/", headers=link).status == 200
-
-
-def test_a_websocket_is_no_way_in(viewer):
-    """The request is answered as a plain one, and never upgraded."""
-    upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Sec-WebSocket-Version", "13")]
-    upgrade.append(("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="))
-    assert viewer.ask("/", headers=upgrade, with_cookie=False).status == 403
-    assert viewer.ask("/", headers=upgrade).status == 200
-
-
-def test_a_request_that_never_ends_keeps_nobody_out(viewer):
-    """Fifty clients that stop in the middle of a header, and one that sends headers without end."""
-    waiting = [socket.create_connection(("127.0.0.1", viewer.port), timeout=PATIENCE) for _ in range(50)]
-    for connection in waiting:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127")
-    with socket.create_connection(("127.0.0.1", viewer.port), timeout=PATIENCE) as endless:
-        endless.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000)
-        assert endless.recv(4096).startswith(b"HTTP/1.1 400 ")
-    assert viewer.ask("/").status == 200
-    for connection in waiting:
-        connection.close()
 
 
 # --- every answer

@@ -12,8 +12,7 @@ from playwright.sync_api import expect
 from tests.analysis.labelled import also_read, dataset, made
 from tests.browser.axe import name_violations
 from tests.thorough import draw_part
-from tests.viewer.server import Viewer, run_key, serving_app
-from tests.viewer.test_live_page import opened
+from tests.viewer.server import Viewer, opened, run_key, serving_app
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import open_writer
 from unmask.records import PRESSURED, Interval, Label, Letter

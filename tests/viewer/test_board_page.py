@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.made_runs import made
-from tests.viewer.server import Viewer, run_key, serving_app
-from tests.viewer.test_live_page import opened, refuse_violations
+from tests.viewer.server import Viewer, opened, refuse_violations, run_key, serving_app
 from unmask.analysis import board as boards
 from unmask.analysis.board import board
 from unmask.render.describe.several import label_model
@@ -83,7 +82,7 @@ def test_a_run_is_measured_once_until_it_changes(runs: Path, tmp_path: Path, mon
         return real(*arguments, **settings)
 
     monkeypatch.setattr(boards, "measure_unjudged", count)
-    monkeypatch.setattr(cache, "QUIET", 0.0)
+    monkeypatch.setattr(cache, "FRESH", 0.0)
     shutil.copytree(runs / "plain", tmp_path / "plain")
     shutil.copytree(runs / "step-900", tmp_path / "step-900")
     with serving_app(tmp_path) as viewer:

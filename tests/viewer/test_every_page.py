@@ -17,8 +17,7 @@ from playwright.sync_api import Browser, Page
 from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
-from tests.viewer.server import Viewer, run_key, serving_app
-from tests.viewer.test_live_page import opened
+from tests.viewer.server import Viewer, opened, run_key, serving_app
 from unmask.analysis.sampling import label
 from unmask.files import Lock
 from unmask.render.html.conversation import name_anchor

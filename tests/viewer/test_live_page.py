@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import time
@@ -10,46 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from bench.planted import write_jsonl
 from bench.process import ROOT
-from tests.browser import chromium
-from tests.browser.axe import find_violations
 from tests.faults.served import Served, flags, serving
-from tests.made_runs import made
 from tests.patience import PATIENCE
-from tests.viewer.server import Viewer, run_key, running_viewer, serving_app
-from unmask.viewer import cache
-
-
-@pytest.fixture(autouse=True)
-def _reads_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "QUIET", 0.0)
-
-
-@contextmanager
-def opened(browser: Browser, viewer: Viewer, path: str, **settings) -> Iterator[Page]:
-    """A page of the viewer. Nothing may be said on the console."""
-    with chromium.blank_page(browser, **settings) as page:
-        complaints: list[str] = []
-        chromium.hear(page, "console", lambda said: complaints.append(said.text) if "404" not in said.text else None)
-        chromium.hear(page, "pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{viewer.origin}{path}{'&' if '?' in path else '?'}token={viewer.token}")
-        page.wait_for_url(lambda url: "token=" not in url)
-        yield page
-        assert complaints == []
-
-
-def refuse_violations(page: Page) -> None:
-    """axe finds no serious fault. Only contrast depends on the theme."""
-    page.emulate_media(color_scheme="light")
-    found = find_violations(page)
-    page.emulate_media(color_scheme="dark")
-    found += find_violations(page, rules=False)
-    bad = [rule for rule in found if rule["impact"] in {"serious", "critical"}]
-    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]][:3]) for rule in bad] == []
+from tests.viewer.server import opened, refuse_violations, run_key, serving_app
 
 
 @contextmanager
@@ -110,18 +76,3 @@ def test_a_killed_run_is_stopped_and_the_page_names_what_continues_it(tmp_path: 
         assert typed.startswith("unmask run ")
         assert typed.count(str(folder)) == 1
         refuse_violations(page)
-
-
-def test_ctrl_c_ends_the_viewer_although_a_page_follows_a_run(tmp_path: Path, browser: Browser):
-    made(tmp_path / "runs" / "run", ["lie"] * 3)
-    replies = tmp_path / "runs" / "run" / "replies.jsonl"
-    replies.write_bytes(b"".join(replies.read_bytes().splitlines(keepends=True)[:2]))
-    with (
-        running_viewer(tmp_path / "runs", cache=tmp_path / "cache") as viewer,
-        opened(browser, viewer, f"/run/{run_key(tmp_path / 'runs' / 'run')}/live") as page,
-    ):
-        expect(page.locator("#live")).to_contain_text("Stopped")
-        assert viewer.process is not None
-        viewer.process.send_signal(signal.SIGINT)
-        assert viewer.process.wait(PATIENCE) == 0
-        page.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,16 +15,13 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import UnmaskError
-from unmask.files import open_plain_file, read_bytes, user_cache_folder
+from unmask.files import read_bytes, user_cache_folder, write_atomically
 from unmask.records import Record
 from unmask.render.describe.caveats import Caveat, list_run_caveats
 from unmask.scoring.score import SCORING_VERSION
 from unmask.stats.rate import Rate
-from unmask.viewer.cache import CACHE, read_stamp
+from unmask.viewer.cache import read_stamp
 from unmask.viewer.catalogue import RunEntry
-
-LONGEST_LINE = 1 << 20
-"""Bytes at the end of a journal that are searched for its last line."""
 
 
 class RunSummary(Record, frozen=True, kw_only=True):
@@ -46,23 +42,22 @@ class RunSummary(Record, frozen=True, kw_only=True):
 
 
 def summarise(entry: RunEntry) -> RunSummary:
-    """The summary of the run as its files are now; the run is scored where no stored summary fits."""
-
-    def make() -> RunSummary:
-        summary = _read_stored(entry)
-        if summary is None:
-            summary = _make_summary(entry)
-            _store(entry, summary)
-        return summary
-
-    return CACHE.get([entry], "summary", make, megabytes=0.002)
+    """The summary of the run as its files are now; the run is scored where no stored summary fits. Where nothing can be
+    written it is scored each time."""
+    summary = recall(entry)
+    if summary is None:
+        summary = _make_summary(entry)
+        with suppress(UnmaskError):
+            write_atomically(_file_of(entry), msgspec.json.encode(summary))
+    return summary
 
 
 def recall(entry: RunEntry) -> RunSummary | None:
     """The stored summary, without scoring anything; `None` where there is none that fits."""
     try:
-        return _read_stored(entry)
-    except OSError:
+        summary = msgspec.json.decode(read_bytes(_file_of(entry)), type=RunSummary)
+        return summary if summary.stamp == _name_state(entry) else None
+    except (OSError, UnmaskError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -71,16 +66,11 @@ def summary_folder() -> Path:
     return user_cache_folder() / "summaries"
 
 
-# --- inside
-
-
 def _make_summary(entry: RunEntry) -> RunSummary:
     """The stamp is older than the score: what is written meanwhile makes the summary old."""
     stamp, run = _name_state(entry), entry.open()
     score = run.score()
-    caveats = list_run_caveats(run, score, judge=run.judge_file())
-    journals = [run.folder.replies.path, *sorted((entry.path / "readings").glob("*.jsonl"))]
-    answered = [time for time in map(read_last_time, journals) if time is not None]
+    lines = [*run.folder.asked(), *(line for file in run.definition.judges for line in run.folder.judged(file))]
     return RunSummary(
         stamp=stamp,
         is_done=not score.undecided,
@@ -89,26 +79,9 @@ def _make_summary(entry: RunEntry) -> RunSummary:
         p_lie=score.p_lie,
         p_honest=score.overall.p_honest,
         cost_usd=score.spent.cost_usd,
-        last_answer=max(answered, default=None),
-        warnings=tuple(caveat for caveat in caveats if caveat.serious),
+        last_answer=max((line.at for line in lines if line.at is not None), default=None),
+        warnings=tuple(one for one in list_run_caveats(run, score, judge=run.judge_file()) if one.serious),
     )
-
-
-class _LineTime(msgspec.Struct):
-    at: float | None = None
-
-
-def read_last_time(path: Path) -> float | None:
-    """When the last whole line of a journal was written, as far as its end says."""
-    if not path.exists():
-        return None
-    with open(path, "rb", opener=open_plain_file) as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_LINE))
-        lines = file.read().split(b"\n")
-    try:
-        return msgspec.json.decode(lines[-2], type=_LineTime).at if len(lines) > 1 else None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
 
 
 def _name_state(entry: RunEntry) -> str:
@@ -119,29 +92,3 @@ def _name_state(entry: RunEntry) -> str:
 
 def _file_of(entry: RunEntry) -> Path:
     return summary_folder() / f"{entry.key}.json"
-
-
-def _read_stored(entry: RunEntry) -> RunSummary | None:
-    """One that cannot be read is none."""
-    try:
-        summary = msgspec.json.decode(read_bytes(_file_of(entry)), type=RunSummary)
-    except (OSError, UnmaskError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    return summary if summary.stamp == _name_state(entry) else None
-
-
-def _store(entry: RunEntry, summary: RunSummary) -> None:
-    """Where nothing can be written it is in memory only. The new file has a name of its own until it is complete: two
-    viewers may write the same summary at the same time."""
-    with suppress(OSError):
-        target = _file_of(entry)
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, new_file = tempfile.mkstemp(dir=target.parent, prefix=f"{target.stem}.", suffix=".new")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.encode(summary))
-            os.replace(new_file, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(new_file)
-            raise

@@ -22,6 +22,9 @@ from unmask.viewer.cache import CACHE
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
 
+OFTEN = 2.0
+"""Seconds after which a growing run is read again here."""
+
 
 class Progress(NamedTuple):
     """A run as it is now. `state` is `running`, `done`, or `stopped`."""
@@ -47,8 +50,8 @@ def show_live(request: Request) -> Response:
 
 def read_progress(entry: RunEntry) -> Progress:
     """What the journal says; of a run that grows all the time it is read a few times a minute."""
-    run = CACHE.open(entry)
-    score = CACHE.get([entry], "score", run.score, megabytes=0.1)
+    run = CACHE.open(entry, fresh=OFTEN)
+    score = CACHE.get([entry], "score", run.score, megabytes=0.1, fresh=OFTEN)
     holder = find_worker(entry.path)
     total = len(run.scenarios)
     return Progress(
