@@ -41,6 +41,16 @@ def test_show_lists_every_scenario_in_words(folder):
     assert evasion["said"] == ["takes no side"]
 
 
+def test_show_all_has_what_the_judge_was_sent(folder):
+    """Of one scenario, as its page in the viewer has it."""
+    scenario = listed(folder, "--verdict", "lie")[0]["id"]
+    plain, whole = (unmask("show", "run", scenario, *flags, cwd=folder).stdout for flags in ((), ("--all",)))
+    assert "What the judge was sent" not in plain
+    assert "BEGIN reply" in whole.partition("What the judge was sent")[2]
+    sent = json.loads(unmask("show", "run", scenario, "--all", "--json", cwd=folder).stdout)["judged"]
+    assert [message["role"] for message in sent] == ["system", "user"]
+
+
 def test_the_list_is_a_table_for_people(folder):
     done = unmask("show", "run", "--verdict", "lie", cwd=folder)
     lines = done.stdout.splitlines()

@@ -124,13 +124,9 @@ def serving_app(*folders: Path, token: str = TOKEN, port: int = 0) -> Iterator[V
 
 
 @contextmanager
-def running_viewer(
-    *arguments: str | Path, cache: Path, cwd: Path | None = None, program: str | None = None
-) -> Iterator[Viewer]:
-    """`unmask view ARGUMENTS --no-open` as a user types it, or `program` with these arguments in place of `unmask`.
-    Killed at the end if it is still there."""
-    start = ["-m", "unmask.cli.main"] if program is None else ["-c", program]
-    command = [sys.executable, *start, "view", *map(str, arguments), "--no-open"]
+def running_viewer(*arguments: str | Path, cache: Path, cwd: Path | None = None) -> Iterator[Viewer]:
+    """`unmask view ARGUMENTS --no-open` as a user types it. Killed at the end if it is still there."""
+    command = [sys.executable, "-m", "unmask.cli.main", "view", *map(str, arguments), "--no-open"]
     env = {**os.environ, "UNMASK_CACHE": str(cache)}
     with subprocess.Popen(
         command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from socket import gethostname
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import chromium
-from tests.browser.axe import name_violations
 from tests.made_runs import made
-from tests.thorough import THOROUGH
-from tests.viewer.server import Viewer, run_key, serving_app
+from tests.viewer.server import Viewer, opened, run_key, serving_app
 from unmask.runs.folder import Folder
-from unmask.viewer import summaries
-from unmask.viewer.cache import Cache
 
 FOCUSED = "document.activeElement.textContent.trim()"
-SCREENS = [
-    (width, theme)
-    for (place, width), (row, theme) in product(enumerate((400, 1280, 1920)), enumerate(("light", "dark")))
-    if THOROUGH or (place + row) % 2
-]
-"""Every width, and the themes in turn; in a thorough run both at every width."""
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +40,8 @@ def runs(tmp_path_factory) -> Path:
 def viewer(runs, tmp_path, monkeypatch) -> Iterator[Viewer]:
     """With a cache of its own, so that nothing was seen before."""
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(summaries, "CACHE", Cache())
     with serving_app(runs) as one:
         yield one
-
-
-@contextmanager
-def opened(browser: Browser, viewer: Viewer, path: str = "/", **settings) -> Iterator[Page]:
-    with chromium.blank_page(browser, **settings) as page:
-        page.goto(f"{viewer.origin}{path}{'&' if '?' in path else '?'}token={viewer.token}")
-        page.wait_for_url(viewer.origin + path)
-        page.locator("h1").wait_for()
-        yield page
 
 
 def row(page: Page, name: str):
@@ -98,19 +76,6 @@ def test_every_run_has_its_numbers(browser, viewer):
             assert broken.locator("input").is_disabled()
 
 
-def test_warnings_are_those_of_the_report(browser, viewer, runs):
-    from unmask.render.html.report import report
-
-    with opened(browser, viewer) as page:
-        wait_until_read(page)
-        stopped = row(page, "stopped")
-        stopped.locator("summary").click()
-        shown = stopped.locator(".note").all_inner_texts()
-        assert len(shown) == 1
-        text = report([runs / "stopped"])
-        assert all(note.split(".")[0] in text for note in shown)
-
-
 def test_running_is_a_lock_that_a_living_process_holds(viewer, runs):
     """And nothing else: what a killed process has left belongs to a run that was stopped."""
     with Folder(runs / "stopped").lock_replies():
@@ -140,17 +105,6 @@ def test_units_of_a_sweep_are_called_by_their_short_names(tmp_path):
         assert "abcdef0123" not in viewer.ask("/").text
         made(tmp_path / "runs" / "other", ["honest"])
         assert ">runs/step-2000-core-abcdef0123<" in viewer.ask("/").text
-
-
-def test_the_list_is_filled_in_without_a_jump(browser, viewer):
-    """Rows stay where they are, with the height they had, when the numbers come."""
-    boxes = "() => [...document.querySelectorAll('tbody tr')].map((one) => [one.offsetTop, one.offsetHeight])"
-    with opened(browser, viewer, java_script_enabled=False) as page:
-        before = page.evaluate(boxes)
-        assert page.locator("tr[data-pending]").count() > 0
-    with opened(browser, viewer) as page:
-        wait_until_read(page)
-        assert page.evaluate(boxes) == before
 
 
 def test_without_script_runs_are_chosen_by_a_plain_form(browser, viewer):
@@ -220,16 +174,17 @@ def test_the_board_takes_several_runs_or_all(viewer, runs):
 def test_an_old_tab_says_that_its_viewer_has_ended(browser, runs, tmp_path, monkeypatch):
     """The page stays, and a line says why it cannot go on: after the end, and when another viewer has the port."""
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    with serving_app(runs) as first, opened(browser, first) as page:
+    with serving_app(runs) as first, chromium.blank_page(browser) as page:
+        page.goto(first.address)
+        page.wait_for_url(f"{first.origin}/")
         wait_until_read(page)
-        port = first.port
         page.context.set_offline(True)
         assert "has ended" in told(page)
         page.context.set_offline(False)
-        first_origin = first.origin
         page.evaluate("document.getElementById('told').remove()")
         page.context.clear_cookies()
-        page.context.add_cookies([{"name": f"unmask-view-{port}", "value": "of an older viewer", "url": first_origin}])
+        old = {"name": f"unmask-view-{first.port}", "value": "of an older viewer", "url": first.origin}
+        page.context.add_cookies([old])
         assert "token of the viewer that is running now" in told(page)
         page.reload()
         assert "token of the viewer that is running now" in page.get_by_role("alert").inner_text()
@@ -239,13 +194,6 @@ def told(page: Page) -> str:
     """What the page says after it has asked the server for something."""
     page.evaluate("async () => { const {ask} = await import('/static/page.js'); await ask('/row/x'); }")
     return page.locator("#told").inner_text()
-
-
-def test_an_empty_folder_says_what_to_do(browser, tmp_path):
-    with serving_app(tmp_path) as one, opened(browser, one) as page:
-        assert "There is no run in" in page.get_by_role("status").first.inner_text()
-        assert "unmask run" in page.locator("pre").inner_text()
-        assert name_violations(page) == []
 
 
 def test_a_run_that_goes_away_is_a_page(viewer, runs):
