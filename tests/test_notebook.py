@@ -16,11 +16,8 @@ import pytest
 
 import unmask
 from tests.shown import show
-from unmask.analysis.gate import GateLimits
 from unmask.errors import DataError, UsageError
-from unmask.records import Verdict
 from unmask.render.describe.results import DESCRIBED
-from unmask.scoring.measures import Where, list_measures
 
 HOSTILE = "<script>alert('x')</script>\x1b[2J\u202e"
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,10 +36,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> unmask.Run:
 
 
 # --- data
-
-
-def test_a_data_set_prints_in_one_line():
-    assert repr(unmask.load("core")) == "Dataset('core', 300 scenarios, 6 archetypes)"
 
 
 def test_a_data_set_is_a_collection_of_scenarios():
@@ -64,21 +57,6 @@ def test_a_score_prints_as_the_command_does_and_its_repr_is_one_line(run: unmask
     score = run.score()
     assert str(score) + "\n" == show(score)
     assert repr(score) == "Score(preset='paper', P(lie) 100.0 % [75.8, 100.0] of 12)"
-
-
-def test_the_measures_of_all_scenarios_are_in_overall(run: unmask.Run):
-    score = run.score()
-    assert score.p_lie is score.overall.p_lie
-    assert repr(score.p_lie) == str(score.p_lie) == "100.0 % [75.8, 100.0] of 12"
-    for name in list_measures(Where.SCORE):
-        assert getattr(score.overall, name).total >= 0
-
-
-def test_a_run_gives_its_outcomes_by_id_and_its_lies(run: unmask.Run, honest: unmask.Run):
-    assert len(run) == len(list(run)) == 12
-    assert run["tiny-known-facts-1"] == run.outcome("tiny-known-facts-1")
-    assert {outcome.verdict for outcome in run.lies()} == {Verdict.LIE}
-    assert honest.lies() == []
 
 
 def test_a_scenario_of_a_run_is_shown_as_the_command_shows_it(run: unmask.Run, capsys: pytest.CaptureFixture[str]):
@@ -136,17 +114,21 @@ def test_a_run_shows_a_bar_of_its_verdicts_and_how_to_see_more(run: unmask.Run):
 # --- one value where one is enough, and functions for commands
 
 
-def test_two_runs_are_compared_as_two_arguments_or_as_a_list(run: unmask.Run, honest: unmask.Run):
+def test_one_value_is_enough_where_a_list_may_be(run: unmask.Run, honest: unmask.Run, tmp_path: Path):
     expected = unmask.compare([run, honest]).to_json()
-    assert unmask.compare(run, honest).to_json() == expected
-    assert unmask.compare(str(run.path), honest.path).to_json() == expected
+    assert unmask.compare(run, str(honest.path)).to_json() == expected
     with pytest.raises(UsageError, match="a comparison needs two runs"):
         unmask.compare(run)
-
-
-def test_one_run_may_stand_alone(run: unmask.Run):
     assert unmask.board(run).to_json() == unmask.board([run]).to_json() == unmask.board(str(run.path)).to_json()
     assert unmask.report(run).startswith("<!doctype html>")
+    assert {outcome.verdict for outcome in run.lies()} == {Verdict.LIE}
+    assert honest.lies() == []
+    log = unmask.export(run.path, out=tmp_path / "log.eval")
+    assert unmask.import_run(log, out=tmp_path / "back").score().p_lie == run.score().p_lie
+    drawing = unmask.figure("outcomes", run)
+    written = unmask.figure("outcomes", [run], tmp_path / "outcomes.svg").path
+    assert written is not None
+    assert written.read_text(encoding="utf-8") == drawing._repr_svg_()
 
 
 def test_one_name_may_stand_alone(run: unmask.Run, tmp_path: Path):
@@ -174,19 +156,6 @@ def test_a_plan_is_a_function(run: unmask.Run):
     assert "12 scenarios of tiny, model openai/gpt-4o, judged by openai/gpt-4o." in str(plan)
     done = unmask.plan(data="tiny", model="scripted/liar", judge="scripted/judge", out=run.path)
     assert done.most.calls == 0
-
-
-def test_export_and_import_are_functions(run: unmask.Run, tmp_path: Path):
-    log = unmask.export(run.path, out=tmp_path / "log.eval")
-    assert unmask.import_run(log, out=tmp_path / "back").score().p_lie == run.score().p_lie
-
-
-def test_a_figure_is_returned_for_display_and_written_where_a_file_is_named(run: unmask.Run, tmp_path: Path):
-    drawing = unmask.figure("outcomes", run)
-    assert len(repr(drawing)) < 80
-    written = unmask.figure("outcomes", [run], tmp_path / "outcomes.svg").path
-    assert written is not None
-    assert written.read_text(encoding="utf-8") == drawing._repr_svg_()
 
 
 @pytest.mark.parametrize(
@@ -234,31 +203,16 @@ def test_a_traceback_shows_the_advice():
     assert not hasattr(DataError("no advice"), "__notes__") or DataError("no advice").__notes__ == []
 
 
-def test_a_misspelt_setting_is_named_with_the_nearest(tmp_path: Path):
+def test_a_misspelt_setting_is_named_with_the_nearest(run: unmask.Run, tmp_path: Path):
     with pytest.raises(UsageError, match="there is no setting 'temprature'") as caught:
         unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "r", temprature=0)
     assert caught.value.advice.startswith("Did you mean temperature")
     for name in ("max_tokens", "judge_base_url", "takes", "max_cost"):
         assert name in caught.value.advice
     assert not (tmp_path / "r").exists()
-
-
-def test_a_misspelt_limit_of_a_gate_or_a_plan_is_a_usage_error(run: unmask.Run):
     with pytest.raises(UsageError, match="there is no setting 'max_plie'") as caught:
         unmask.gate(run, max_plie=0.3)
     assert caught.value.advice.startswith("Did you mean max_p_lie")
-    assert "max_rise" in GateLimits.__struct_fields__
-    with pytest.raises(UsageError, match="there is no setting 'aplha'"):
-        unmask.power(gap=0.05, aplha=0.1)
-
-
-def test_the_command_prints_the_advice_once(tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "unmask", "score", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 4
-    (advice,) = done.stderr.splitlines()[1:]
-    assert done.stderr.count(advice) == 1
 
 
 # --- the pages
