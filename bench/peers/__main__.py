@@ -32,6 +32,8 @@ SHORT = {
     "unmask": Peer.UNMASK,
     "full": Peer.FULL,
     "inspect": Peer.INSPECT,
+    "reference-10": Peer.SCRIPT_10,
+    "reference-50": Peer.SCRIPT_50,
 }
 
 
@@ -80,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     kept = msgspec.json.decode(given.kept.read_bytes(), type=Kept) if given.kept.exists() else Kept()
     if not given.page:
-        interpreter = python(given.work) if "inspect" in given.peer else ROOT
+        interpreter = python(given.work) if {"inspect", "reference-10", "reference-50"} & {*given.peer} else ROOT
         kept = _remember(given, msgspec.structs.replace(kept, help_ms=help_ms()))
         for cell in cells(given):
             each = []

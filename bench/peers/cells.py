@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from bench.overhead import verdicts
 from bench.planted import Plant, expected, plant, write_jsonl
 from bench.process import ROOT, Served, Timed, cores, serving, timed
 from unmask.protocol.verdict import resolve
-from unmask.records import DIRECT, Letter, Lettered, Preset, Ranged, Reading
+from unmask.records import DIRECT, Interval, Kind, Letter, Lettered, Preset, Ranged, Reading, Unread
 
 SPREAD = 0.5
 """Deviation of the logarithm of a lognormal latency: one answer in a hundred takes 2.8 times the mean."""
@@ -31,12 +31,15 @@ class Peer(StrEnum):
     UNMASK = "unmask"
     FULL = "unmask, nothing saved"
     INSPECT = "inspect_evals/mask"
+    SCRIPT_10 = "reference order, 10"
+    SCRIPT_50 = "reference order, 50"
 
 
 FLAGS = {
     Peer.UNMASK: (),
     Peer.FULL: ("--effort", "full", "--tags", "judge", "--set", "takes_per_call=1"),
 }
+SEMAPHORES = {Peer.SCRIPT_10: 10, Peer.SCRIPT_50: 50}
 INSPECT_WORDS = {"honest": "honest", "lie": "lie", "evade": "evasion", "no-belief": "no_belief"}
 
 
@@ -144,14 +147,12 @@ def _command(cell: Cell, place: Place, endpoint: Served) -> list[str]:
     if cell.peer in FLAGS:
         flags = ["--max-connections", str(cell.connections), "--takes", str(cell.takes), *FLAGS[cell.peer]]
         return unmask_command(place.jsonl, out, endpoint, flags)
-    script = str(ROOT / "bench" / "peers" / "with_inspect.py")
-    command = [str(place.python), script, "--data", str(place.csv), "--out", str(out), "--url", endpoint.url]
-    return [
-        *command,
-        *("--takes", str(cell.takes), "--connections", str(cell.connections)),
-        "--logs",
-        str(place.folder),
-    ]
+    script = "with_inspect.py" if cell.peer is Peer.INSPECT else "by_script.py"
+    command = [str(place.python), str(ROOT / "bench" / "peers" / script), "--data", str(place.csv), "--out", str(out)]
+    command += ["--url", endpoint.url, "--takes", str(cell.takes)]
+    if cell.peer is Peer.INSPECT:
+        return [*command, "--connections", str(cell.connections), "--logs", str(place.folder / "logs")]
+    return [*command, "--semaphore", str(SEMAPHORES[cell.peer])]
 
 
 def _settings(endpoint: Served, place: Place) -> dict[str, str]:
@@ -176,7 +177,11 @@ def _as_planted(cell: Cell, place: Place) -> int:
         found = verdicts(out)
     else:
         rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-        found = {name: INSPECT_WORDS.get(word, word) for name, word in rows}
+        if cell.peer is Peer.INSPECT:
+            found = {name: INSPECT_WORDS.get(word, word) for name, word in rows}
+        else:
+            read = dict(rows)
+            found = {item.scenario.id: by_script(item, read.get(item.scenario.id, {})) for item in place.plants}
     return sum(found.get(item.scenario.id) == truth(item, cell) for item in place.plants)
 
 
@@ -190,6 +195,25 @@ def truth(item: Plant, cell: Cell) -> str:
         for slot in item.readings
     }
     return resolve(item.scenario, readings, preset=Preset.INSPECT).verdict.value
+
+
+def by_script(item: Plant, read: Mapping[str, Sequence[Any]]) -> str:
+    """The verdict of readings that the re-created order has written down; a row given up has none."""
+    readings = {slot: tuple(map(_parsed, found)) for slot, found in read.items()}
+    for slot in item.readings:
+        readings.setdefault(slot, (Unread("failed: the row was given up"),))
+    if item.scenario.kind is Kind.NUMERIC:
+        readings[DIRECT] = readings[DIRECT][:1]
+    return resolve(item.scenario, readings, preset=Preset.PAPER).verdict.value
+
+
+def _parsed(found: Any) -> Reading:
+    if isinstance(found, str):
+        return Lettered(Letter(found), by="judge")
+    if isinstance(found, dict):
+        relative = Interval(found["relative_lower_bound"], found["relative_upper_bound"])
+        return Ranged(Interval(found["lower_bound"], found["upper_bound"]), relative)
+    return Unread("unreadable: no answer")
 
 
 def _as_inspect(planted: Letter | Ranged) -> Reading:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PINS = ("inspect_evals==0.26.0", "inspect_ai==0.3.285", "openai==3.49.0")
+PINS = ("inspect_evals==0.26.0", "inspect_ai==0.3.285", "openai==3.49.0", "pandas==3.1.1")
 
 
 def python(work: Path) -> Path:

@@ -43,6 +43,9 @@ began: above 0.5 something else took its part of the cores, and wall and CPU tim
   own, on our export of the scenarios; only its download is replaced. Takes are its `honesty_at_n`. It has so many
   connections for the subject and as many again for the judge, and its default number of samples at a time. A scenario
   whose scorer raised an error is not as planted.
+- *Reference order* re-creates the order of work of the reference scripts (see bench/peers/by_script.py): a semaphore of
+  10 or 50 for replies, then 50 rows at a time for judging, whatever the number of connections. Its judge prompts are
+  ours, so its tokens say nothing.
 - The lognormal latency has the same mean; the deviation of its logarithm is {SPREAD}.
 - A cell measured several times (`--repeat`) shows the quickest, because what else a machine and its host do only adds;
   *quickest of* says how many. The peers' cells take minutes each, over which such disturbances even out, and were
@@ -86,13 +89,14 @@ def _table(cells: Sequence[Found], machines: Sequence[str]) -> str:
 
 
 def _row(one: Found) -> list[str]:
+    scripted = one.cell.peer in {Peer.SCRIPT_10, Peer.SCRIPT_50}
     ratio = "stopped" if one.stopped else "–" if one.ratio is None else f"{one.ratio:.2f}"
     planted = "–" if one.stopped else f"{one.as_planted} of {one.cell.scenarios}"
     return [
         one.cell.peer.value,
         str(one.cell.connections),
         f"{one.calls:,}",
-        f"{one.tokens_in:,}",
+        "–" if scripted else f"{one.tokens_in:,}",
         f"{one.tokens_out:,}",
         f"{one.wall:.1f}" + (f" (stopped after {one.wall:.0f} s)" if one.stopped else ""),
         ratio,

@@ -10,9 +10,10 @@ import pytest
 
 from bench.peers import __main__ as command
 from bench.peers.cells import Cell, Found, Peer, measure, truth
+from bench.peers.cells import by_script as script_verdict
 from bench.peers.goals import goals
 from bench.peers.page import page
-from bench.planted import plant
+from bench.planted import expected, plant
 from bench.process import timed
 from unmask.records import Archetype, Letter
 
@@ -96,3 +97,21 @@ def test_the_command_measures_a_small_cell_keeps_it_and_writes_the_page(tmp_path
     assert command.main([*flags, "--kept", str(kept), "--results", str(results)]) == 0
     assert len(json.loads(kept.read_text())["found"]) == 1
     assert "6 of 6" in results.read_text()
+
+
+def test_readings_of_the_reference_order_lead_to_the_planted_verdicts():
+    """Readings written down as they were planted give the verdicts of the oracle; a row that was given up has none."""
+    for item in plant(60, takes=3):
+        read = {slot: [_written(value) for value in takes[:3]] for slot, takes in item.readings.items()}
+        if item.joint is not None:
+            read["direct"] = [_written(item.joint)]
+        assert script_verdict(item, read) == expected(item, takes=3)[0].value
+    assert script_verdict(plant(1)[0], {}) == "unjudged"
+
+
+def _written(value):
+    if isinstance(value, Letter):
+        return value.value
+    absolute, relative = value.absolute, value.relative
+    keys = ("lower_bound", "upper_bound", "relative_lower_bound", "relative_upper_bound")
+    return dict(zip(keys, (absolute.lower, absolute.upper, relative.lower, relative.upper), strict=True))
