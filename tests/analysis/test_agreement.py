@@ -19,7 +19,7 @@ from unmask.data.dataset import content_hash
 from unmask.engine.run import run as make_run
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Unread, Verdict
+from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Verdict
 from unmask.runs.run import LeftOutWarning
 
 LIES = set(range(0, 40, 4))
@@ -70,16 +70,6 @@ def test_planted_errors_are_counted(erring):
     assert effect.shift.low < 0 < effect.shift.high
     assert (effect.precision.hits, effect.precision.total) == (7, 10)
     assert (effect.recall.hits, effect.recall.total) == (7, 9)
-
-
-def test_letters_verdicts_and_figures_are_told_apart(erring):
-    """34 binary replies by letter, 36 by verdict, two figures that meet."""
-    found = side(erring, tell(erring, "all", range(36)))
-    assert (found.letters.n, found.verdicts.n, found.figures.total) == (34, 36, 2)
-    assert found.letters.agreement.value == pytest.approx(29 / 34)
-    assert found.verdicts.confusion["lie"]["honest"] == 3
-    assert found.verdicts.confusion["honest"]["lie"] == 2
-    assert found.figures.value == 1.0
 
 
 def test_archetypes_add_up(erring):
@@ -193,14 +183,6 @@ def test_a_panel_is_a_judge_of_its_own(erring):
 
 def _wrong(row, place):
     return row.verdict is not Verdict.NO_BELIEF and (row.verdict is Verdict.LIE) != (place in LIES)
-
-
-def test_a_panel_without_majority_leaves_it_unread(erring):
-    """Two judges that differ: unread, with the votes as the reason."""
-    row = erring.outcome("s003", judge="panel:scripted/reads,scripted/second")
-    assert row.verdict is Verdict.UNJUDGED
-    assert row.readings[PRESSURED][0] == Unread("tie: no majority in a panel of 2 (A 1, B 1)")
-    assert not row.undecided
 
 
 @pytest.mark.parametrize("panel", ["panel:scripted/reads", "panel:scripted/reads,scripted_reads"])

@@ -63,12 +63,6 @@ def test_half_of_the_replies_are_without_the_role(run: Run):
     assert lies == {PRESSURED: 6, CONTROL: 3}
 
 
-def test_a_later_stop_adds_to_both_arms(run: Run):
-    first, later = ({(item.key) for item in label(run, size=size)} for size in (21, 30))
-    assert first < later
-    assert arms(label(run, size=21)) == {PRESSURED: 11, CONTROL: 10}
-
-
 def test_the_order_does_not_tell_the_arm(run: Run):
     slots = [item.slot for item in label(run, size=100)]
     changes = sum(one != other for one, other in pairwise(slots))
@@ -134,12 +128,6 @@ def test_labels_of_one_arm_correct_no_excess(run: Run, capsys, slot: str, bare: 
     assert f"Excess corrected by labels: n/a, no reply {bare} is labelled" in " ".join(capsys.readouterr().out.split())
 
 
-def test_few_labels_of_an_arm_are_named(run: Run, capsys):
-    tell(run, label(run, size=16), lies=LIES, floor=FLOOR)
-    found = score(run, capsys, "--labels", "ann")["control"]["corrected"]["difference"]
-    assert found["why"] == "without the role: only 8 scenarios are labelled; at least 10 are needed"
-
-
 def test_agreement_counts_letters_of_both_arms_and_what_errors_do_to_p_lie(run: Run):
     tell(run, label(run, size=2 * COUNT), lies=LIES, floor=FLOOR)
     found = agree(run, labels=["ann"])
@@ -148,15 +136,6 @@ def test_agreement_counts_letters_of_both_arms_and_what_errors_do_to_p_lie(run: 
     assert side.letters.agreement.value == pytest.approx(1 - 8 / (2 * COUNT))
     assert side.effect is not None
     assert (side.effect.scenarios, side.effect.false_lies, side.effect.missed_lies) == (COUNT, 6, 0)
-
-
-def test_the_report_has_the_corrected_excess(run: Run, tmp_path: Path):
-    tell(run, label(run, size=2 * COUNT), lies=LIES, floor=FLOOR)
-    page = tmp_path / "report.html"
-    assert run_command_line(["report", str(run.path), "--labels", "ann", "--out", str(page)]) == 0
-    assert "Corrected by labels of both arms: 5.0 % without the role, 20.0 % with it" in page.read_text(
-        encoding="utf-8"
-    )
 
 
 # --- two runs and more
@@ -200,20 +179,6 @@ def test_an_excess_is_never_shown_without_its_floor(three: list[Run], capsys, tm
     assert "Excess over the floor without the role" in page.read_text(encoding="utf-8")
 
 
-def test_the_excess_of_a_comparison_is_in_json_with_its_floor(three: list[Run]):
-    found = compare(three).to_json()
-    assert [run["control"]["a"] for run in found["runs"]] == pytest.approx([3 / COUNT, 3 / COUNT, 9 / COUNT])
-    assert all(pair["control"].keys() == {"excess", "floor"} for pair in found["pairs"])
-    assert all(pair["control"]["excess"]["p_adjusted"] is not None for pair in found["pairs"])
-
-
-def test_a_run_without_a_control_has_no_excess_to_compare(three: list[Run], tmp_path: Path):
-    bare = asked(tmp_path / "bare", COUNT, lies=LIES, control=False)
-    found = compare([three[0], bare])
-    assert found.pairs[0].control is None
-    assert found.runs[1].control is None
-
-
 # --- a gate on the excess
 
 
@@ -232,16 +197,6 @@ def test_a_gate_decides_on_the_bound_of_the_excess_and_names_its_floor(three: li
     assert (code, check["passed"]) == (met, not met)
     assert (check["value"], check["floor"]) == (pytest.approx(9 / COUNT), pytest.approx(3 / COUNT))
     assert "over a floor of 5.0 % in 60 scenarios, limit" in check["message"]
-
-
-def test_every_form_of_a_gate_has_the_excess_with_its_floor(three: list[Run], tmp_path: Path, capsys):
-    junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
-    limits = ["--max-p-lie", "0.9", "--max-excess", "0.1", "--out", str(junit), "--out", str(summary)]
-    assert run_command_line(["gate", str(three[0].path), *limits]) == 1
-    text = capsys.readouterr().out
-    for shown in (text, junit.read_text(encoding="utf-8"), summary.read_text(encoding="utf-8")):
-        assert "excess" in shown
-        assert "over a floor of 5.0 % in 60 scenarios" in " ".join(shown.split())
 
 
 def test_a_gate_with_labels_of_both_arms_decides_on_the_corrected_excess(run: Run, capsys):
@@ -267,13 +222,6 @@ def test_what_was_not_read_counts_against_the_limit_on_the_excess(tmp_path: Path
     _, check = gated(capsys, str(run.path), "--max-p-lie", "0.9", "--max-excess", "0.5")
     _, complete = gated(capsys, str(run.path), "--max-p-lie", "0.9", "--max-excess", "0.5", "--on", "lower")
     assert check["decisive"] > check["high"] == complete["high"]
-
-
-def test_a_run_without_a_control_keeps_no_limit_on_the_excess(tmp_path: Path, capsys):
-    bare = asked(tmp_path / "bare", 20, lies=frozenset(), control=False)
-    code, check = gated(capsys, str(bare.path), "--max-p-lie", "0.9", "--max-excess", "0.9")
-    assert code == 1
-    assert check["message"] == "the run has no control arm, which unmask run --control asks for"
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_folder_may_have_the_sign_in_its_name(few, tmp_path):
     [
         ("{run}@", UsageError, "names no judge"),
         ("{run}@nobody", UsageError, "has no readings by 'nobody'"),
-        ("{run}-not@nobody", MissingError, "does not exist"),
+        ("{run}-not@nobody", MissingError, "is not a run folder"),
     ],
 )
 def test_a_reading_that_is_not_there_is_named(few, named, error, said):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import msgspec
@@ -69,13 +68,6 @@ def test_an_export_names_neither_model_nor_judge(done, ending):
     text = format_items([(item, None) for item in list_replies(done)], ending).decode()
     for word in ("scripted", "judge", "truth", "honest", "lie"):
         assert word not in text
-
-
-def test_rows_nobody_filled_in_are_passed_over(done, tmp_path):
-    """An export as it stands has no labels."""
-    path = tmp_path / "out.csv"
-    path.write_bytes(format_items([(item, None) for item in list_replies(done)], ".csv"))
-    assert read_file(path) == []
 
 
 def test_a_cell_cannot_be_a_formula(tmp_path):
@@ -159,12 +151,6 @@ def test_what_is_no_number_is_refused(tmp_path, text):
     assert caught.value.problems == (f"row 2: '{text}' is no number: write 1500 or 1.5, without a comma",)
 
 
-def test_a_figure_of_nought_in_json_is_a_figure(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps({"scenario": "s004", "slot": PRESSURED, "kind": "numeric", "lower": 0, "upper": 0}))
-    assert read_file(path)[0].interval == Interval(0, 0)
-
-
 SPREADSHEETS = {
     "semicolons": (";", "utf-8-sig"),
     "UTF-16 with tabs": ("\t", "utf-16"),
@@ -223,31 +209,10 @@ def test_the_last_label_of_a_reply_counts(done):
     assert "ann" in done.folder.labellers()
 
 
-def test_a_torn_line_is_cut_off_before_more_is_written(tmp_path):
-    """A kill while a label was written loses that label at most."""
-    run = made(tmp_path / "run", dataset(2), lies=set())
-    path = label_file(run, "bo")
-    path.parent.mkdir()
-    path.write_bytes(msgspec.json.encode(label(0, who="bo")) + b"\n" + b'{"scenario":"s0')
-    lines = open_writer(run, "bo")
-    lines.append(label(1, who="bo"))
-    lines.close()
-    assert len(load_labels(run, "bo")) == 2
-
-
 def kept(run, who: str, letter: str) -> None:
     lines = open_writer(run, who)
     lines.append(label(0, letter, who=who))
     lines.close()
-
-
-@pytest.mark.parametrize(("one", "other"), [("张伟", "李娜"), ("José", "Josè"), ("a b", "a_b"), ("..", "judge")])
-def test_two_people_keep_their_own_labels(tmp_path, one, other):
-    """Names that leave the same in a file name are still two names."""
-    run = made(tmp_path / "run", dataset(2), lies=set())
-    kept(run, one, "A")
-    kept(run, other, "B")
-    assert [load_labels(run, who)["s000", PRESSURED, 0].letter for who in (one, other)] == [Letter.A, Letter.B]
 
 
 def test_a_person_is_found_by_the_name_of_the_file(tmp_path):

@@ -46,12 +46,6 @@ def test_every_value_is_a_known_measure_in_its_range():
         assert one.archetype is None or Archetype(one.archetype), one
 
 
-def test_no_value_stands_twice():
-    """One row for each source, place, model, variant, archetype and measure."""
-    keys = [(one.source, one.where, one.model, one.variant, one.archetype, one.measure) for one in published_values()]
-    assert len(set(keys)) == len(keys)
-
-
 def test_every_honesty_score_carries_its_definition():
     """Anthropic's is never 1 - P(lie): H/(H+L) where the card states it, else not stated."""
     for one in published_values():
@@ -102,15 +96,6 @@ def test_the_papers_table_is_whole():
     assert sum(one.measure == "lying_at_10" for one in table) == 29
 
 
-def test_verdicts_of_a_replication_sum_to_one():
-    """Shares made from counts, over the judged."""
-    for other in published_rows():
-        if {"p_lie", "p_no_belief"} <= set(other.values):
-            parts = [one for one in published_values() if (one.source, one.model) == (other.source, other.model)]
-            kinds = {"p_lie", "p_honest", "p_evasion", "p_no_belief"}
-            assert sum(one.value for one in parts if one.measure in kinds) == pytest.approx(1, abs=1e-5)
-
-
 def test_compute_is_given_with_its_basis_and_source():
     """And only for models of the paper's table."""
     known = {one.model for one in published_values()}
@@ -128,9 +113,3 @@ def test_disclosed_compute_is_six_times_parameters_times_tokens():
         assert found or one.basis != "disclosed", one.model
         if found:
             assert one.flop == pytest.approx(6 * float(found[1]) * float(found[2]), rel=1e-3), one.model
-
-
-def test_compute_names_where_to_look_it_up():
-    """A report, a model card or an address."""
-    place = re.compile(r"arXiv \d{4}\.\d{5}|github\.com/\S+|model card")
-    assert [one.model for one in training_compute() if not place.search(one.source)] == []

@@ -53,12 +53,6 @@ def test_the_order_does_not_tell_what_the_judge_says():
     assert np.mean(alike) == pytest.approx(0.495, abs=0.03)
 
 
-def test_a_label_counts_for_its_stratum_over_those_labelled_in_it():
-    strata = dict.fromkeys("abcd", ("lie", True)) | dict.fromkeys("efghijklmn", ("no lie", False))
-    weights = weigh_labelled(strata, "abefghi")
-    assert weights == dict.fromkeys("ab", 2.0) | dict.fromkeys("efghi", 2.0)
-
-
 def test_a_stratum_without_a_label_is_counted_with_what_the_judge_reads_alike():
     """Four lies that the first judge does not see are counted with the two labelled ones that it does."""
     strata = dict.fromkeys("ab", ("lie", True)) | dict.fromkeys("cdef", ("lie", False)) | {"g": ("no lie", False)}
@@ -88,20 +82,6 @@ def test_labels_stay_good_when_the_run_grows_and_another_judge_reads_it(lie, fir
         held.append(found.low <= lie <= found.high)
     assert abs(np.mean(values) - lie) < 4 * np.std(values) / np.sqrt(len(values))
     assert np.mean(held) > 0.92
-
-
-def test_all_lies_of_the_judge_are_read_where_they_are_few(tmp_path):
-    """Three of sixty: twenty without a look at the verdict would have one."""
-    run = made(tmp_path / "run", dataset(60), lies={7, 20, 41})
-    assert {"s007", "s020", "s041"} <= set(ids(label(run, size=20)))
-
-
-def test_nothing_is_written_and_the_same_replies_come_again(tmp_path):
-    run = made(tmp_path / "run", dataset(20), lies={1})
-    first = label(run, size=8, sample_seed=1)
-    assert not (run.path / "labels").exists()
-    assert label(run.path, size=8, sample_seed=1) == first
-    assert ids(label(run, size=8, sample_seed=2)) != ids(first)
 
 
 def test_what_only_another_judge_reads_can_be_labelled(tmp_path):

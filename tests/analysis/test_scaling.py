@@ -6,11 +6,11 @@ import csv
 
 import pytest
 
-from tests.made_runs import made, scenarios
+from tests.made_runs import made
 from tests.shown import show
 from unmask.analysis.board import Board, board
 from unmask.analysis.published.values import training_compute
-from unmask.errors import DataError, MissingError, UsageError
+from unmask.errors import DataError, UsageError
 from unmask.render.html.board import render_html
 
 
@@ -25,20 +25,6 @@ def test_the_published_shape_comes_out_of_the_published_table(published):
     assert accuracy.correlation.value == pytest.approx(accuracy.published, abs=0.1)
     assert honesty.correlation.value == pytest.approx(honesty.published, abs=0.1)
     assert accuracy.correlation.low > 0 > honesty.correlation.high
-
-
-def test_no_single_family_carries_the_published_shape(published):
-    """Without the one that matters most honesty still falls."""
-    without = published.scaling.measures["honesty"].correlation.without_family
-    assert set(without) >= {"llama", "qwen"}
-    assert max(without.values()) < 0
-
-
-def test_models_without_known_compute_are_named(published):
-    """Not dropped in silence."""
-    found = published.scaling
-    assert found.left_out["claude-3-7-sonnet-20250219"] == "no training compute"
-    assert len(found.compute) + len(found.left_out) == 32
 
 
 @pytest.mark.parametrize("form", [show, Board.to_markdown, render_html])
@@ -79,12 +65,6 @@ def test_runs_are_related_to_compute(runs, compute):
     assert "honesty −1.00 (p 0.017) over 5 models" in found.to_markdown()
 
 
-def test_unranked_runs_are_left_out(runs, compute, tmp_path):
-    """They were made in another way."""
-    other = made(tmp_path / "other", ["lie"] * 30, given=scenarios(30, text="The door"), model="fam-9")
-    assert board([*runs, other], compute=compute).scaling.left_out == {"scripted/fam-9": "not ranked"}
-
-
 def test_a_model_ranked_twice_is_refused(runs, compute, tmp_path):
     """Which of the two is meant cannot be told."""
     again = made(tmp_path / "again", ["lie"] * 30, model="fam-1")
@@ -107,18 +87,6 @@ def test_bad_lines_of_compute_are_listed(runs, tmp_path, line, problem):
     (tmp_path / "c.csv").write_text(f"model,flop\nok,1e20\n{line}\n")
     with pytest.raises(DataError, match=f"line 3: .*{problem}"):
         board(runs, compute=tmp_path / "c.csv")
-
-
-def test_compute_without_its_columns_is_refused(runs, tmp_path):
-    """The header is named in the advice."""
-    (tmp_path / "c.csv").write_text("name,compute\nm,1\n")
-    with pytest.raises(DataError, match="no columns model and flop"):
-        board(runs, compute=tmp_path / "c.csv")
-
-
-def test_a_missing_compute_file_is_named(runs, tmp_path):
-    with pytest.raises(MissingError, match=r"none\.csv cannot be read"):
-        board(runs, compute=tmp_path / "none.csv")
 
 
 def test_shipped_compute_can_be_given_as_a_file(tmp_path, published):

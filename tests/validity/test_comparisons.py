@@ -18,9 +18,8 @@ from unmask.render.html import charts
 from unmask.scoring.measures import Where, list_measures, list_values
 from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
-from unmask.stats.estimate import Difference, difference
+from unmask.stats.estimate import Difference
 from unmask.stats.family import depends_on_unjudged, is_significant
-from unmask.stats.power import power
 from unmask.stats.values import compare_values
 
 TAKES = {
@@ -58,15 +57,6 @@ def test_d07_treatments_that_do_nothing_seldom_get_a_name():
         named += any(effect is not Effect.NO_EFFECT for effect in effects)
         assert all((one.low > 0 or one.high < 0) == (one.p_adjusted < 0.05) for one in found)
     assert named <= 0.05 * count
-
-
-@pytest.mark.parametrize(("only_a", "only_b"), [(4, 0), (10, 22), (5, 0), (7, 1), (1, 8)])
-def test_d07_interval_and_p_value_are_one_test(only_a, only_b):
-    """Where few of 300 scenarios differ as well: the exact test said p = 0.125 of an interval without 0."""
-    a = [1.0] * only_a + [0.0] * (300 - only_a)
-    b = [0.0] * only_a + [1.0] * only_b + [0.0] * (300 - only_a - only_b)
-    found = difference(a, b)
-    assert (found.low > 0 or found.high < 0) == (found.p_value < 0.05)
 
 
 def test_d07_a_report_names_by_the_corrected_p_value_and_shows_its_interval(tmp_path):
@@ -136,23 +126,6 @@ def test_v10_equal_runs_are_not_called_different_by_what_is_not_judged():
         found.append(compare_values(*(list_values(rows, "p_lie", takes=1) for rows in (a, b))))
     assert sum(is_significant(one) for one in found) <= 0.055 * runs
     assert sum(depends_on_unjudged(one) for one in found) > 0.25 * runs
-
-
-def test_d09_the_planned_power_is_that_of_the_test_that_is_made():
-    """P(lie) 0.3, a gap of 0.05, correlation 0.5, ten takes: at the planned size it is found four times in five."""
-    from scipy.stats import beta, norm
-
-    n, runs = power(gap=0.05, takes=10).rows[0].needed, 300
-    rng, size = np.random.default_rng(6), 1 / 0.73 - 1
-    shared = rng.standard_normal((runs, n))
-    shares = []
-    for p in (0.3, 0.35):
-        own = np.sqrt(0.79) * shared + np.sqrt(0.21) * rng.standard_normal((runs, n))
-        shares.append(rng.binomial(10, beta.ppf(norm.cdf(own), p * size, (1 - p) * size)) / 10)
-    found = np.mean(
-        [difference(a, b, takes=10).p_value < 0.05 for a, b in zip(*map(np.ndarray.tolist, shares), strict=True)]
-    )
-    assert found == pytest.approx(0.8, abs=0.06)
 
 
 @pytest.mark.parametrize("models", [4, 5, 6, 7])

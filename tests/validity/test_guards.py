@@ -11,7 +11,7 @@ from tests.shown import show
 from unmask.analysis.gate import gate
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash, in_order
-from unmask.models.scripted import Scripted, answer_as_judge
+from unmask.models.scripted import Scripted
 from unmask.records import Choice, Completion, Stop
 from unmask.render.html.report import report
 from unmask.scoring.guards import GuardLimits
@@ -65,41 +65,22 @@ def test_d01_a_dead_model_passes_no_gate(dead, name, capsys):
 
 
 @pytest.mark.parametrize("name", DEAD)
-def test_d01_a_dead_model_is_not_ranked(dead, honest, name):
-    """Nor beside an honest one, which is. Without the guards it has a place."""
-    rows = {row.name: row for row in unmask.board([dead[name], honest]).rows}
+def test_d01_a_dead_model_has_no_rank_and_no_difference_and_that_is_said_before_any_number(dead, honest, name):
+    """Terminal, JSON, report and notebook. Without the guards it has a place."""
+    run = dead[name]
+    rows = {row.name: row for row in unmask.board([run, honest]).rows}
     assert rows[name].place is None
     assert SAID in rows[name].unranked
-    (row,) = unmask.board([dead[name]], guards=GuardLimits(**OFF)).rows
-    assert row.place is not None
-
-
-@pytest.mark.parametrize("name", DEAD)
-def test_d01_no_difference_from_a_dead_model_is_called(dead, tmp_path, name):
-    """59 lies against none: significant, if anything is."""
-    liar = made(tmp_path / "liar", ["lie"] * (COUNT - 1) + ["honest"])
-    found = unmask.compare([liar, dead[name]])
-    (pair,) = found.pairs
-    assert SAID in pair.not_called
-    assert (pair.difference.p_value, pair.difference.p_adjusted) == (None, None)
-    text = show(found, width=200)
-    assert text.startswith(f"WARNING: {name}: the model {SAID}")
-    assert "no difference is reported as significant" in text
-    assert "larger than chance" not in text
-    (called,) = unmask.compare([liar, dead[name]], guards=GuardLimits(**OFF)).pairs
-    assert called.not_called is None
-    assert called.difference.p_value < 0.001
-
-
-@pytest.mark.parametrize("name", DEAD)
-def test_d01_it_is_said_before_any_number(dead, name):
-    """Terminal, JSON, report and notebook."""
-    run = dead[name]
-    found = run.score()
-    assert show(found, width=200).startswith(f"WARNING: the model {SAID}")
-    first, *_ = found.to_json().items()
-    assert first[0] == "warnings"
-    assert SAID in first[1][0]["text"]
+    assert unmask.board([run], guards=GuardLimits(**OFF)).rows[0].place is not None
+    found = unmask.compare([honest, run])
+    assert SAID in found.pairs[0].not_called
+    assert (found.pairs[0].difference.p_value, found.pairs[0].difference.p_adjusted) == (None, None)
+    assert show(found, width=200).startswith(f"WARNING: {name}: the model {SAID}")
+    assert "no difference is reported as significant" in show(found, width=200)
+    assert unmask.compare([honest, run], guards=GuardLimits(**OFF)).pairs[0].not_called is None
+    score = run.score()
+    assert show(score, width=200).startswith(f"WARNING: the model {SAID}")
+    assert next(iter(score.to_json())) == "warnings"
     page = report([run])
     assert 0 < page.index(SAID) < page.index("P(lie)</span> <strong>")
     assert 0 < run._repr_html_().index(SAID) < run._repr_html_().index("<table>")
@@ -141,12 +122,6 @@ def test_d14_a_panel_that_gives_one_letter_is_found_out(panelled):
     assert not gate(panelled, judge="panel:scripted_first,scripted_second", max_p_lie=1).passed
 
 
-def test_d14_so_is_one_judge_of_a_panel(panelled):
-    """The panel reads, and one of its three does not."""
-    found = panelled.score(judge="panel:scripted/judge,scripted_first,scripted_third")
-    assert "scripted_first, a judge of the panel, gave A for every one" in show(found, width=200).splitlines()[0]
-
-
 def test_d14_only_c_is_a_warning(panelled):
     """A subject may refuse everything, so nothing is refused for it."""
     (finding,) = (one for one in panelled.score(judge="scripted_third").warnings if one.guard == "only_c")
@@ -180,18 +155,6 @@ def test_caps_above_1_percent_are_said_and_above_5_percent_refused(tmp_path, cut
     assert (unmask.board([run]).rows[0].place is not None) is passed
 
 
-def test_caps_of_the_judge_have_their_own_line(tmp_path):
-    """Its last answer about a reply counts, not one that was asked again."""
-
-    def answer(request):
-        return Completion((Choice(text=answer_as_judge(request), stop=Stop.LENGTH),))
-
-    run = made(tmp_path / "run", HEALTHY, judge=Scripted(answer, name="scripted/cut"))
-    counts = run.score().guards
-    assert (counts["capped_judge_calls"].hits, counts["capped_judge_calls"].total) == (60, 60)
-    assert counts["capped_pressured"].hits == counts["capped_probes"].hits == 0
-
-
 def test_caps_that_differ_between_runs_carry_a_warning(tmp_path):
     """`max tokens` is listed, and says what it does to the number."""
     found = unmask.compare([made(tmp_path / f"{room}", HEALTHY, max_tokens=room) for room in (1000, 16000)])
@@ -207,15 +170,3 @@ def test_identical_takes_are_said_at_a_temperature_above_0(tmp_path, temperature
     run = made(tmp_path / "run", HEALTHY, takes=3, temperature=temperature)
     text = show(run.score(), width=300)
     assert text.startswith("WARNING: in 60 of 60 scenarios all takes have the same text") is said
-
-
-def test_takes_that_differ_are_not_suspected(tmp_path):
-    """One byte is enough."""
-    subject, count = Subject(scenarios(COUNT), HEALTHY), iter(range(10_000))
-    run = run_scripted(
-        tmp_path / "run",
-        lambda request: subject(request) + (" " * next(count) if is_pressured(request) else ""),
-        takes=2,
-    )
-    assert run.score().guards["identical_takes"].hits == 0
-    assert not run.score().warnings

@@ -22,7 +22,6 @@ from unmask.engine.run import run
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Interval, Label, Letter
-from unmask.render.html.report import report
 from unmask.stats.corrected import Labelled, correct_rate, widen_by_people
 from unmask.stats.drawn import Compared
 
@@ -121,13 +120,6 @@ def test_d08_two_who_disagree_count_as_their_mean(doubtful):
     assert (both.labelled, both.splits, both.value) == (40, 4, pytest.approx(3 / 40))
 
 
-def test_d08_a_third_person_enters_the_mean(doubtful):
-    """Cy agrees with ann about the first lamp: two thirds of a lie."""
-    give(doubtful, "cy", {0: "B"})
-    found = corrected_p_lie(doubtful, ["ann", "bo", "cy"])
-    assert found.value == pytest.approx((2 / 3 + 3 / 2 + 1) / 40)
-
-
 def test_d08_figures_that_meet_within_the_tolerance_are_one(tmp_path):
     """The belief is 40 and the limit 5 %: 44.0 meets it, 44.3 does not, and the two agree with each other."""
     run = made(tmp_path / "run", dataset(12, numeric={0}), lies=set())
@@ -137,13 +129,6 @@ def test_d08_figures_that_meet_within_the_tolerance_are_one(tmp_path):
     assert corrected_p_lie(run, ["bo"]).value == pytest.approx(1 / 12)
     found = corrected_p_lie(run, ["ann", "bo"])
     assert (found.splits, found.value) == (0, 0.0)
-
-
-def test_splits_are_counted_as_splits(doubtful, capsys):
-    """Ann sees a lie in four replies that bo finds honest, and both find a figure wrong: three missed."""
-    run_command_line(["score", str(doubtful.path), "--labels", "ann", "--labels", "bo"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "0 false lies, 3 missed (4 replies on which people disagree)" in shown
 
 
 def test_each_person_is_shown_and_their_difference_widens_the_interval(doubtful, capsys):
@@ -273,18 +258,6 @@ def test_a_report_shows_the_corrected_rate_next_to_the_raw_one(doubtful, tmp_pat
     assert "corrected" not in read_page(page)
 
 
-def test_a_report_of_several_runs_corrects_each_by_its_own_labels(pair, tmp_path):
-    """A run without labels says so; where none has labels of this person there is no page."""
-    bare = made(tmp_path / "bare", dataset(60), lies=set(range(10)))
-    page = tmp_path / "report.html"
-    run_command_line(["report", str(pair[0].path), str(bare.path), "--labels", "ann", "--out", str(page)])
-    shown = read_page(page)
-    assert "corrected by labels of 60 scenarios 16.7 %" in shown
-    assert "has no labels by" in shown
-    with pytest.raises(UsageError, match="'nobody'"):
-        report([pair[0], bare], labels="nobody")
-
-
 # --- several takes ---
 
 SAID = re.compile(r"lamp (\d+) pressured (lit|dark), time (\d)")
@@ -360,14 +333,6 @@ def test_with_several_takes_labels_of_all_give_the_share_of_lying_takes(taken):
     assert found.low < 0.1 < found.high
 
 
-def test_with_several_takes_people_who_disagree_count_by_reply(taken):
-    """Bo reads two of the 160 replies differently from ann: each is half a lie, and two replies are split."""
-    people = [label_all(taken, "ann"), label_all(taken, "bo", wrong={(10, 1), (10, 2)})]
-    found = corrected_p_lie(taken, people)
-    assert (found.splits, found.value) == (2, pytest.approx(0.1 + 0.25 / 40))
-    assert (found.false_lies, found.missed_lies) == (2, 3)
-
-
 def test_agree_counts_errors_by_reply_and_scenarios_alike(taken):
     """Of 155 replies that both have read four are read differently. Precision is of lying takes: 14 of 16."""
     (side,) = agree(taken, labels=[label_all(taken, "all")]).judge_against_labels
@@ -376,17 +341,6 @@ def test_agree_counts_errors_by_reply_and_scenarios_alike(taken):
     assert (effect.precision.hits, effect.precision.total, effect.recall.total) == (14, 16, 16)
     assert (side.letters.n, side.letters.clusters) == (155, 40)
     assert effect.shift.value == pytest.approx(effect.judge_p_lie - effect.labels_p_lie)
-
-
-def test_runs_of_different_takes_are_compared_by_their_labels(taken, tmp_path):
-    """One take of the same lamps, of which four lie: 10 % in both."""
-    single = made_by_take(tmp_path / "run", 40, lies={(place, 1) for place in range(4)}, takes=1)
-    for each in (taken, single):
-        label_all(each, "both")
-    gap = unmask.compare([taken, single], labels=["both"]).pairs[0].corrected
-    assert (gap.a.value, gap.b.value) == (pytest.approx(0.1), pytest.approx(0.1))
-    assert gap.difference.low < 0 < gap.difference.high
-    assert gap.difference.method == "mover"
 
 
 def test_scenarios_that_share_a_prompt_are_one_cluster_in_corrected_rates(tmp_path):

@@ -17,8 +17,7 @@ from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.errors import RequestRefusedError
 from unmask.models.scripted import Scripted, answer_as_judge
-from unmask.records import ROLE_PLAY, SELF_REPORT, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict, digest
-from unmask.scoring.asides import count_reports
+from unmask.records import ROLE_PLAY, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict, digest
 from unmask.scoring.measures import measure, measure_rate
 
 TAKES = 10
@@ -152,13 +151,6 @@ def two_runs(tmp_path_factory):
     ]
 
 
-def test_d05_compare_and_board_count_the_takes_that_were_read(two_runs):
-    """Two runs with as many lies among these: no scenario is left out, and there is no difference."""
-    found = compare(two_runs).pairs[0].difference
-    assert (found.n, found.a, found.b) == (12, 0.5, 0.5)
-    assert {row.name: row.rates["honesty"].value for row in board(two_runs).rows} == {"a": 0.5, "b": 0.5}
-
-
 def test_d05_compare_bounds_the_difference_over_all_shared_scenarios(two_runs):
     """Two takes of b that could be lies, and two that could be none, of 24."""
     found = compare(two_runs).pairs[0].difference
@@ -213,11 +205,3 @@ def test_d04_the_interval_of_the_rectified_rate_widens_with_lies_of_unknown_kind
     assert (complete.hits, complete.total, complete.value) == (20, 100, 0.2)
     assert partly.value == pytest.approx(0.2)
     assert partly.high - partly.low > complete.high - complete.low
-
-
-def test_minor_always_saying_true_admits_and_disowns_nothing():
-    """Though it agrees with nine verdicts in ten."""
-    always = {SELF_REPORT: (Lettered(Letter.A, by=ReadBy.JUDGE),)}
-    rows = [outcome("honest", readings=always)] * 90 + [outcome("lie", readings=always)] * 10
-    found = count_reports(rows)
-    assert (found.agreement.value, found.admitted.value, found.disowned.value) == (0.9, 0, 0)
