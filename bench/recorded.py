@@ -24,8 +24,9 @@ import msgspec
 
 from unmask.data.load import load
 from unmask.demo import recorded
-from unmask.engine.define import create_or_continue, define_run, judge_spec, leave_figures_out
+from unmask.engine.define import create_or_continue, define_run, judge_spec, select_letters
 from unmask.engine.prepare import select_data
+from unmask.judges.base import LETTERS_ONLY
 from unmask.models.base import Capabilities, Treatment
 from unmask.models.local.catalogue import is_trained_judge
 from unmask.models.scripted import Scripted
@@ -57,7 +58,9 @@ def renew_run(packed: bytes, before: Path, path: Path) -> None:
     old, packed_run = json.loads((before / "run.json").read_bytes()), Folder(before)
     whole, judge = load(old["data"]["source"]), _RecordedModel(old["judges"][old["judge"]])
     spec = judge_spec(judge, OPTIONS.judge)
-    options, _ = leave_figures_out(whole, OPTIONS, spec)
+    options = OPTIONS
+    if spec.style in LETTERS_ONLY:
+        options, _ = select_letters(whole, OPTIONS, judge=spec.model)
     dataset, folder = select_data(whole, options), Folder(path)
     wanted = define_run(dataset, _RecordedModel(old["subject"]), spec, options)
     create_or_continue(folder, msgspec.structs.replace(wanted, id=old["id"], created=old["created"]), dataset)

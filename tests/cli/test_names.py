@@ -28,21 +28,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [
-        ("--data", f"{ODD}.jsonl", *LIAR),
-        ("--data", "tiny", *LIAR, "--beliefs-from", f"a{ODD}"),
-        ("--data", "tiny", "openai/m", "--base-url", f"http://127.0.0.1:9/{ODD}", "--judge", "verbatim"),
-    ],
-)
-def test_what_run_json_cannot_name_is_refused_before_anything_is_written(place: Path, flags: tuple[str, ...]):
-    done = unmask("run", *flags, "--out", "refused", cwd=place)
-    assert done.returncode == 2
-    assert "holds bytes that are no UTF-8" in done.stderr
-    assert not (place / "refused").exists()
-
-
-@pytest.mark.parametrize(
     "command",
     [
         ("score", f"a{ODD}", "--json"),

@@ -158,7 +158,9 @@ def test_no_text_of_the_set_is_kept(path: Path):
     kept = Path(annotated(path).file).read_text(encoding="utf-8")
     words = {word for one in WHOLE for text in (one.proposition, one.direct or "") for word in text.split()}
     assert not {word for word in words if len(word) > 6} & set(kept.replace('"', " ").split())
-    assert all(set(json.loads(line)) <= {"v", "scenario", "question", "judge", "side"} for line in kept.splitlines())
+    assert all(
+        set(json.loads(line)) <= {"v", "scenario", "question", "judge", "side", "sum"} for line in kept.splitlines()
+    )
 
 
 def test_a_part_of_the_set_uses_the_answers_for_the_whole(path: Path, tmp_path: Path):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 from pathlib import Path
 
 import msgspec
@@ -12,14 +10,8 @@ import pytest
 
 import unmask
 from bench.planted import write_jsonl
-from bench.process import ROOT
-from bench.process import serving as serving_apart
 from tests.analysis.labelled import dataset, made, reader, subject
-from tests.cli.forked import forker
-from tests.e2e.running import planted, run_flags
-from tests.e2e.running import unmask as command_line
-from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, kept_once, ran, serving
-from tests.faults.test_kill import until
+from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, ran, serving
 from tests.models.billed import BilledProvider, serve_in_thread
 from tests.shown import show
 from unmask.analysis.agreement import agree
@@ -75,19 +67,6 @@ def test_figures_go_to_the_second_judge_and_all_else_to_the_first(served, run):
     judged_as_planted(served, run.path)
 
 
-def test_the_record_of_the_judge_holds_the_model_for_figures(run):
-    stored = msgspec.json.decode((run.path / "run.json").read_bytes())
-    assert stored["judge"] == A
-    assert list(stored["judges"]) == [A]
-    assert stored["judges"][A]["numeric"]["model"] == FIGURES
-
-
-def test_a_run_without_a_partner_names_none(served, tmp_path):
-    """No field of run.json speaks of a second judge."""
-    stored = (ran(served, tmp_path / "run").path / "run.json").read_text()
-    assert "numeric" not in stored
-
-
 def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
     """What the second judge is sent besides never goes to the first."""
     monkeypatch.setenv("UNMASK_API_KEY", "k")
@@ -134,30 +113,14 @@ def test_a_judge_without_a_model_may_be_either_of_the_two(served, tmp_path):
     assert kinds_read(again, FIGURES, "plain") == {Kind.NUMERIC}
 
 
-def test_which_lies_are_a_part_is_asked_of_who_reads_the_scenario(served, tmp_path):
-    """The question about a figure goes to the judge for numbers."""
-    run = made(
-        tmp_path / "run",
-        dataset(12, numeric=range(6)),
-        lies={0, 6},
-        numeric_judge=reader(name="scripted/figures"),
-        also="role-play",
-    )
-    asked = {line.model: line.scenario for line in run.folder.judged("scripted_reads") if line.slot == "role_play"}
-    assert asked == {"scripted/reads": "s006", "scripted/figures": "s000"}
-    assert run.score().asides["role_play"].answers["pressured"]["unknown"] == 0
-
-
 # --- the judge means both ---------------------------------------------------------------------------------
 
 
 def test_the_first_judge_alone_means_both_from_then_on(served, run):
-    """The same command without the partner asks nothing and changes nothing; so does `judge`."""
+    """Continuing the folder asks nothing and changes nothing; so does `judge`."""
     stored, answered = (run.path / "run.json").read_bytes(), served.answered
     unmask.judge(run.path, judge=JUDGE)
     unmask.run(out=run.path)
-    assert (run.path / "run.json").read_bytes() == stored
-    ran(served, run.path, set={"price": "1/2", "judge.price": "3/4"})
     assert served.answered == answered
     assert (run.path / "run.json").read_bytes() == stored
 
@@ -202,24 +165,6 @@ def test_what_is_missing_of_figures_is_asked_of_the_model_that_is_on_record(serv
     assert [row.verdict for row in again.rows()] == wanted
 
 
-def test_killed_runs_continue_and_buy_nothing_twice(tmp_path):
-    """The second command names the folder only, which knows the rest."""
-    path = write_jsonl(planted(COUNT, 1), tmp_path / "p.jsonl")
-    with serving_apart(scenarios=COUNT, seed=1, latency=0.02) as server:
-        out = tmp_path / "run"
-        flags = run_flags(server, path, out, "--max-connections", "5")
-        partner = ("--numeric-judge", FIGURES, "--set", f"numeric.base_url={server.url}")
-        process = forker().start(["run", *flags, *partner, "--quiet"], cwd=ROOT, env=dict(os.environ))
-        until(server, 60, process)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert command_line("run", "--out", str(out)).returncode == 0
-    kept_once(out)
-    run = Run(out)
-    assert (kinds_read(run, JUDGE), kinds_read(run, FIGURES)) == ({Kind.BINARY}, {Kind.NUMERIC})
-    assert run.score().undecided == ()
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -245,38 +190,6 @@ def test_a_judge_that_has_read_figures_itself_gets_no_partner(served, tmp_path):
     paired(served, alone.path, set={"judge.name": "with-partner"})
     assert kinds_read(alone, FIGURES, "with-partner") == {Kind.NUMERIC}
     assert kinds_read(alone, JUDGE) == {Kind.BINARY, Kind.NUMERIC}
-
-
-def test_a_model_for_figures_that_its_name_does_not_open_is_asked_for(tmp_path):
-    """A function of the caller, in the session after."""
-    run = made(
-        tmp_path / "run", dataset(6, numeric=range(3)), lies=set(), numeric_judge=reader(name="scripted/figures")
-    )
-    with pytest.raises(UsageError, match="no scripted model 'figures'"):
-        made(run.path, dataset(6, numeric=range(3)), lies=set())
-
-
-def test_settings_of_a_second_judge_without_one_are_refused(served, tmp_path):
-    with pytest.raises(UsageError, match=r"--set numeric\.params= is about a judge for numbers"):
-        ran(served, tmp_path / "run", set={"numeric.params": {"top_k": 1}})
-
-
-# --- panels -----------------------------------------------------------------------------------------------
-
-
-def test_a_judge_with_another_for_figures_sits_in_a_panel(served, tmp_path):
-    """It has read everything, and one file has it."""
-    run = paired(served, tmp_path / "run")
-    unmask.judge(run.path, judge="openai/judge-third", judge_base_url=served.url)
-    together = Run(run.path).score(judge="panel:openai/judge,openai/judge-third")
-    assert together.overall.counts == Run(run.path).score().overall.counts
-
-
-@pytest.mark.parametrize("flag", ["judge", "numeric_judge"])
-def test_no_panel_is_asked(served, tmp_path, flag):
-    names = {"judge": JUDGE, "numeric_judge": FIGURES} | {flag: "panel:openai/judge,openai/judge-figures"}
-    with pytest.raises(UsageError, match=f"--{flag.replace('_', '-')} panel:.* a panel asks nobody itself"):
-        unmask.run(data="tiny", model="scripted/liar", out=tmp_path / "run", judge_base_url=served.url, **names)
 
 
 # --- the bill ---------------------------------------------------------------------------------------------
@@ -328,19 +241,6 @@ def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
     assert "numeric" not in show(one, width=100)
 
 
-def test_the_plan_of_a_run_that_goes_on_knows_its_partner(served, run):
-    """Nothing is left to ask, of nobody."""
-    rest = plan(
-        data=run.path.with_name("run.data.jsonl"),
-        model=SUBJECT,
-        judge=JUDGE,
-        base_url=served.url,
-        judge_base_url=served.url,
-        out=run.path,
-    )
-    assert (rest.numeric_judge, rest.most.calls) == (FIGURES, 0)
-
-
 # --- commands, tables, differences ------------------------------------------------------------------------
 
 
@@ -348,11 +248,6 @@ def test_the_command_that_repeats_names_both(served, run):
     words = shlex.split(run_command(run.definition, run.path))
     assert words[words.index("--numeric-judge") + 1] == FIGURES
     assert f"numeric.base_url={served.url}" in words
-
-
-def test_a_table_says_who_has_read_each_row(run):
-    readers = {(row["kind"], row["judge"]) for row in run.table().rows}
-    assert readers == {("binary", JUDGE), ("numeric", FIGURES)}
 
 
 def test_an_export_comes_back_with_what_both_have_read(run, tmp_path):
@@ -431,14 +326,6 @@ def test_people_are_held_against_each_judge_apart(labelled):
     assert "The judge for numbers agrees with mia" in notes
 
 
-def test_a_judge_without_a_partner_is_held_against_people_as_before(labelled):
-    """One side, and no word about a part."""
-    unmask.judge(labelled.path, judge=reader(name="scripted/alone"))
-    (side,) = agree(labelled.path, judges="scripted/alone").judge_against_labels
-    assert (side.letters.n, side.figures.total) == (20, 20)
-    assert "reads" not in msgspec.to_builtins(side)
-
-
 def constant(text: str, name: str) -> Scripted:
     return Scripted(lambda _: text, name=f"scripted/{name}")
 
@@ -457,23 +344,10 @@ def alarmed(out: Path, *, first=None, second=None) -> Run:
     )
 
 
-def test_one_letter_of_the_first_judge_is_found_beside_a_partner_that_reads(tmp_path):
-    found = alarmed(tmp_path / "run", first=constant("Answer: A", "stuck")).score()
-    assert "the judge gave A for every one of the 45" in show(found, width=300)
-
-
 def test_one_figure_of_the_partner_is_found_beside_a_judge_that_reads(tmp_path):
     found = alarmed(tmp_path / "run", second=constant(SEVEN, "stuck")).score()
     assert "the judge gave 7 for every one of the" in show(found, width=300)
     assert found.warnings[0].refuses
-
-
-def test_a_partner_that_finds_no_figure_is_a_warning(tmp_path):
-    """As all C is: a subject may name none."""
-    found = alarmed(tmp_path / "run", second=constant(NO_FIGURE, "blind")).score()
-    (finding,) = (one for one in found.warnings if one.guard == "only_c")
-    assert "the judge gave no figure for every one of the" in finding.text
-    assert not finding.refuses
 
 
 def test_two_judges_that_read_raise_no_alarm(tmp_path):

@@ -208,7 +208,7 @@ def _can_ask() -> bool:
 
 def _find_missing(model: str, judge: str, settings: dict[str, Any]) -> MissingError | None:
     """What has to be there before model and judge can be asked: a key, a file, an extra."""
-    from unmask.engine.readers import open_asked, open_judges
+    from unmask.engine.prepare import open_asked, open_judges
     from unmask.runs.options import options_from
 
     plain = {name: value for name, value in settings.items() if name != "numeric_judge"}

@@ -11,14 +11,16 @@ import msgspec
 
 from unmask import __version__
 from unmask.data.dataset import Dataset, count_by_archetype
-from unmask.errors import MissingError, UsageError
+from unmask.engine.baseline import check_baseline
+from unmask.engine.grow import clear_journal, find_run, grow_run, merge_asides, store_scenarios
+from unmask.errors import UsageError
 from unmask.judges.asides import ASIDES
-from unmask.judges.base import JUDGES, LETTERS_ONLY, Style
+from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
 from unmask.models.base import Model, treatments_of
 from unmask.models.settings import ModelSettings
 from unmask.protocol.probes import PROBE_SYSTEM, SELF_REPORT_QUESTION
-from unmask.records import Kind, Slot, digest
+from unmask.records import Kind, digest
 from unmask.runs.definition import (
     BaselineRef,
     DataSpec,
@@ -48,7 +50,7 @@ def judge_spec(judge: Model | str, settings: ModelSettings, *, numeric: JudgeSpe
     """What defines a judge. The name `verbatim` stands for the one that has no model behind it."""
     style = style_of(judge)
     has_model = bool(JUDGES[style].questions(Kind.BINARY))
-    spec = JudgeSpec(
+    return JudgeSpec(
         **_recorded(settings, judge if isinstance(judge, str) else judge.name),
         endpoint=None if isinstance(judge, str) else judge.endpoint,
         prompts=prompts_hash(style) if has_model else style.value,
@@ -56,8 +58,6 @@ def judge_spec(judge: Model | str, settings: ModelSettings, *, numeric: JudgeSpe
         treatments=() if isinstance(judge, str) else treatments_of(judge),
         numeric=numeric or msgspec.UNSET,
     )
-    _refuse_unwritable(spec)
-    return spec
 
 
 def _recorded(settings: ModelSettings, model: str) -> dict[str, Any]:
@@ -78,15 +78,6 @@ def check_asides(options: Options, judge: JudgeSpec) -> None:
                 f"--also {also} needs a judge that understands a reply, and {judge.model} does not",
                 advice=f"Ask a judge that is a model, also later with `unmask judge` and --also {also}.",
             )
-
-
-def leave_figures_out(whole: Dataset, options: Options, judge: JudgeSpec) -> tuple[Options, str]:
-    """What to select of the data for this judge, and a line that says what is left out. Where nobody reads figures
-    these are the binary archetypes, as if somebody had chosen them."""
-    if judge.numeric or judge.style not in LETTERS_ONLY:
-        return options, ""
-    chosen, left_out = select_letters(whole, options, judge=judge.model)
-    return chosen, left_out and f"{left_out}; --numeric-judge NAME, or another judge, adds them"
 
 
 def select_letters(whole: Dataset, options: Options, *, judge: str) -> tuple[Options, str]:
@@ -114,7 +105,11 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
     check_asides(options, judge)
     file = file_of(judge)
     baseline = Folder(Path(options.beliefs_from)) if options.beliefs_from is not None else None
-    wanted = Definition(
+    if options.control and any(scenario.rung is not None for scenario in dataset.scenarios):
+        raise UsageError(
+            f"--control: {dataset.name} is a ladder, and its rung 0 is the control", advice="Leave --control out."
+        )
+    return Definition(
         id=secrets.token_hex(8),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         unmask=__version__,
@@ -151,94 +146,28 @@ def define_run(dataset: Dataset, model: Model, judge: JudgeSpec, options: Option
         self_report=SELF_REPORT_QUESTION if Also.SELF_REPORT in options.also else None,
         asides=list_asides(options, file),
     )
-    _refuse_unwritable(wanted)
-    if options.control and any(scenario.rung is not None for scenario in dataset.scenarios):
-        raise UsageError(
-            f"--control: {dataset.name} is a ladder, and its rung 0 is the control", advice="Leave --control out."
-        )
-    return wanted
-
-
-def _refuse_unwritable(record: Definition | JudgeSpec) -> None:
-    """Names of files may hold bytes that are no text, and run.json cannot."""
-    try:
-        msgspec.json.encode(record)
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{error.object!r} holds bytes that are no UTF-8, and run.json has to name it",
-            advice="Rename the file or folder, or write the URL in plain letters.",
-        ) from None
 
 
 def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
-    """Make the folder, or continue the run it holds, which may grow by it. One without answers is defined anew where
-    the command says something else. All is checked before a write, and run.json is written last: a kill before it
-    leaves the run as it was, or more scenarios in the folder than the run has.
+    """Make the folder, or continue the run it holds, which may grow by it. One without answers is defined anew. All is
+    checked before a write, and run.json is written last: a kill before it leaves the run as it was, or more scenarios
+    in the folder than the run has.
 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
-    if folder.exists:
-        definition = _continue_run(folder, wanted, dataset)
-    else:
-        if any(folder.asked()):
-            raise MissingError(
-                f"{folder.path} has replies but no run.json", advice="Restore run.json, or choose another --out."
-            )
-        _check_baseline(wanted, dataset)
-        definition = _create_run(folder, wanted, dataset)
-    folder.mend(*definition.judge_files(definition.judge))
-    return definition
-
-
-def _create_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
-    folder.write_scenarios(dataset.scenarios)
-    folder.write_definition(wanted)
-    return wanted
-
-
-def _continue_run(folder: Folder, wanted: Definition, dataset: Dataset) -> Definition:
-    """The definition of the run that the folder holds, with what this command adds to it."""
-    from unmask.engine.grow import clear_journal, find_run, fit_data, refuse_other_scenarios, store_scenarios
-
-    old = find_run(folder, wanted)
+    old = find_run(folder)
+    definition = wanted if old is None else grow_run(folder, old, wanted, dataset)
+    if wanted.beliefs_from is not None and (old is None or definition.data.hash != old.data.hash):
+        check_baseline(wanted, dataset)
     if old is None:
-        _check_baseline(wanted, dataset)
         clear_journal(folder)
-        return _create_run(folder, wanted, dataset)
-    refuse_other_scenarios(folder, old.data, dataset)
-    data, other_data = fit_data(folder, old.data, wanted.data, dataset)
-    check_same_run(old, wanted, folder.path, other_data=other_data)
-    grown = old.grown
-    if data.hash != old.data.hash:
-        _check_baseline(wanted, dataset)
-        grown = (*grown, sum(old.data.counts.values()))
-    if data.hash == dataset.hash:
+        folder.write_scenarios(dataset.scenarios)
+    elif definition.data.hash == dataset.hash:
         store_scenarios(folder, dataset)
-    judges = old.judges
-    for role, room in old.rooms(wanted.judge).items():
-        wanted = wanted.with_room(role, wanted.judge or "", room)
-    if old.tags is not wanted.tags:  # other judges keep who reads tagged answers for them
-        judges = {file: msgspec.structs.replace(spec, tags=spec.tags or old.tags) for file, spec in judges.items()}
-    definition = msgspec.structs.replace(
-        wanted,
-        id=old.id,
-        created=old.created,
-        unmask=old.unmask,
-        judges=judges | wanted.judges,
-        asides=_merge_asides(old.asides, wanted.asides),
-        data=data,
-        grown=grown,
-    )
     if definition != old:
         folder.write_definition(definition)
+    folder.mend(*definition.judge_files(definition.judge))
     return definition
-
-
-def _check_baseline(wanted: Definition, dataset: Dataset) -> None:
-    if wanted.beliefs_from is not None:
-        from unmask.engine.baseline import check_baseline
-
-        check_baseline(wanted, dataset)
 
 
 def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> Definition:
@@ -254,7 +183,7 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
         old,
         judge=old.judge or file,
         judges=old.judges | {file: spec},
-        asides=_merge_asides(old.asides, list_asides(options, file)),
+        asides=merge_asides(old.asides, list_asides(options, file)),
     )
     for role, room in old.rooms(file).items():
         wanted = wanted.with_room(role, file, room)
@@ -263,11 +192,3 @@ def add_judge(folder: Folder, file: str, spec: JudgeSpec, options: Options) -> D
         folder.write_definition(wanted)
     folder.mend(file, replies=False)
     return wanted
-
-
-def _merge_asides(before: dict[Slot, tuple[str, ...]], now: dict[Slot, tuple[str, ...]]) -> dict[Slot, tuple[str, ...]]:
-    """What a judge was asked stays asked, in the order it was."""
-    return {
-        slot: tuple(dict.fromkeys((*before.get(slot, ()), *now.get(slot, ()))))
-        for slot in dict.fromkeys((*before, *now))
-    }

@@ -143,7 +143,7 @@ def estimate_run(
 
 def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms]:
     folder, wanted, dataset, options = order.folder, order.wanted, order.dataset, order.options
-    old = None if folder is None else find_run(folder, wanted)
+    old = None if folder is None else find_run(folder)
     asked: dict[str, Model | str] = {SUBJECT: order.subject, JUDGE: order.judge.reader}
     asked |= {} if order.judge.numeric is None else {NUMERIC_JUDGE: order.judge.numeric}
     prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
@@ -292,7 +292,7 @@ def plan_growth(**command: Any) -> tuple[str, RunPlan] | None:
         return None
     models = {name: settings.pop(name, None) for name in ("model", "judge", "numeric_judge")}
     order = prepare_run(folder, settings.pop("data", None), models, settings, asks_for_key=False)
-    old = find_run(folder, order.wanted)
+    old = find_run(folder)
     if old is None:
         return None
     data, _ = fit_data(folder, old.data, order.wanted.data, order.dataset)

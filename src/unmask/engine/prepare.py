@@ -6,28 +6,51 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from unmask.data.dataset import Dataset, LoadOptions, is_open
 from unmask.data.load import load, select_part
-from unmask.engine.define import define_run, leave_figures_out
-from unmask.engine.grow import keep_counts
-from unmask.engine.readers import OpenedJudge, open_asked, open_judges
-from unmask.engine.work import SUBJECT
+from unmask.engine.define import NO_MODEL, define_run, judge_spec, select_letters
+from unmask.engine.grow import find_run
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT
 from unmask.errors import UsageError
-from unmask.judges.base import Tags
+from unmask.judges.base import LETTERS_ONLY, Tags
 from unmask.models.base import Model
-from unmask.models.keys import URL_VARIABLE, spell_setting
+from unmask.models.keys import URL_VARIABLE, Role, spell_setting
+from unmask.models.providers import open_model
+from unmask.models.settings import ModelSettings
+from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype
 from unmask.runs.commands import check_addresses, complete, recall_judge, recall_run
-from unmask.runs.definition import Definition, judge_file
+from unmask.runs.definition import Definition, JudgeSpec, judge_file
 from unmask.runs.folder import Folder, find_runs
 from unmask.runs.options import ROLES, Options, options_from
 
+if TYPE_CHECKING:
+    from unmask.models.own import AnyModel
+
+Named = dict[str, "str | AnyModel | None"]
+"""`model`, `judge` and `numeric_judge` as a command names them."""
+
 _MODELS = ("model", "judge", "numeric_judge")
 _SELECTION = {"limit", "archetype", "ids", "sample_seed", "shard"}
+
+
+class OpenedJudge(NamedTuple):
+    """A judge as a command asks it. A judge without a model is its own name."""
+
+    spec: JudgeSpec
+    reader: Model | str
+    numeric: Model | str | None = None
+    """The one that reads numbers in its place."""
+
+    @property
+    def models(self) -> dict[str, Model]:
+        """By role."""
+        roles = {JUDGE: self.reader, NUMERIC_JUDGE: self.numeric}
+        return {role: model for role, model in roles.items() if model is not None and not isinstance(model, str)}
 
 
 class Order(NamedTuple):
@@ -50,41 +73,38 @@ class Order(NamedTuple):
 def prepare_run(
     folder: Folder | None,
     data: str | Path | Dataset | None,
-    models: dict[str, Any],
+    models: Named,
     settings: dict[str, Any],
     *,
     asks_for_key: bool = True,
 ) -> Order:
     """Everything of a run that needs no answer: settings, data and models, checked. Nothing is written."""
-    named = {name: value for name, value in models.items() if value is not None}
-    old = folder.definition() if folder is not None and folder.exists else None
-    if data is None and "model" not in named:
-        return _continue_run(folder, old, {**named, **settings}, asks_for_key=asks_for_key)
+    given: dict[str, Any] = {**{name: value for name, value in models.items() if value is not None}, **settings}
+    if data is None and "model" not in given:
+        return _continue_run(folder, given, asks_for_key=asks_for_key)
     for name, value in (("data", data), ("model", models["model"]), ("judge", models["judge"])):
         if value is None:
             raise UsageError(f"no {name} is named", advice=f"Name the {name}: --{name} NAME, in Python {name}=.")
     assert data is not None
-    given = {**named, **settings}
-    if folder is not None:
-        given = {**keep_counts(folder, old, given), **given}
-    recorded, news = _recall_numeric(folder, old, given)
-    order = _define(
-        folder, load_whole(data), complete(recorded, given) if recorded else given, asks_for_key=asks_for_key
-    )
-    return order._replace(news="; ".join(filter(None, [news, order.news])))
+    if folder is not None and (old := find_run(folder)) is not None:
+        # A run that has grown stays as large as it is where the command does not say how large.
+        sizes = {name: max(getattr(old, name), getattr(Options(), name)) for name in ("takes", "direct")}
+        given = {**sizes, **given}
+    return _make_order(folder, load_whole(data), given, asks_for_key=asks_for_key)
 
 
-def _define(folder: Folder | None, whole: Dataset, given: Mapping[str, Any], *, asks_for_key: bool) -> Order:
+def _make_order(folder: Folder | None, whole: Dataset, given: Mapping[str, Any], *, asks_for_key: bool) -> Order:
     """The order behind data and arguments."""
     named = {name: value for name, value in given.items() if name in _MODELS}
     options = options_from({name: value for name, value in given.items() if name not in (*_MODELS, "data")}, **named)
     subject = open_asked(options.subject, "subject", asks_for_key=asks_for_key)
-    opened = open_judges(options, in_use=[(options.subject.model, subject)], asks_for_key=asks_for_key)
-    chosen, left_out = leave_figures_out(whole, options, opened.spec)
-    dataset = select_data(whole, chosen)
-    wanted = define_run(dataset, subject, opened.spec, chosen)
+    judge, left_out = open_judges(options, subject, asks_for_key=asks_for_key), ""
+    if not judge.spec.numeric and judge.spec.style in LETTERS_ONLY:
+        options, left_out = select_letters(whole, options, judge=judge.spec.model)
+        left_out = left_out and f"{left_out}; --numeric-judge NAME, or another judge, adds them"
+    dataset = select_data(whole, options)
     news = "; ".join(filter(None, [left_out, _explain_sides(dataset)]))
-    return Order(folder, wanted, dataset, chosen, subject, opened, news)
+    return Order(folder, define_run(dataset, subject, judge.spec, options), dataset, options, subject, judge, news)
 
 
 def _explain_sides(dataset: Dataset) -> str:
@@ -94,28 +114,77 @@ def _explain_sides(dataset: Dataset) -> str:
     return names and f"which side yes means was annotated by {names}"
 
 
-def _continue_run(folder: Folder | None, old: Definition | None, given: dict[str, Any], *, asks_for_key: bool) -> Order:
+# --- models -----------------------------------------------------------------------------------------------------
+
+
+def open_asked(settings: ModelSettings, role: Role, *, asks_for_key: bool = True) -> Model:
+    """The model behind these settings."""
+    if isinstance(settings.model, str):
+        opened = open_model(
+            settings.model,
+            role=role,
+            base_url=settings.base_url,
+            timeout=settings.timeout,
+            asks_for_key=asks_for_key,
+            tier=settings.tier,
+        )
+    else:
+        from unmask.models.own import as_model
+
+        opened = as_model(settings.model)
+    refuse_unknown_additions(opened, settings.sampling, role=role)
+    return opened
+
+
+def open_judges(options: Options, subject: Model | None = None, *, asks_for_key: bool = True) -> OpenedJudge:
+    """Open the judge and the model for numbers, if there is one. Weights that the subject has in this process are not
+    loaded twice."""
+
+    def opened(settings: ModelSettings, role: Role) -> Model | str:
+        if settings.model == NO_MODEL:
+            return NO_MODEL
+        if subject is not None and settings.model == options.subject.model and subject.endpoint == subject.name:
+            refuse_unknown_additions(subject, settings.sampling, role=role)
+            return subject
+        return open_asked(settings, role, asks_for_key=asks_for_key)
+
+    reader = opened(options.judge, "judge")
+    if options.numeric_judge.model is None:
+        return OpenedJudge(judge_spec(reader, options.judge), reader)
+    numeric = opened(options.numeric_judge, "numeric_judge")
+    second = judge_spec(numeric, options.numeric_judge)
+    if second.style in LETTERS_ONLY:
+        raise UsageError(
+            f"--numeric-judge {second.model} reads letters, not numbers",
+            advice="Name a model that writes, such as openai/NAME or vllm/NAME.",
+        )
+    return OpenedJudge(judge_spec(reader, options.judge, numeric=second), reader, numeric)
+
+
+# --- what a folder has recorded ---------------------------------------------------------------------------------
+
+
+def _continue_run(folder: Folder | None, given: dict[str, Any], *, asks_for_key: bool) -> Order:
     """The order that continues the run of a folder."""
-    if folder is None or old is None:
+    if folder is None or not folder.exists:
         if folder is not None and any(find_runs(folder.path)):
             folder.definition()  # says which runs the folder holds
         where = "" if folder is None else f": {folder.path} holds no run to continue, and a new run needs one"
-        raise UsageError(f"no model is named{where}", advice=_NEW_RUN)
+        advice = "A new run begins with its model: unmask run openai/gpt-4o-mini --judge openai/gpt-4o"
+        raise UsageError(f"no model is named{where}", advice=advice)
+    old = folder.definition()
     file = _file_of(given) if "judge" in given else old.judge
     check_addresses(old, file, given, of=ROLES)
-    recorded = recall_run(old, judge=file)
     kept = {name for name in ("developer_prompt", "beliefs_from") if name not in given}
-    settings = complete({name: value for name, value in recorded.items() if name not in kept}, given)
+    recorded = {name: value for name, value in recall_run(old, judge=file).items() if name not in kept}
+    settings = complete(recorded, given)
     whole = None if _SELECTION & given.keys() else _stored_data(folder, old)
-    order = _define(folder, whole or load_whole(settings["data"]), settings, asks_for_key=asks_for_key)
+    order = _make_order(folder, whole or load_whole(settings["data"]), settings, asks_for_key=asks_for_key)
     _refuse_other_address(order, old, given)
     wanted = msgspec.structs.replace(order.wanted, **{name: getattr(old, name) for name in kept})
     if whole is not None:
         wanted = msgspec.structs.replace(wanted, data=old.data)
     return order._replace(wanted=wanted)
-
-
-_NEW_RUN = "A new run begins with its model: unmask run openai/gpt-4o-mini --judge openai/gpt-4o"
 
 
 def _refuse_other_address(order: Order, old: Definition, given: Mapping[str, Any]) -> None:
@@ -136,36 +205,14 @@ def _file_of(given: Mapping[str, Any]) -> str:
     return str(given.get("set", {}).get("judge.name") or judge_file(name_of(given["judge"])))
 
 
-def _recall_numeric(
-    folder: Folder | None, old: Definition | None, given: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """What a run has recorded of the model that reads numbers for this judge, where the command names none, and a line
-    that says so."""
-    spec = None if old is None else old.judges.get(_file_of(given))
-    if folder is None or old is None or spec is None or not spec.numeric or "numeric_judge" in given:
-        return {}, ""
-    check_addresses(old, _file_of(given), given, of=("numeric_judge",))
-    recorded = recall_judge(old, _file_of(given))
-    own = {name: value for name, value in recorded.get("set", {}).items() if name.startswith("numeric.")}
-    news = f"numbers are judged by {spec.numeric.model}, as {folder.path} has it"
-    return {"numeric_judge": spec.numeric.model, **({"set": own} if own else {})}, news
-
-
-def complete_judge(folder: Folder, named: dict[str, Any], settings: dict[str, Any]) -> tuple[Options, str]:
+def complete_judge(folder: Folder, given: dict[str, Any]) -> Options:
     """The options of `unmask judge`: what the command gives, else what the run has recorded of this judge."""
-    old, given = folder.definition(), {**named, **settings}
-    file = _file_of(given)
+    old, file = folder.definition(), _file_of(given)
     check_addresses(old, file, given, of=ROLES[1:])
     recorded = {name: value for name, value in recall_judge(old, file).items() if name != "tags"}
     both = complete({"preset": old.preset, **recorded}, given)
-    options = options_from(
-        {name: value for name, value in both.items() if name not in _MODELS},
-        **{name: value for name, value in both.items() if name in _MODELS},
-    )
-    spec = old.judges.get(file)
-    is_recalled = spec is not None and spec.numeric and "numeric_judge" not in named
-    news = f"numbers are judged by {options.numeric_judge.model}, as {folder.path} has it" if is_recalled else ""
-    return options, news
+    named = {name: value for name, value in both.items() if name in _MODELS}
+    return options_from({name: value for name, value in both.items() if name not in _MODELS}, **named)
 
 
 def _stored_data(folder: Folder, old: Definition) -> Dataset | None:

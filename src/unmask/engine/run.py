@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
 from unmask.data.dataset import Dataset
+from unmask.engine.baseline import borrow_probes
 from unmask.engine.define import NO_MODEL, add_judge, check_asides, create_or_continue
+from unmask.engine.grow import explain_change, find_run
 from unmask.engine.loop import on_signals, run_blocking
-from unmask.engine.prepare import complete_judge, prepare_run
-from unmask.engine.readers import open_judges
+from unmask.engine.prepare import complete_judge, open_judges, prepare_run
 from unmask.engine.session import Interruption, Limiters, Progress, open_workload, run_session
 from unmask.engine.work import Workload
 from unmask.models.base import Model
@@ -55,10 +57,8 @@ def run(
     """
     folder = Folder(out)
     order = prepare_run(folder, data, {"model": model, "judge": judge, "numeric_judge": numeric_judge}, dict(settings))
-    with open_run_workload(folder, order.wanted, order.dataset, order.options, order.models) as workload:
-        workload.news = "; ".join(filter(None, [workload.news, order.news]))
-        run_blocking(lambda: _run_alone(workload, order.options, progress))
-    return _open_finished(folder)
+    opened = open_run_workload(folder, order.wanted, order.dataset, order.options, order.models)
+    return _work(folder, opened, order.options, progress, news=order.news)
 
 
 @contextlib.contextmanager
@@ -72,18 +72,14 @@ def open_run_workload(
         for name in wanted.judge_files(wanted.judge):
             locks.enter_context(folder.lock_readings(name))
         with folder.lock_definition():
-            before = folder.definition() if folder.exists else None
+            before = find_run(folder)
             definition = create_or_continue(folder, wanted, dataset)
         if definition.beliefs_from is not None:
-            from unmask.engine.baseline import borrow_probes
-
             borrow_probes(folder, definition)
         del dataset  # the folder has its scenarios: no need to hold them twice
         file = definition.judge or NO_MODEL
         with open_workload(folder, definition, options, judge_file=file, models=models) as workload:
             if before is not None:
-                from unmask.engine.grow import explain_change
-
                 workload.news = explain_change(folder, before, wanted, definition)
             yield workload
 
@@ -103,14 +99,11 @@ def judge(
     """
     folder = Folder(path)
     named = {"judge": judge} | ({} if numeric_judge is None else {"numeric_judge": numeric_judge})
-    options, news = complete_judge(folder, named, dict(settings))
-    opened = open_judges(options)
-    check_asides(options, opened.spec)
-    spec = msgspec.structs.replace(opened.spec, tags=options.tags if "tags" in settings else None)
-    with open_judge_workload(folder, spec, options, opened.models) as workload:
-        workload.news = news
-        run_blocking(lambda: _run_alone(workload, options, progress))
-    return _open_finished(folder)
+    options = complete_judge(folder, {**named, **settings})
+    judges = open_judges(options)
+    check_asides(options, judges.spec)
+    spec = msgspec.structs.replace(judges.spec, tags=options.tags if "tags" in settings else None)
+    return _work(folder, open_judge_workload(folder, spec, options, judges.models), options, progress)
 
 
 @contextlib.contextmanager
@@ -127,8 +120,6 @@ def open_judge_workload(
         with folder.lock_definition():
             definition = add_judge(folder, file, spec, options)
             if borrows and definition.beliefs_from is not None:
-                from unmask.engine.baseline import borrow_probes
-
                 borrow_probes(folder, msgspec.structs.replace(definition, judge=file))
             opened = open_workload(folder, definition, options, judge_file=file, models=models)
             workload = stack.enter_context(opened)
@@ -143,12 +134,23 @@ def _check_batches(options: Options, models: dict[str, Model]) -> None:
         batched_roles(options, models)
 
 
-def _open_progress(wanted: bool | None) -> Progress | None:
-    """What shows how far a run is, where nothing was passed that does: a notebook shows it unless it is not wanted."""
-    if wanted is False or (wanted is None and "IPython" not in sys.modules):
-        return None
-    shown: Progress | None = call_renderer("open_progress", wanted)
-    return shown
+def _work(
+    folder: Folder,
+    opened: AbstractContextManager[Workload],
+    options: Options,
+    progress: Progress | bool | None,
+    *,
+    news: str = "",
+) -> Run:
+    """One session, and the run as it is then. A notebook shows the progress unless it is not wanted."""
+    with opened as workload:
+        workload.news = "; ".join(filter(None, [workload.news, news]))
+        if not callable(progress) and (progress or (progress is None and "IPython" in sys.modules)):
+            progress = call_renderer("open_progress", progress)
+        run_blocking(lambda: _run_alone(workload, options, progress if callable(progress) else None))
+    from unmask.runs.run import Run  # what scores a run is imported when there is something to score
+
+    return Run(folder.path)
 
 
 def _open_limiters(options: Options, models: dict[str, Model]) -> Limiters:
@@ -161,7 +163,7 @@ def _open_limiters(options: Options, models: dict[str, Model]) -> Limiters:
     return limiters
 
 
-async def _run_alone(workload: Workload, options: Options, progress: Progress | bool | None) -> None:
+async def _run_alone(workload: Workload, options: Options, progress: Progress | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
     limiters = _open_limiters(options, workload.models)
     interruption = Interruption()
@@ -172,7 +174,7 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
                 limiters=limiters,
                 purse=Purse(options.max_cost),
                 interruption=interruption,
-                progress=progress if callable(progress) else _open_progress(progress),
+                progress=progress,
             )
     finally:
         for model in {id(model): model for model in workload.models.values()}.values():
@@ -181,9 +183,3 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
             else:  # a model that is at work in this process is not waited for
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(model.close(), IMPATIENCE)
-
-
-def _open_finished(folder: Folder) -> Run:
-    from unmask.runs.run import Run  # what scores a run is imported when there is something to score
-
-    return Run(folder.path)
