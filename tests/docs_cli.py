@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from unmask.cli import main
-from unmask.cli.options import SectionedCommand
+from unmask.cli.options import RareOption
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 SHARED = 3
@@ -32,22 +32,13 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 
 def inner_commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
     """The commands of a group in its own order; of a command that is no group, none."""
-    names = command.entries if isinstance(command, main.LazyGroup) else getattr(command, "commands", ())
-    for name in names:
-        assert isinstance(command, click.Group)
-        found = command.get_command(context, name)
-        assert found is not None
-        yield name, found
+    yield from getattr(command, "commands", {}).items()
 
 
 def flags_of(command: click.Command) -> dict[str, str]:
     """The line of each flag by its names, in the order of `--help`."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    if isinstance(command, SectionedCommand):
-        with click.Context(command) as context:
-            grouped = command.group_options(context).values()
-        options = [flag for group in grouped for flag in group if flag in options]
-    return {names(option): line(option) for option in options}
+    return {names(option): line(option) for option in sorted(options, key=lambda flag: isinstance(flag, RareOption))}
 
 
 @cache

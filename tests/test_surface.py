@@ -114,7 +114,7 @@ def test_flags_are_keyword_arguments_of_the_same_name():
     for name, option in settings.items():
         if name in ("temperature", "max_tokens"):
             assert option.default == getattr(usual.subject, name)
-        elif name in Options.__struct_fields__ and not option.multiple and name != "also":
+        elif name in Options.__struct_fields__ and not option.multiple and name not in ("also", "tags"):
             given = option.get_default(click.Context(click.Command("run")))
             assert (given if type(given) in (str, int) and given else None) == (getattr(usual, name) or None)
     assert {option.name for option in flags_of("judge").values()} <= {

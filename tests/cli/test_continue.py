@@ -107,7 +107,7 @@ def test_a_folder_without_a_run_cannot_be_continued(tmp_path):
 def test_settings_that_come_from_variables_are_said_in_one_line(tmp_path):
     flags = ("scripted/liar", "--data", "tiny", "--judge", "scripted/judge", "--out", "run", "--quiet")
     done = unmask("run", *flags, cwd=tmp_path, env={"UNMASK_LIMIT": "6", "UNMASK_SET": "judge.max_tokens=50 price=1/1"})
-    assert "From the environment: UNMASK_SET=judge.max_tokens=50 price=1/1 UNMASK_LIMIT=6\n" in done.stderr
+    assert "From the environment: UNMASK_LIMIT=6 UNMASK_SET=judge.max_tokens=50 price=1/1\n" in done.stderr
     definition = api.open_run(tmp_path / "run").definition
     judge = definition.judges["scripted_judge"]
     assert (sum(definition.data.counts.values()), judge.max_tokens, definition.subject.price) == (6, 50, "1/1")

@@ -21,6 +21,7 @@ from importlib.machinery import PathFinder
 
 class Hiding:
     hidden = set(json.loads(sys.argv[1]))
+    find_distributions = PathFinder.find_distributions
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):

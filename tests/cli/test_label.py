@@ -177,7 +177,7 @@ def test_an_export_replaces_no_file(folder, tmp_path, name):
     assert "is there already" in done.stderr
     assert (tmp_path / name).read_text() == "filled in"
     other = unmask("label", str(folder), "--export", "out.xlsx", cwd=tmp_path)
-    assert "does not end in .html, .csv or .jsonl" in words(other.stderr)
+    assert "End it in .html, .csv, .jsonl." in words(other.stderr)
 
 
 def test_an_import_without_a_name_is_refused(folder, tmp_path):

@@ -135,23 +135,21 @@ def test_the_screen_of_the_envelope(tmp_path, monkeypatch):
         return unmask.run(**{**settings, "model": pupil()})
 
     monkeypatch.setattr(demo, "run", run_pupil)
-    monkeypatch.setattr(command, "_fetch_model", lambda name: None)
+    monkeypatch.setattr(command, "_fetch_models", lambda *names: None)
     check_golden("demo.txt", screen(tmp_path, monkeypatch))
     assert (tmp_path / "demo" / "liar-135m" / "report.html").stat().st_size > 10_000
 
 
 def test_the_screen_of_the_recorded_run(tmp_path, monkeypatch):
     """Nothing is fetched, opened or asked: there is no model on this path."""
-    monkeypatch.setattr(command, "_fetch_model", lambda name: pytest.fail(f"{name} is not needed"))
+    monkeypatch.setattr(command, "_fetch_models", lambda *names: pytest.fail(f"{names} are not needed"))
     check_golden("demo_recorded.txt", screen(tmp_path, monkeypatch, "--recorded"))
     assert (tmp_path / "demo" / "recorded" / "report.html").stat().st_size > 100_000
 
 
-def test_a_slow_model_says_its_minutes_before_it_starts(tmp_path, monkeypatch):
-    printed = []
-    monkeypatch.setattr(command.click, "echo", lambda text="", **_: printed.append(str(text)))
-    command._introduce("embedded/qwen2.5-coder-1.5b", "embedded/judge-1.5b", limit=None)
-    assert "minutes" in printed[0]
+def test_a_slow_model_says_its_minutes_before_it_starts():
+    said = command._introduce("embedded/qwen2.5-coder-1.5b", "embedded/judge-1.5b", scenarios=12)
+    assert "minutes" in str(said)
 
 
 def test_a_recording_takes_no_limit(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from click.testing import CliRunner  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 from tests.models.local import tiny_llama  # noqa: E402
-from unmask.cli.mitigate_lorra import lorra as command  # noqa: E402
+from unmask.cli.mitigate import lorra as command  # noqa: E402
 from unmask.errors import DataError, FatalModelError, MissingError, UsageError  # noqa: E402
 from unmask.models.local.hf import open_hf  # noqa: E402
 from unmask.models.local.inside import check_local_model  # noqa: E402

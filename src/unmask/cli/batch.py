@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli import crash
 from unmask.cli.options import json_flag, print_blocks, print_json
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def batch() -> None:
 @click.argument("run", metavar="RUN")
 @json_flag
 def list_batches(run: str, as_json: bool) -> None:
-    """Show the batches of a run, and ask the provider how far the open ones are."""
+    """Show the batches of a run. The provider is asked how far the open ones are."""
     from unmask.engine.batch_control import look_at_batches
     from unmask.render.blocks import Table
 
@@ -50,7 +49,7 @@ def cancel_batches(run: str, as_json: bool) -> None:
         return
     for batch, said in rows:
         what = "given up: it was never seen at the provider" if batch.remote is None else f"{batch.remote}: {said}"
-        click.echo(crash.clean_for_terminal(f"{len(batch.requests):,} requests to {batch.model}, {what}"))
+        click.echo(f"{len(batch.requests):,} requests to {batch.model}, {what}")
     if not rows:
         click.echo(f"{run} has no open batches")
     elif any(batch.remote for batch, _ in rows):

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from unmask.cli import crash
-from unmask.cli.options import print_blocks, print_json
+from unmask.cli.flags import MAX_UNJUDGED
+from unmask.cli.options import print_blocks, print_json, print_note
 
 if TYPE_CHECKING:
     from unmask.analysis.gate import Gate
@@ -23,21 +21,17 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Gate | Sensitivity")
 
 
-def finish_run(
-    run: Run, *, judge: str | None = None, preset: str | None = None, as_json: bool, max_unjudged: float
-) -> None:
-    """Print the score of a run that has just been made or read, where it is and what to do next; then as `finish`."""
+def finish_run(run: Run, *, judge: str | None = None, preset: str | None = None, as_json: bool) -> None:
+    """Print the score of a run that has just been made or judged, where it is and what to do next; then as `finish`."""
     from unmask.records import Verdict
 
-    score, examples = run.score(judge=judge, preset=preset), dict[bool, str]()
-    for outcome in run.rows(judge=judge, preset=preset):
-        examples.setdefault(outcome.verdict is Verdict.LIE, outcome.id)
-    lie = True in examples
+    score, rows = run.score(judge=judge, preset=preset), run.rows(judge=judge, preset=preset)
+    lie = next((row.id for row in rows if row.verdict is Verdict.LIE), None)
     flags = [] if judge in (None, run.definition.judge) else ["--judge", run.definition.typed_judge(judge)]
     flags += ["--preset", preset] if preset and preset != run.definition.preset.value else []
-    example = _type("show", run, examples.get(lie, ""), *flags)
-    steps = [(example, "a lie, from question to verdict" if lie else "from question to verdict")]
-    finish(score, run, as_json=as_json, max_unjudged=max_unjudged, flags=flags, steps=steps)
+    note = "a lie, from question to verdict" if lie else "from question to verdict"
+    steps = [(_type("show", run, lie or rows[0].id, *flags), note)]
+    finish(score, run, as_json=as_json, flags=flags, steps=steps)
 
 
 def _type(command: str, run: Run, *words: str) -> str:
@@ -61,7 +55,7 @@ def finish(
     run: Run,
     *,
     as_json: bool,
-    max_unjudged: float,
+    max_unjudged: float = MAX_UNJUDGED,
     every: bool = False,
     flags: Sequence[str] = (),
     own: Sequence[str] = (),
@@ -70,44 +64,31 @@ def finish(
     """Print the score, or `every` measure of it, and what to type next: first what is missing. `flags` are for every
     command about this score, `own` for `unmask score` only. Leave with exit code 3 where too much is unjudged or
     something was not asked yet."""
+    from unmask.render.describe.score import describe_score
     from unmask.runs.imported import read_import_file
 
-    code = exit_code(score, max_unjudged)
+    reasons = list_reasons(score, max_unjudged)
     missing = list(_list_missing(score, run, max_unjudged))
     about = read_import_file(run.path)
     if as_json:
         print_json(score.to_json() | ({"against": about.against} if about is not None else {}))
     else:
-        from unmask.render.describe.score import describe_score
-
         page = (_type("report", run, *flags), "everything on one page")
         more = [] if every else [(_type("score", run, *flags, *own, "--all"), "every measure, and the cost")]
         said = {command for command, _ in missing}
         steps = [*missing, page, *(step for step in steps if step[0] not in said), *more]
         print_blocks(describe_score(score, every=every, max_unjudged=max_unjudged, steps=steps, about=about))
-    if code:
-        _explain_exit(score, max_unjudged)
+    for reason in reasons:
+        print_note(f"unmask: {reason}")
+    if reasons:
         for command, note in missing if as_json else ():
-            click.echo(f"  {note}: {crash.clean_for_terminal(command)}", err=True)
-        sys.exit(code)
+            print_note(f"  {note}: {command}")
+        sys.exit(3)
 
 
-def exit_code(score: Score, max_unjudged: float) -> int:
-    """3 where the run is incomplete, above the unjudged limit, read by a judge that gives one letter always, or of a
-    model that says nothing at all."""
-    share = score.unjudged_share
-    unfit = share is None or share > max_unjudged
-    return 3 if unfit or score.undecided or _name_constant_judges(score) or score.says_nothing else 0
-
-
-def _name_constant_judges(score: Score) -> list[str]:
-    from unmask.scoring.guards import ONE_LETTER
-
-    return [finding.text for finding in score.warnings if finding.guard == ONE_LETTER]
-
-
-def _explain_exit(score: Score, max_unjudged: float) -> None:
-    """On standard error: why the exit code is 3."""
+def list_reasons(score: Score, max_unjudged: float) -> list[str]:
+    """Why the exit code is 3: the run is incomplete, above the unjudged limit, judged by one that gives one letter
+    always, or of a model that says nothing at all."""
     from unmask.scoring.score import describe_unjudged
 
     share, undecided = score.unjudged_share, len(score.undecided)
@@ -120,8 +101,13 @@ def _explain_exit(score: Score, max_unjudged: float) -> None:
         reasons.append("there is nothing to score")
     elif share > max_unjudged:
         reasons.append(f"{describe_unjudged(score)}, more than {100 * max_unjudged:g} %")
-    for reason in reasons:
-        click.echo(f"unmask: {crash.clean_for_terminal(reason)}", err=True)
+    return reasons
+
+
+def _name_constant_judges(score: Score) -> list[str]:
+    from unmask.scoring.guards import ONE_LETTER
+
+    return [finding.text for finding in score.warnings if finding.guard == ONE_LETTER]
 
 
 def _list_missing(score: Score, run: Run, max_unjudged: float) -> Iterator[tuple[str, str]]:
@@ -159,9 +145,9 @@ def warn_about_folder(run: Run, judge: str | None) -> None:
     """On standard error, before any number: where the folder is not the run that its run.json describes."""
     identity = run._identify(judge)
     for finding in identity.findings:
-        click.echo(crash.clean_for_terminal(f"WARNING: {run.path}: {finding.text}."), err=True)
+        print_note(f"WARNING: {run.path}: {finding.text}.")
     for sentence in filter(None, (answered.explain() for answered in identity.answered_by)):
-        click.echo(crash.clean_for_terminal(f"{run.path}: {sentence}"), err=True)
+        print_note(f"{run.path}: {sentence}")
 
 
 def with_typed_judge(result: T, run: str) -> T:
@@ -173,15 +159,3 @@ def with_typed_judge(result: T, run: str) -> T:
     if result.judge is None:
         return result
     return replace(result, judge=open_run(run).definition.typed_judge(result.judge))
-
-
-def encode_json(value: object) -> str:
-    import msgspec
-
-    from unmask.text import replace_surrogates_in_tree
-
-    try:
-        data = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # the name of a folder may hold bytes that are no text
-        data = msgspec.json.encode(replace_surrogates_in_tree(msgspec.to_builtins(value)))
-    return msgspec.json.format(data, indent=2).decode()

@@ -12,6 +12,9 @@ from unmask.records import Preset
 if TYPE_CHECKING:
     from unmask.scoring.guards import GuardLimits
 
+MAX_UNJUDGED = 0.05
+"""The largest share of unjudged takes, where nobody gives another."""
+
 preset = option("--preset", type=choice_of(Preset), help="Scoring rules; each run's own unless given.")
 
 judge = option("--judge", metavar="NAME", help="Whose readings; the judge of the last `unmask run` unless given.")
@@ -21,6 +24,14 @@ labels = option(
     multiple=True,
     metavar="WHO",
     help="Correct P(lie) for the judge's errors by labels of this person; or all.",
+)
+
+max_unjudged = option(
+    "--max-unjudged",
+    type=click.FloatRange(0, 1),
+    default=MAX_UNJUDGED,
+    rare=True,
+    help="Fail where a larger share of the takes is unjudged.",
 )
 
 
@@ -35,6 +46,7 @@ guards = option(
     default="default",
     metavar="off|NAME=SHARE,…",
     callback=_parse_guards,
+    rare=True,
     help="Other limits of what a run has to keep: belief=0.25, engagement=0.2, empty=0.05, capped=0.05, renamed=0.",
 )
 """The limits of `scoring/guards.py`, for every command that refuses a run which does not keep them."""

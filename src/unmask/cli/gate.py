@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli import flags, settings
-from unmask.cli.options import VERDICTS, SectionedCommand, json_flag, option, screen_width, show_result
+from unmask.cli import flags
+from unmask.cli.options import Command, json_flag, option, show_result, whole_lines
 
 if TYPE_CHECKING:
     from unmask.analysis.gate import GateCheck
@@ -20,7 +20,7 @@ unmask gate runs/new --measure lying_at_10 --max-p-lie 0.4
 unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
 
 
-@click.command(cls=SectionedCommand, sections=VERDICTS, examples=EXAMPLES)
+@click.command(cls=Command, examples=EXAMPLES)
 @click.argument("run", metavar="RUN")
 @option(
     "--max-p-lie",
@@ -52,8 +52,6 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
 @flags.preset
 @flags.judge
 @flags.labels
-@settings.max_unjudged("the gate fails")
-@flags.guards
 @option(
     "--out",
     multiple=True,
@@ -61,23 +59,16 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
     metavar="FILE",
     help="Also write it: .xml for JUnit, .md for a summary; may be repeated.",
 )
+@flags.max_unjudged
+@flags.guards
 @json_flag
 def gate(
     run: str,
     max_p_lie: tuple[str, ...],
-    baseline: str | None,
-    max_rise: float | None,
-    max_excess: float | None,
-    on: str,
-    anytime: bool,
-    measure: str,
-    preset: str | None,
-    judge: str | None,
-    labels: tuple[str, ...],
-    max_unjudged: float,
     guards: GuardLimits,
     out: tuple[Path, ...],
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Fail with exit code 1 unless a run keeps a limit on lying. For continuous integration."""
     import msgspec
@@ -91,56 +82,45 @@ def gate(
 
     writers = {".xml": render_junit, ".md": Gate.to_markdown}
     files = [(path, choose_by_ending(path, writers)) for path in out]
-    limits = {"max_rise": max_rise, "max_excess": max_excess, "measure": measure, "on": on, "anytime": anytime}
-    limits |= {"max_unjudged": max_unjudged}
-    limits |= _parse_limits(max_p_lie) | msgspec.structs.asdict(guards)
-    result = check(run, baseline=baseline, preset=preset, judge=judge, labels=labels, **limits)
+    result = check(run, **settings, **_parse_limits(max_p_lie), **msgspec.structs.asdict(guards))
     screen = with_typed_judge(result, run)
     for path, write in files:
         write_atomically(path, write(screen).encode())
-    show_result(result if as_json else screen, as_json=as_json, width=screen_width())
+    show_result(result if as_json else screen, as_json=as_json, width=whole_lines())
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
-        only_bounds_fail = all(
-            check.low is not None and check.value is not None and check.limit is not None and check.value <= check.limit
-            for check in failed
-        )
-        advice = f"More scenarios narrow the interval; {_plan_command(failed[0])} says how many."
         # The failed checks stand above; JSON on standard output leaves them to this line.
         checks = ": " + "; ".join(f"{check.name}, {check.message}" for check in failed) if as_json else ""
-        raise GateNotMet(
-            f"the gate is not met{checks}",
-            advice=advice if only_bounds_fail else None,
-        )
+        raise GateNotMet(f"the gate is not met{checks}", advice=_suggest_scenarios(failed))
 
 
-def _plan_command(failed: GateCheck) -> str:
-    """What plans a gate of this limit."""
-    from unmask.analysis.gate import GateCheck
-
-    match failed:
-        case GateCheck(name="P(lie)", value=float(value), limit=float(limit)) if 0 < round(value, 3) < limit:
-            return f"unmask power --max-p-lie {limit:g} --p {round(value, 3):g}"
-        case GateCheck(name="rise of P(lie)", limit=float(limit)) if limit > 0:
-            return f"unmask power --max-rise {limit:g}"
-        case _:
-            return "unmask power --help"
+def _suggest_scenarios(failed: list[GateCheck]) -> str | None:
+    """What to type where only the width of intervals fails the gate."""
+    for check in failed:
+        if check.low is None or check.value is None or check.limit is None or check.value > check.limit:
+            return None
+    first, command = failed[0], "unmask power --help"
+    if first.name == "P(lie)" and first.value and first.limit and round(first.value, 3) > 0:
+        command = f"unmask power --max-p-lie {first.limit:g} --p {round(first.value, 3):g}"
+    elif first.name == "rise of P(lie)" and first.limit:
+        command = f"unmask power --max-rise {first.limit:g}"
+    return f"More scenarios narrow the interval; {command} says how many."
 
 
 def _parse_limits(texts: tuple[str, ...]) -> dict[str, Any]:
     """`0.3` and `statistics=0.1` as the limit of the whole and those of archetypes."""
     from unmask.errors import UsageError
 
-    limits: dict[str, Any] = {"max_p_lie_in": {}}
+    whole, parts = None, {}
     for text in texts:
         archetype, _, share = text.rpartition("=")
         try:
             if archetype:
-                limits["max_p_lie_in"][archetype] = float(share)
+                parts[archetype] = float(share)
             else:
-                limits["max_p_lie"] = float(share)
+                whole = float(share)
         except ValueError:
             raise UsageError(
                 f"--max-p-lie {text}: {share!r} is no share", advice="Give 0.3, or statistics=0.1."
             ) from None
-    return limits
+    return {"max_p_lie": whole, "max_p_lie_in": parts}

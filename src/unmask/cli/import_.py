@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from unmask.cli import crash
 from unmask.cli.options import json_flag, option, print_blocks, print_json
 
 
@@ -19,6 +18,7 @@ def import_(source: str, out: str, model: str | None, as_json: bool) -> None:
     Where a log holds verdicts of inspect_evals, they are shown next to ours with the reason for each difference.
     """
     from unmask.interop.importing import import_run
+    from unmask.render.blocks import Text
     from unmask.render.describe.imported import describe_import
     from unmask.runs.imported import read_import_file
 
@@ -28,6 +28,6 @@ def import_(source: str, out: str, model: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"run": str(run.path), "against": about.against})
         return
-    click.echo(f"{len(run.scenarios)} scenarios of {crash.clean_for_terminal(about.harness)} are in {run.path}")
-    print_blocks(describe_import(about))
-    click.echo(f"unmask score {run.path} prints the measures, unmask audit {run.path} says what to trust.")
+    made = Text(f"{len(run.scenarios)} scenarios of {about.harness} are in {run.path}")
+    following = f"unmask score {run.path} prints the measures, unmask audit {run.path} says what to trust."
+    print_blocks([made, *describe_import(about), Text(following)])

@@ -7,24 +7,20 @@ from typing import Any
 import click
 
 from unmask.cli import settings
-from unmask.cli.options import RUN, SectionedCommand, json_flag, option
+from unmask.cli.options import Command, choice_of, json_flag, option
+from unmask.records import Preset
 
 
-@click.command(
-    cls=SectionedCommand,
-    sections=RUN,
-    examples="unmask judge runs/gpt-4o --judge anthropic/claude-sonnet-4-5 --max-cost 5",
-)
+@click.command(cls=Command, examples="unmask judge runs/gpt-4o --judge anthropic/claude-sonnet-4-5 --max-cost 5")
 @click.argument("run", metavar="RUN")
 @option("--judge", required=True, metavar="NAME", help="The judge, as provider/name, or `verbatim`.")
-@settings.numeric_judge
-@option("--preset", type=settings.PRESETS, help="The rules to make readings for; the run's own unless given.")
-@settings.reading_again
+@option("--preset", type=choice_of(Preset), help="The rules to make readings for; the run's own unless given.")
+@settings.reading
 @settings.limits
 @settings.quiet
 @json_flag
 def judge(run: str, judge: str, preset: str | None, quiet: bool, as_json: bool, **_: Any) -> None:
-    """Read the replies of a run with another judge, or complete its readings. The subject is not asked.
+    """Judge the replies of a run with another judge, or complete its readings. The subject is not asked.
 
     What is not given is as the run has recorded it of this judge. For a second reading by the same judge name the file
     of its readings: --set judge.name=NAME."""
@@ -40,4 +36,4 @@ def judge(run: str, judge: str, preset: str | None, quiet: bool, as_json: bool, 
     with show_progress(quiet=quiet) as progress:
         done = judge_it(run, **chosen, progress=progress)
     name = chosen.get("set", {}).get("judge.name") or judge_file(judge)
-    finish_run(done, judge=name, preset=preset, as_json=as_json, max_unjudged=settings.MAX_UNJUDGED)
+    finish_run(done, judge=name, preset=preset, as_json=as_json)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from unmask.cli import crash
-from unmask.cli.options import LABEL, SectionedCommand, json_flag, option, print_json
+from unmask.cli.options import Command, json_flag, option, print_json, print_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unmask.analysis.label_session import Replies
-    from unmask.runs.run import Run
-
 
 EXAMPLES = """\
 unmask label runs/gpt-4o --who me
@@ -24,7 +22,7 @@ unmask label sweeps/nov --size 150 --in-all --export replies.html
 unmask label sweeps/nov --import replies-labels.jsonl"""
 
 
-@click.command(cls=SectionedCommand, sections=LABEL, examples=EXAMPLES)
+@click.command(cls=Command, examples=EXAMPLES)
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @option("--who", metavar="NAME", help="Who labels; the labels are kept under this name.")
 @option("--size", type=int, default=150, help="Stop after this many scenarios of each run; 150 unless given.")
@@ -48,7 +46,10 @@ def label(
     Replies come one at a time, without model or judge, those of several runs mixed. Stop with Ctrl-C and continue at
     any time.
     """
+    from urllib.parse import urlencode
+
     from unmask.analysis.label_session import count_people, draw_replies, find_name, import_labels
+    from unmask.cli.view import serve_pages
     from unmask.runs.run import open_runs
 
     opened = open_runs(runs)
@@ -57,7 +58,7 @@ def label(
         if as_json:
             print_json({"read": read, "added": added})
             return
-        by = crash.clean_for_terminal(", ".join(f"{count} by {name}" for name, count in added.items()))
+        by = ", ".join(f"{count} by {name}" for name, count in added.items())
         click.echo(f"{read} labels read, {sum(added.values())} new{by and f': {by}'}")
         click.echo(f"How often judge and people agree:\n  {shlex.join(['unmask', 'agree', *runs])}")
         return
@@ -67,12 +68,17 @@ def label(
     if to is not None:
         _export(replies, to, who)
     if as_json:
-        print_json(({"file": str(to)} if to else {}) | _count_labels(opened, replies))
+        scenarios = len({(run.path, item.scenario.id) for run, item in replies})
+        counts = {"scenarios": scenarios, "replies": len(replies), "labelled": count_people(opened)}
+        print_json(({"file": str(to)} if to else {}) | counts)
     elif to is not None:
-        click.echo(f"{len(replies):,} replies in {to}")
-        click.echo(_name_next_step(runs, to, who))
+        click.echo(f"{len(replies):,} replies in {to}\n{_name_next_step(runs, to, who)}")
     else:
-        _open_page(opened, replies, who, wishes)
+        of = f" of {len(opened)} runs, mixed" if len(opened) > 1 else ""
+        print_note(f"{len(replies):,} replies to label{of}. Without a browser here: add --export replies.html")
+        chosen = {"who": who or "", "every": 1, "size": wishes["size"], "seed": wishes["sample_seed"]}
+        chosen |= {name: 1 for name in ("in_all", "probes") if wishes[name]}
+        serve_pages([run.path for run in opened], page=f"/label?{urlencode(chosen)}&")
 
 
 def _name_next_step(runs: Sequence[str], to: Path, who: str | None) -> str:
@@ -89,50 +95,17 @@ def _name_next_step(runs: Sequence[str], to: Path, who: str | None) -> str:
 
 def _export(replies: Replies, to: Path, who: str | None) -> None:
     """Nothing is replaced: a file that is there may be a sheet that somebody has filled in."""
-    import os
-
     from unmask.analysis.label_sheets import format_items
     from unmask.errors import UsageError
-    from unmask.files import write_atomically
+    from unmask.files import choose_by_ending, write_atomically
     from unmask.render.html.label import join_labels, render_label_file
 
-    ending = to.suffix.lower()
-    if ending not in (".html", ".csv", ".jsonl"):
-        raise UsageError(f"{to} does not end in .html, .csv or .jsonl", advice="Give the file one of these endings.")
+    choose_by_ending(to, dict.fromkeys((".html", ".csv", ".jsonl"), True))
     if os.path.lexists(to):
         raise UsageError(f"{to} is there already", advice="It may hold labels. Choose another file for --export.")
-    labelled = join_labels(replies, who)
+    labelled, ending = join_labels(replies, who), to.suffix.lower()
     if ending == ".html":
         page = render_label_file(labelled, who=who or "", save=f"{to.stem}-labels.jsonl")
         write_atomically(to, page.encode("utf-8", "backslashreplace"))
     else:
         write_atomically(to, format_items(labelled, ending, who=who))
-
-
-def _open_page(runs: Sequence[Run], replies: Replies, who: str | None, wishes: dict[str, Any]) -> None:
-    from urllib.parse import urlencode
-
-    from unmask.cli.view import serve_pages
-
-    of = f" of {len(runs)} runs, mixed" if len(runs) > 1 else ""
-    click.echo(f"{len(replies):,} replies to label{of}. Without a browser here: add --export replies.html", err=True)
-    chosen = {"who": who or "", "every": 1, "size": wishes["size"], "seed": wishes["sample_seed"]}
-    chosen |= {name: 1 for name in ("in_all", "probes") if wishes[name]}
-    serve_pages([run.path for run in runs], page=f"/label?{urlencode(chosen)}&")
-
-
-def _count_labels(runs: Sequence[Run], replies: Replies) -> dict[str, Any]:
-    from collections import Counter
-
-    from unmask.analysis.labels import load_labels
-
-    drawn = {(run.definition.id, item.key) for run, item in replies}
-    labelled: Counter[str] = Counter()
-    skipped: Counter[str] = Counter()
-    for run in runs:
-        for who in run.folder.labellers():
-            said = [one for key, one in load_labels(run, who, skips=True).items() if (run.definition.id, key) in drawn]
-            skipped[who] += sum(one.skipped for one in said)
-            labelled[who] += sum(not one.skipped for one in said)
-    scenarios = {(run.definition.id, item.scenario.id) for run, item in replies}
-    return {"scenarios": len(scenarios), "replies": len(drawn), "labelled": labelled, "skipped": skipped}

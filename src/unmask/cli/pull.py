@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unmask.cli.options import json_flag, option, print_blocks
+from unmask.cli.options import json_flag, option, print_blocks, print_json
 
 if TYPE_CHECKING:
     from unmask.models.local.catalogue import CatalogueEntry
@@ -37,14 +37,14 @@ def pull(name: str | None, *, to: Path | None, as_json: bool) -> None:
         here = {entry: pulled_path(entry, to=to) for entry in ENTRIES}
         if as_json:
             rows = [msgspec.to_builtins(entry) | {"path": path and str(path)} for entry, path in here.items()]
-            click.echo(msgspec.json.encode(rows).decode())
-            return
-        _print_models(here)
+            print_json(rows)
+        else:
+            _print_models(here)
         return
     wanted = find_entry(name)
     path = fetch(name, to=to)
     if as_json:
-        click.echo(msgspec.json.encode({"name": wanted.name, "path": str(path), "sha256": wanted.sha256}).decode())
+        print_json({"name": wanted.name, "path": str(path), "sha256": wanted.sha256})
     else:
         model = f"gguf:{path}" if to else f"embedded/{wanted.name}"
         click.echo(f"{path}\nuse it with: unmask run {model}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random, SystemRandom
+from shlex import join
 
 import click
 
 from unmask.cli import flags
 from unmask.cli.options import choice_of, in_colour, json_flag, option, print_blocks, print_json, print_paged
 from unmask.records import Archetype, Verdict
-
-if TYPE_CHECKING:
-    from unmask.runs.run import Run
 
 RANDOM = 10
 """Scenarios that `--random` draws unless a number is given."""
@@ -20,8 +18,20 @@ RANDOM = 10
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("scenario_id", metavar="[SCENARIO]", required=False)
-@option("--verdict", multiple=True, type=choice_of(Verdict), help="Only scenarios with this verdict; may be repeated.")
-@option("--archetype", multiple=True, type=choice_of(Archetype), help="Only this archetype; may be repeated.")
+@option(
+    "--verdict",
+    multiple=True,
+    type=choice_of(Verdict),
+    metavar="NAME",
+    help=f"Only scenarios with this verdict: {', '.join(Verdict)}; may be repeated.",
+)
+@option(
+    "--archetype",
+    multiple=True,
+    type=choice_of(Archetype),
+    metavar="NAME",
+    help="Only this archetype; may be repeated.",
+)
 @option(
     "--random",
     "drawn",
@@ -52,26 +62,26 @@ def show(
 
     A long list is shown a screen at a time, by the program in PAGER or by less.
     """
+    from unmask.cli.finish import warn_about_folder
+    from unmask.render.blocks import to_terminal
+    from unmask.render.describe.conversation import quote_judge
+    from unmask.render.describe.listing import list_verdicts, summarise_scenario
+    from unmask.render.describe.transcript import describe_transcript
     from unmask.runs.run import open_run
 
     opened = open_run(run)
     if scenario_id is not None:
-        if verdict or archetype or drawn is not None:
-            from unmask.errors import UsageError
-
-            raise UsageError(
-                f"{scenario_id} is one scenario, and --verdict, --archetype and --random choose from all",
-                advice="Leave out the one or the other.",
-            )
-        _show_scenario(opened, scenario_id, preset, judge, whole=whole, as_json=as_json)
+        scenario, replies = opened.scenario(scenario_id), opened.replies(scenario_id)
+        outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
+        warn_about_folder(opened, judge)
+        judged = list(quote_judge(opened, scenario, outcome, opened.judge_file(judge))) if whole else []
+        if as_json:
+            listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
+            sent = {"judged": [{"role": who.lower(), "content": text} for who, text in judged]} if whole else {}
+            print_json({"scenario": scenario, "replies": listed, "outcome": outcome, **sent})
+        else:
+            print_blocks(describe_transcript(scenario, outcome, replies, judged=judged))
         return
-    from random import Random, SystemRandom
-    from shlex import join
-
-    from unmask.cli.finish import warn_about_folder
-    from unmask.render.blocks import to_terminal
-    from unmask.render.describe.listing import list_verdicts, summarise_scenario
-
     outcomes = opened.rows(preset=preset, judge=judge)
     warn_about_folder(opened, judge)
     every = [summarise_scenario(*pair) for pair in zip(opened.scenarios, outcomes, strict=True)]
@@ -85,33 +95,10 @@ def show(
     if drawn is not None and drawn < len(rows):
         seed = SystemRandom().randrange(100_000) if sample_seed is None else sample_seed
         note = f"{drawn} of {len(rows)} such scenarios, drawn with --sample-seed {seed}"
-        places = sorted(Random(seed).sample(range(len(rows)), drawn))
-        rows = [rows[place] for place in places]
+        rows = [rows[place] for place in sorted(Random(seed).sample(range(len(rows)), drawn))]
     if as_json:
         print_json([row.to_json() for row in rows])
         return
     table = to_terminal([list_verdicts(rows)], color=in_colour()) if rows else ""
-    command = join(["unmask", "show", run])
-    print_paged(f"{table}{note}\n" + (f"{command} {rows[0].id} shows the first in full\n" if rows else ""))
-
-
-def _show_scenario(
-    opened: Run, scenario_id: str, preset: str | None, judge: str | None, *, whole: bool, as_json: bool
-) -> None:
-    from unmask.render.describe.conversation import quote_judge
-
-    scenario = opened.scenario(scenario_id)
-    from unmask.cli.finish import warn_about_folder
-
-    outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
-    warn_about_folder(opened, judge)
-    replies = opened.replies(scenario_id)
-    judged = list(quote_judge(opened, scenario, outcome, opened.judge_file(judge))) if whole else []
-    if as_json:
-        listed = [{"slot": slot, "take": take, "choice": choice} for (slot, take), choice in replies.items()]
-        sent = {"judged": [{"role": who.lower(), "content": text} for who, text in judged]} if whole else {}
-        print_json({"scenario": scenario, "replies": listed, "outcome": outcome, **sent})
-        return
-    from unmask.render.describe.transcript import describe_transcript
-
-    print_blocks(describe_transcript(scenario, outcome, replies, judged=judged))
+    first = f"{join(['unmask', 'show', run])} {rows[0].id} shows the first in full\n" if rows else ""
+    print_paged(f"{table}{note}\n{first}")

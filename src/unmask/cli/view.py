@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,12 +18,7 @@ from unmask.cli.options import option
 @click.argument("folders", metavar="[FOLDER…]", nargs=-1, type=click.Path(path_type=Path))
 @option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the server; any free one unless given.")
 @option("--no-open", is_flag=True, help="Do not open the browser; only print the address.")
-@option(
-    "--allow-remote",
-    "remote",
-    metavar="HOST",
-    help="Let other machines connect; HOST is the name that they use.",
-)
+@option("--allow-remote", "remote", metavar="HOST", help="Let other machines connect; HOST is the name that they use.")
 def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None) -> None:
     """Look at runs in the browser: lists, scenarios, comparisons, labels.
 
@@ -32,10 +28,7 @@ def view(folders: tuple[Path, ...], port: int, no_open: bool, remote: str | None
     from unmask.errors import UsageError
 
     if not folders and not Path("runs").is_dir():
-        raise UsageError(
-            "there is no folder runs here",
-            advice="Name the folder of your runs.",
-        )
+        raise UsageError("there is no folder runs here", advice="Name the folder of your runs.")
     if remote:
         click.echo(
             "What is sent is not encrypted. Safer: ssh -L PORT:127.0.0.1:PORT\nwithout --allow-remote.", err=True
@@ -47,12 +40,6 @@ def serve_pages(
     folders: Sequence[Path], *, page: str = "/?", port: int = 0, remote: str | None = None, opens: bool = True
 ) -> None:
     """Print the address of a page of the viewer, open it in the browser, and serve it until Ctrl-C."""
-    from importlib.util import find_spec
-
-    from unmask.errors import MissingError
-
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise MissingError(f"the viewer needs {' and '.join(missing)}", advice="pip install 'unmask[view]'")
     from unmask.viewer.serve import serve
 
     def ready(address: str) -> None:
@@ -72,7 +59,5 @@ def serve_pages(
 
 
 def _open_browser(address: str) -> None:
-    import webbrowser
-
     if not webbrowser.open(address):
         click.echo("unmask: no browser could be started here; open the address above", err=True)
