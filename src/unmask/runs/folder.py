@@ -238,8 +238,9 @@ def _no_run_error(path: Path) -> MissingError:
         return MissingError(f"{path} is a log of Inspect, not a run folder", advice=advice)
     if runs := list(find_runs(path)):
         advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
-        return MissingError(f"{path} is not a run folder, it holds {len(runs)}", advice=advice)
-    near = suggest_names(path.name, (run.parent.name for run in path.parent.glob("*/run.json")))
+        held = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+        return MissingError(f"{path} is not a run folder, it holds {held}", advice=advice)
+    near = suggest_names(str(path), (str(run.parent) for run in path.parent.glob("*/run.json")))
     advice = near or f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
     why = "it has no run.json" if path.exists() else "there is nothing of this name"
     return MissingError(f"{path} is not a run folder: {why}", advice=advice)
