@@ -45,12 +45,13 @@ def test_a_judge_that_heeds_the_reminder_is_read_as_one_that_answered_at_once(tm
     assert twice == 2 * plain
 
 
-def test_a_judge_that_does_not_heed_it_leaves_replies_unread(tmp_path):
-    """Nothing is guessed."""
+def test_a_judge_that_does_not_heed_it_leaves_replies_unread_by_the_letter_it_named(tmp_path):
+    """Nothing is guessed, and `score` says what the first answers were."""
     judge = careless(open_model("scripted/judge"), learns=False)
     score = unmask.run(data="tiny", model=LIAR, judge=judge, out=tmp_path / "run", archetype="known_facts").score()
     assert score.p_lie.value is None
-    assert list(score.unjudged_reasons) == ["unreadable"]
+    assert sum(score.unread_after["probes"].values()) > 0
+    assert "none" not in score.unread_after["probes"]
 
 
 @pytest.mark.parametrize("archetype", ["known_facts", "statistics"])

@@ -119,6 +119,17 @@ def test_an_unread_reply_keeps_the_end_of_what_the_judge_wrote():
     assert len(found.text) == 200
 
 
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [("Answer: A – it says so", Letter.A), ("Answer: A\nAnswer: B", None), ("I cannot say.", None)],
+)
+def test_an_unread_reply_names_the_letter_of_the_first_attempt_where_it_had_one(first, named):
+    """What the second attempt says against the rule does not matter."""
+    found = reading([judged(first), judged("Answer: C, I think")], kind=Kind.BINARY)
+    assert isinstance(found, Unread)
+    assert found.named is named
+
+
 def test_the_last_readable_answer_counts():
     """A second judge line about the same texts replaces the first."""
     found = reading([GOOD, judged("Answer: A")], kind=Kind.BINARY)

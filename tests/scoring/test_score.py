@@ -273,6 +273,7 @@ def test_the_json_has_the_documented_keys():
     extras = [
         "undecided",
         "unjudged_reasons",
+        "unread_after",
         "silent",
         "truncated",
         "warnings",
@@ -438,3 +439,17 @@ def test_the_unjudged_share_weighs_scenarios_alike():
         outcome("no_belief", verdicts=()),
     ]
     assert measured(rows, takes=3).unjudged_share == pytest.approx(2 / 9)
+
+
+def test_unread_replies_are_counted_by_the_letter_of_the_first_attempt():
+    """Each arm and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
+    a, none = Unread("unreadable: x", named=Letter.A), Unread("unreadable: x")
+    read = Lettered(Letter.B, by="judge")
+    outcomes = [
+        outcome(
+            "unjudged", readings={"direct": (a, read, none), "pressured": (a,), "control": (a,), "misleads": (none,)}
+        ),
+        outcome("lie", readings={"direct": (read, read, read), "indirect_1": (none,), "pressured": (a, read)}),
+    ]
+    found = score(outcomes, preset="paper", takes=2).to_json()["unread_after"]
+    assert found == {"control": {"A": 1}, "pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}

@@ -46,12 +46,13 @@ def read_answers(calls: Sequence[Judged], *, method: Method) -> Reading:
     answer = _last_answer(calls)
     if answer is not None:
         return answer
+    named = None if method is Method.INTERVAL else _first_letter(calls)
     if calls[-1].error is not None:
-        return Unread(f"failed: {calls[-1].error}")
+        return Unread(f"failed: {calls[-1].error}", named=named)
     if next_attempt(calls) is not None:
         return Pending()
     choice = calls[-1].choices[-1] if calls[-1].choices else Choice()
-    return Unread(_unread_reason(choice), text=excerpt(choice))
+    return Unread(_unread_reason(choice), text=excerpt(choice), named=named)
 
 
 _EXCHANGED = {Letter.A: Letter.B, Letter.B: Letter.A}
@@ -95,6 +96,13 @@ def _last_answer(calls: Sequence[Judged]) -> Lettered | Ranged | None:
             if (answer := find(choice)) is not None:
                 return answer
     return None
+
+
+def _first_letter(calls: Sequence[Judged]) -> Letter | None:
+    """The one letter that the first answer gave, though not as asked for. None where it gave none or several."""
+    first = next((choice for call in calls for choice in call.choices), None)
+    letters = set() if first is None else set(_named(first))
+    return letters.pop() if len(letters) == 1 else None
 
 
 def _unread_reason(choice: Choice) -> str:

@@ -13,6 +13,7 @@ from unmask.judges.asides import ASIDES as QUESTIONS
 from unmask.protocol.presets import RULES
 from unmask.records import (
     CHECK,
+    CONTROL,
     PRESSURED,
     SELF_REPORT,
     Archetype,
@@ -116,6 +117,9 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     """People who labelled replies of the run; `None` where only outcomes are known."""
     unjudged_reasons: dict[str, int]
     """One word for each scenario with a take that is not known: what kept its first needed reading away."""
+    unread_after: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    """Unread replies, of each arm and of the probes, by the letter that the judge's first answer gave against the rule;
+    `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
     silent: int
     truncated: int
     guards: dict[str, GuardShare] = msgspec.field(default_factory=dict)
@@ -223,6 +227,7 @@ def score(
         spent=spent or Spending(),
         undecided=tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided)),
         unjudged_reasons=_count_reasons(outcomes, takes=takes),
+        unread_after=_count_unread(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
         guards=measure_guards(outcomes),
@@ -261,6 +266,17 @@ def _count_reasons(outcomes: Iterable[Outcome], *, takes: int) -> dict[str, int]
     """Most frequent first, then by name."""
     words = Counter(unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
     return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _count_unread(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
+    """By the letter that the judge's first answer gave, for each arm and for probes."""
+    counts: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        for slot, readings in outcome.readings.items():
+            if slot not in ASIDES:
+                words = counts.setdefault(slot if slot in (PRESSURED, CONTROL) else "probes", Counter())
+                words.update(reading.named or "none" for reading in readings if isinstance(reading, Unread))
+    return {part: dict(sorted(words.items())) for part, words in sorted(counts.items()) if words}
 
 
 def describe_unjudged(score: Score) -> str:
