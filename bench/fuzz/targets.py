@@ -195,7 +195,7 @@ def answer(data: bytes) -> None:
 
     _parse_model_ids(data)
     for kind in (openai.OpenAI, anthropic.Anthropic):
-        model = kind(seeds.TARGET, model="m")
+        model = kind(seeds.TARGET)
         _allowed(lambda model=model: _encoder.encode(_asked(model, data, HttpAnswer, Asked)), ModelError)
     for status in (200, 302, 400, 401, 404, 429, 500):
         problem = parse_problem(status, data, {"retry-after": _text(data[:40])})
@@ -220,7 +220,7 @@ def batch(data: bytes) -> None:
         result = parse(content)
         if result.status is not None:
             answer = HttpAnswer(result.status, result.body, {}, 0.0)
-            kind(seeds.TARGET, model="m").interpret(answer, seeds.REQUEST, sent=REFUSABLE, notes=())
+            kind(seeds.TARGET).interpret(answer, seeds.REQUEST, sent=REFUSABLE, notes=())
 
     _allowed(lambda: use(batch_client.parse_result, openai.OpenAI), ModelError)
     _allowed(lambda: use(batch_client.parse_message_result, anthropic.Anthropic), ModelError)

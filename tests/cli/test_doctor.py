@@ -200,15 +200,6 @@ def test_unwritable_cache_is_reported(tmp_path):
     assert "UNMASK_CACHE" in check["advice"]
 
 
-def test_the_cache_folder_is_shown_with_its_size_and_the_way_to_empty_it(tmp_path):
-    models = tmp_path / "cache" / "models"
-    (models / ".partial" / "judge-1.5b").mkdir(parents=True)
-    (models / ".partial" / "judge-1.5b" / "weights").write_bytes(bytes(5000))
-    (cache,) = report(unmask("doctor", "--json", cwd=tmp_path))["cache folder"]
-    assert cache["found"] == f"{models}, 5 kB"
-    assert cache["advice"] == f"to empty it: rm -r {models}"
-
-
 def test_extras_for_developers_are_not_shown(tmp_path):
     found = report(unmask("doctor", "--json", cwd=tmp_path))
     assert not {"extra dev", "extra site"} & set(found)

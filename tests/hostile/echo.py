@@ -12,12 +12,10 @@ from typing import Any
 
 class Echo(ThreadingHTTPServer):
     """`status` decides how: 302 echoes in `Location` and the error, the rest in the error; 200 echoes in the reply, but
-    only where `in_replies` is set: a reply is kept as it came. Characters of `escaped` are written by their number, as
-    some writers of JSON do with some of them."""
+    only where `in_replies` is set: a reply is kept as it came."""
 
     daemon_threads = True
     status = 200
-    escaped = ""
     in_replies = False
     seen: list[str]
 
@@ -48,8 +46,7 @@ class _Handler(BaseHTTPRequestHandler):
         return f"{self.path} {dict(self.headers.items())}"
 
     def _send(self, status: int, body: Any) -> None:
-        numbers = {ord(character): f"\\u{ord(character):04X}" for character in self.server.escaped}
-        data = json.dumps(body).translate(numbers).encode()
+        data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

@@ -182,7 +182,6 @@ ECHO = " ".join(
         base64.b64encode(f"proxy:{PROXY}".encode()).decode(),
         PROXY,
         "openai%2Fkey%2Bof%3D0123456789",
-        r"openai/key\u002Bof\u003D0123456789",
     ]
 )
 """What Inspect's provider or a proxy sends, and so may come back. Which keys it reads only the provider knows."""

@@ -114,7 +114,7 @@ UNLIKE_A_KEY = SAFE.filter(lambda text: mask_likely_secrets(f"version {text}") =
 
 def target(url: str = "https://api.example.org/v1", key: Key | None = None, provider="openai") -> Target:
     row = PROVIDERS[provider]
-    return row.build_target("openai/x", url=url, path=row.api.chat_path, key=key, variables=("UNMASK_API_KEY",))
+    return row.target("openai/x", url=url, key=key, variables=("UNMASK_API_KEY",))
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,6 @@ WITH_CREDENTIALS = [
     "http://user:1234#Xy7secret@gw.example/v1",
     "http://user:1234?Xy7secret@gw.example/v1",
     "http://gw.example/v1?mail=a@b&key=Xy7secret",
-    "http://user:Xy7secret%40gw.example/v1",
-    "http://user:Xy7secret\uff20gw.example/v1",
     "user:Xy7secret@gw.example/v1",
 ]
 
@@ -172,13 +170,16 @@ def test_a_key_in_the_query_of_a_base_url_is_refused(query):
         "gw.example/v1?next=http://x/Xy7secret",
         "http://gw.example:port/v1?next=http://x/Xy7secret",
         "http://gw.example:port/v1#Xy7secret",
+        "http://user:Xy7secret%40gw.example/v1",
+        "http://user:Xy7secret\uff20gw.example/v1",
     ],
 )
-def test_an_address_that_is_none_is_named_without_its_query(url):
+def test_an_address_that_is_none_is_shown_only_where_it_can_hold_no_secret(url):
     with pytest.raises(UsageError, match="is not an http or https URL") as caught:
         target(url)
-    assert "gw.example" in str(caught.value)
     assert "Xy7" not in str(caught.value)
+    with pytest.raises(UsageError, match="'localhost:8000/v1' is not an http"):
+        target("localhost:8000/v1")
 
 
 def test_an_escaped_at_sign_may_stand_anywhere():
@@ -241,20 +242,6 @@ def test_what_looks_like_a_secret_is_hidden_too(echo):
     """Also secrets that were not ours to know, such as a key a proxy uses."""
     shown = scrub(echo)
     assert not any(part in shown for part in ("abcd", "builder", "AIza"))
-
-
-@pytest.mark.parametrize(
-    "echo", [r"abcd\u002Befgh/ij", r"\u0061bcd\u002befgh\/ij", r"abcd\u002Befgh\u002Fij", "abcd+efgh/ij"]
-)
-def test_a_secret_is_hidden_in_json_that_was_not_decoded(echo):
-    """What breaks off in the middle is shown as it came, escapes included."""
-    made = target(key=Key("abcd+efgh/ij", "OPENAI_API_KEY"))
-    assert made.scrub(f'{{"content": "you sent {echo} and') == '{"content": "you sent *** and'
-
-
-def test_escapes_that_hide_nothing_stay_as_they_are():
-    said = r"C:\users\u0041 \ud83d \u00e9"
-    assert target(key=Key("abcd+efgh/ij", "OPENAI_API_KEY")).scrub(said) == said
 
 
 def test_ordinary_words_are_left_alone():

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
 from unmask.errors import MissingError, UsageError
 from unmask.models.base import Capabilities, Model
-from unmask.models.keys import Target
-from unmask.models.providers import PROVIDERS, ChatApi, Provider, open_model, provider_of
-from unmask.records import Completion, Request
+from unmask.models.openai import ChatModel
+from unmask.models.providers import PROVIDERS, Provider, open_model, provider_of
 
 VARIABLES = {
     "UNMASK_API_KEY",
@@ -62,28 +62,17 @@ def test_a_key_is_only_insisted_on_at_the_providers_own_host(name, url, endpoint
     assert open_model(name, base_url=url).endpoint == endpoint
 
 
-def test_an_api_of_ones_own_is_a_row_of_the_table(monkeypatch):
-    """Path, headers and class come from the row; nothing else has to know of it."""
+class Native(ChatModel):
+    chat_path = "/api/chat"
+    key_header = "x-key"
+    headers: ClassVar = {"x-version": "2"}
+    capabilities = Capabilities()
 
-    class Native:
-        capabilities = Capabilities()
 
-        def __init__(self, target: Target, *, model: str, timeout: float, max_n: int) -> None:
-            self.name, self.endpoint, self.target = target.name, target.endpoint, target
-
-        async def complete(self, request: Request) -> Completion:
-            return Completion(choices=())
-
-        async def close(self) -> None: ...
-
-    api = ChatApi(
-        open=Native,
-        chat_path="/api/chat",
-        models_path="/api/tags",
-        key_header="x-key",
-        headers=(("x-version", "2"),),
-    )
-    monkeypatch.setitem(PROVIDERS, "native", Provider("http://localhost:9", ("NATIVE_KEY",), api=api))
+def test_an_api_of_ones_own_is_a_class_that_a_row_names(monkeypatch):
+    """Path and headers come from the class; nothing else has to know of it."""
+    row = Provider("http://localhost:9", ("NATIVE_KEY",), api=f"{__name__}:Native")
+    monkeypatch.setitem(PROVIDERS, "native", row)
     monkeypatch.setenv("NATIVE_KEY", "k-123456")
     model = open_model("native/x", base_url="http://127.0.0.1:81/base")
     assert isinstance(model, Native)

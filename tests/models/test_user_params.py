@@ -245,7 +245,6 @@ def test_names_that_the_program_sets_are_refused_inside_a_body_for_inspect():
         {"Cookie": "a=b"},
         {"X-Team": "sk-proj-abcdef123456"},
         {"X-Team": "Bearer abcdef123456"},
-        {"X-Team": "eyJhbGciOiJIUzI1NiJ9.abc"},
     ],
 )
 def test_headers_that_look_like_a_key_are_refused_without_being_shown(headers):
@@ -270,7 +269,7 @@ def test_a_parameter_that_holds_a_key_is_refused():
     }
 
 
-@pytest.mark.parametrize("headers", [{"Content-Type": "x"}, {"a b": "x"}, {"X-A": "\u20ac"}])
+@pytest.mark.parametrize("headers", [{"X-A": "a\nb"}, {"a b": "x"}, {"X-A": "\u20ac"}])
 def test_headers_that_cannot_be_sent_are_refused(headers):
     with pytest.raises(UsageError):
         options_from({"headers": headers})

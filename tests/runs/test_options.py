@@ -55,9 +55,9 @@ def test_an_unknown_setting_is_refused_with_the_nearest(name, nearest):
     ("name", "value", "said"),
     [
         ("max_tokens", "many", "--set max_tokens=many cannot be used"),
-        ("judge.timeout", "0", "--set judge.timeout=0 is not a time to wait"),
+        ("judge.timeout", "0", "--set judge.timeout=0 is out of range"),
         ("top_p", "3", "--set top_p=3 is out of range"),
-        ("takes_per_call", 0, "--set takes_per_call=0 is too small"),
+        ("takes_per_call", 0, "--set takes_per_call=0 is out of range"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(name, value, said):

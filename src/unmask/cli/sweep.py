@@ -13,7 +13,7 @@ from unmask.cli import flags
 from unmask.cli.options import Command, json_flag, option, print_blocks, print_json, print_note, show_result
 
 if TYPE_CHECKING:
-    from unmask.models.keys import Role
+    from unmask.models.settings import Role
     from unmask.sweep.grid import ModelRow
     from unmask.sweep.units import Expansion
 

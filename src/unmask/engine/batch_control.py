@@ -11,8 +11,9 @@ from unmask.engine.loop import run_blocking
 from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
 from unmask.errors import JournalError, UnmaskError, UsageError
 from unmask.models.batch_client import BatchClient, open_batch_client
-from unmask.models.keys import URL_VARIABLE, Role
+from unmask.models.keys import URL_VARIABLE
 from unmask.models.providers import is_known_address, open_model
+from unmask.models.settings import Role
 from unmask.runs.batches import Batch, BatchState, open_batch_journal, read_batches
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
 from unmask.runs.folder import BATCHES_FILE, Folder

@@ -18,9 +18,9 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT
 from unmask.errors import UsageError
 from unmask.judges.base import LETTERS_ONLY, Tags
 from unmask.models.base import Model
-from unmask.models.keys import URL_VARIABLE, Role, spell_setting
+from unmask.models.keys import URL_VARIABLE
 from unmask.models.providers import open_model
-from unmask.models.settings import ModelSettings
+from unmask.models.settings import ModelSettings, Role, spell_setting
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Archetype
 from unmask.runs.commands import check_addresses, complete, recall_judge, recall_run
@@ -132,7 +132,8 @@ def open_asked(settings: ModelSettings, role: Role, *, asks_for_key: bool = True
         from unmask.models.own import as_model
 
         opened = as_model(settings.model)
-    refuse_unknown_additions(opened, settings.sampling, role=role)
+    if settings.params or settings.headers:
+        refuse_unknown_additions(opened, settings.sampling, role=role)
     return opened
 
 

@@ -17,10 +17,10 @@ from unmask.engine.loop import call_repeatedly
 from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, UsageError
 from unmask.models.base import Model
-from unmask.models.keys import spell_setting
 from unmask.models.limiter import Limiter, Limits
 from unmask.models.prices import Price, price_of
 from unmask.models.room import Room
+from unmask.models.settings import spell_setting
 from unmask.protocol.state import ScenarioState
 from unmask.records import Kind
 from unmask.runs.cost import Bill, Purse

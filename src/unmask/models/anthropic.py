@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -34,6 +34,10 @@ class Anthropic(ChatModel):
     """A model behind `/v1/messages`. One choice a call; a schema or a seed cannot be sent and is left out."""
 
     capabilities = Capabilities(params=PARAMS, headers=True)
+    chat_path = "/v1/messages"
+    models_path = "/v1/models"
+    key_header = "x-api-key"
+    headers: ClassVar = {"anthropic-version": "2023-06-01"}
     refusable = frozenset({"temperature", "top_p"})
 
     def _make_payload(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -24,7 +24,7 @@ from unmask.models.failures import exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer
 from unmask.models.keys import Target
 from unmask.models.openai import OpenAI
-from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.providers import PROVIDERS, provider_of, row_of
 from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService, is_remote_id
 from unmask.records import Record
 
@@ -99,7 +99,7 @@ def find_service(name: str, endpoint: str | None = None) -> BatchService | None:
     host = urlsplit(endpoint or "").hostname or ""
     if provider_of(name) == "openai" and host.endswith(AZURE_HOSTS):
         return AZURE_BATCHES
-    row = PROVIDERS.get(provider_of(name) or "")
+    row = row_of(name)
     return None if row is None else row.batch
 
 

@@ -6,9 +6,8 @@ import asyncio
 import os
 import platform
 import re
-import shlex
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from importlib import metadata
@@ -18,17 +17,11 @@ import msgspec
 
 from unmask import __version__
 from unmask.errors import ModelError, UnmaskError
-from unmask.files import read_dotenv, read_environment
+from unmask.files import read_dotenv, read_environment, user_cache_folder
 from unmask.models.failures import parse_problem
-from unmask.models.keys import (
-    KEY_VARIABLE,
-    Role,
-    Target,
-    find_key,
-    origin,
-)
-from unmask.models.providers import PROVIDERS, Provider, find_address, open_model, provider_of, refuse_stray
-from unmask.models.settings import ModelSettings
+from unmask.models.keys import KEY_VARIABLE, origin
+from unmask.models.providers import PROVIDERS, Provider, find_address, open_model, row_of
+from unmask.models.settings import ModelSettings, Role
 from unmask.models.user_params import describe_headers, describe_params, refuse_unknown_additions
 from unmask.records import Completion, Message, Record, Request, Sampling
 from unmask.records import Role as Speaker
@@ -65,17 +58,16 @@ class Diagnosis(Record, frozen=True, kw_only=True, omit_defaults=False):
 def run_checks(models: Mapping[Role, ModelSettings]) -> tuple[Diagnosis, ...]:
     """Every check, in the order in which they are worth reading. Sends one GET to the endpoint of each model or address
     that is named, and one question to a model whose parameters or headers are to be tried."""
-    environ = read_environment()
     return (
         Diagnosis(
             what="python", state=Condition.OK, found=f"{platform.python_version()} on {platform.platform(terse=True)}"
         ),
         Diagnosis(what="unmask", state=Condition.OK, found=__version__),
         *_check_extras(),
-        *_check_keys(environ),
+        *_check_keys(read_environment()),
         *_check_folders(),
         *_check_models(models),
-        *asyncio.run(_check_endpoints(models, environ)),
+        *asyncio.run(_check_endpoints(models)),
     )
 
 
@@ -109,10 +101,6 @@ def _check_extras() -> Iterator[Diagnosis]:
 def _check_keys(environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     """Names of the keys that are set and where from; never a value, not even its length."""
     dotenv = read_dotenv()
-    if Path(".env").exists():
-        yield Diagnosis(what=".env", state=Condition.OK, found=f"{len(dotenv)} variables")
-    else:
-        yield Diagnosis(what=".env", state=Condition.OPTIONAL, found="none in this folder")
     variables = [*KEY_VARIABLE.values(), *(key for row in PROVIDERS.values() for key in row.keys), "HF_TOKEN"]
     present = [name for name in dict.fromkeys(variables) if environ.get(name, "").strip()]
     for name in present:
@@ -128,20 +116,15 @@ def _check_keys(environ: Mapping[str, str]) -> Iterator[Diagnosis]:
 
 
 def _check_folders() -> Iterator[Diagnosis]:
-    from unmask.models.local.catalogue import cache_folder
-
     for what, folder, advice in (
         ("working folder", Path.cwd(), "give runs another place with --out"),
-        ("cache folder", cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
+        ("cache folder", user_cache_folder(), "set UNMASK_CACHE to a folder you can write to"),
     ):
-        if not _is_writable(folder):
+        if _is_writable(folder):
+            yield Diagnosis(what=what, state=Condition.OK, found=str(folder))
+        else:
             problem = f"{folder} cannot be written to"
             yield Diagnosis(what=what, state=Condition.MISSING, found=problem, advice=advice)
-        elif what == "cache folder" and (stored := _list_files(folder)):
-            emptying = f"to empty it: rm -r {shlex.quote(str(folder))}"
-            yield Diagnosis(what=what, state=Condition.OK, found=f"{folder}, {_format_size(stored)}", advice=emptying)
-        else:
-            yield Diagnosis(what=what, state=Condition.OK, found=str(folder))
 
 
 def _is_writable(folder: Path) -> bool:
@@ -153,16 +136,6 @@ def _is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
-
-
-def _list_files(folder: Path) -> list[Path]:
-    """All files below the folder, links left out: the hub's library links to what it stores."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def _format_size(files: Iterable[Path]) -> str:
-    size = sum(path.stat().st_size for path in files)
-    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 def _check_models(models: Mapping[Role, ModelSettings]) -> Iterator[Diagnosis]:
@@ -203,63 +176,55 @@ def _describe_taken(title: str, sampling: Sampling, answer: Completion) -> Diagn
     return Diagnosis(what=f"{title} takes", state=Condition.OK, found=shown, advice=advice)
 
 
-async def _check_endpoints(models: Mapping[Role, ModelSettings], environ: Mapping[str, str]) -> list[Diagnosis]:
+async def _check_endpoints(models: Mapping[Role, ModelSettings]) -> list[Diagnosis]:
     """One bounded GET of the list of models per endpoint, all at once."""
     asked = []
     for role, settings in models.items():
-        row = PROVIDERS.get(provider_of(settings.model) or "" if settings.model else "openai")
+        row = row_of(settings.model or "openai/")
         if row is not None and (settings.model or settings.base_url):
-            asked.append(_check_endpoint(role, settings, row, environ))
+            asked.append(_check_endpoint(role, settings, row))
     return list(dict.fromkeys(await asyncio.gather(*asked)))  # two models of one endpoint: one line
 
 
-async def _check_endpoint(
-    role: Role, settings: ModelSettings, provider: Provider, environ: Mapping[str, str]
-) -> Diagnosis:
+async def _check_endpoint(role: Role, settings: ModelSettings, provider: Provider) -> Diagnosis:
     from unmask.models.http import Channel
 
-    model = settings.model and settings.model.partition("/")[2]
-    variables = (KEY_VARIABLE[role], *provider.keys)
-    address = find_address(provider, role=role, base_url=settings.base_url, environ=environ)
-    url = address.url
     try:
-        key = find_key(variables, environ=environ)
-        refuse_stray(provider, address, key, role=role)
-        path = provider.api.models_path
-        target = provider.build_target(origin(url), url=url, path=path, key=key, variables=variables)
+        address, key, variables = find_address(provider, role=role, base_url=settings.base_url)
+        url, path = address.url, provider.chat.models_path
+        target = provider.target(origin(url), url=url, path=path, key=key, variables=variables)
     except UnmaskError as error:
         return Diagnosis(what="endpoint", state=Condition.BROKEN, found=str(error), advice=error.advice)
+
+    def found(state: Condition, finding: str, advice: str | None = None) -> Diagnosis:
+        """What is said about the endpoint, without anything that was sent to it."""
+        said = target.scrub(f"{target.endpoint} {finding}")
+        return Diagnosis(what="endpoint", state=state, found=said, advice=advice and target.scrub(advice))
+
     channel = Channel(target, timeout=PATIENCE)
     try:
         answer = await channel.send("GET", None)
     except ModelError as error:
         where = f"{target.name} at {target.shown}"
         reason = str(error).removeprefix(f"{where}: ").removesuffix(f" from {where}")
-        finding = f"{target.endpoint} cannot be reached: {reason}"
-        return _scrubbed_check(target, Condition.BROKEN, finding, error.advice)
+        return found(Condition.BROKEN, f"cannot be reached: {reason}", error.advice)
     finally:
         await channel.close()
     status = answer.status
     if parse_problem(status, answer.body, answer.headers).refuses_key:
         refused = f"the key from {target.key_source}" if target.key_source else "a request without a key"
-        finding = f"{target.endpoint} refuses {refused}"
-        return _scrubbed_check(target, Condition.BROKEN, finding, f"set {' or '.join(target.variables)}")
+        return found(Condition.BROKEN, f"refuses {refused}", f"set {' or '.join(target.variables)}")
+    model = settings.model and settings.model.partition("/")[2]
     listed = _parse_model_ids(answer.body) if status == 200 else ()
     if model is not None and listed and not any(name.removeprefix("models/") == model for name in listed):
         shown = ", ".join(sorted(listed)[:5]) + (", …" if len(listed) > 5 else "")
-        finding = f"{target.endpoint} answers, but does not list {model}"
         advice = f"it lists {shown}; a server of one model may answer to any name"
-        return _scrubbed_check(target, Condition.MISSING, finding, advice)
+        return found(Condition.MISSING, f"answers, but does not list {model}", advice)
     if status == 404 and not re.search(r"/v\d", url):
-        finding = f"{target.endpoint} answers, but lists no models at {target.shown} (404)"
-        return _scrubbed_check(target, Condition.MISSING, finding, "/v1? Most servers want a base URL that ends in it")
+        finding = f"answers, but lists no models at {target.shown} (404)"
+        return found(Condition.MISSING, finding, "/v1? Most servers want a base URL that ends in it")
     note = "" if status == 200 else f" ({status} for the list of its models)"
-    return _scrubbed_check(target, Condition.OK, f"{target.endpoint} answers{note}")
-
-
-def _scrubbed_check(target: Target, state: Condition, finding: str, advice: str | None = None) -> Diagnosis:
-    """What is said about an endpoint, without anything that was sent to it."""
-    return Diagnosis(what="endpoint", state=state, found=target.scrub(finding), advice=advice and target.scrub(advice))
+    return found(Condition.OK, f"answers{note}")
 
 
 class _ListedModel(msgspec.Struct):

@@ -20,11 +20,14 @@ from unmask.errors import (
     TransientModelError,
     UsageError,
 )
+from unmask.files import read_environment
 from unmask.models.base import Capabilities
 from unmask.models.failures import THROTTLED, TRY_AGAIN, ProviderProblem
 from unmask.models.keys import (
+    KEY_VARIABLE,
     Key,
-    Role,
+    check_base_url,
+    find_key,
     known_secrets,
     longest_first,
     origin,
@@ -34,6 +37,7 @@ from unmask.models.keys import (
     url_secrets,
 )
 from unmask.models.parameters import refused_addition
+from unmask.models.settings import Role
 from unmask.models.user_params import refusal_of
 from unmask.records import Choice, Completion, Request, Sampling, Stop, Usage
 
@@ -70,43 +74,40 @@ _MARKUP = re.compile(r"\[/?[a-z][a-z ]*\]")
 
 
 def open_inspect(
-    name: str,
-    *,
-    timeout: float = 1800.0,
-    base_url: str | None = None,
-    key: Key | None = None,
-    environ: Mapping[str, str] | None = None,
-    role: Role = "subject",
+    name: str, *, role: Role = "subject", base_url: str | None = None, timeout: float = 1800.0
 ) -> InspectModel:
-    """The model Inspect calls `name`. What `environ` has beyond the real environment (`.env`) is lent to Inspect
-    while it looks for its key. An address there is refused where it would get a key of the real environment."""
+    """The model Inspect calls `name` without `inspect/`. Variables of `.env` are lent to Inspect while it looks for its
+    key. An address there is refused where it would get a key of the real environment."""
     try:
         inspect = import_module("inspect_ai.model")
     except ImportError:
-        raise MissingError(
-            f"inspect/{name} needs Inspect, which is not installed", advice="pip install 'unmask[inspect]'"
-        ) from None
-    if "/" not in name.strip("/"):
-        raise UsageError(f"inspect/{name} names no provider of Inspect", advice="Write inspect/PROVIDER/NAME")
+        advice = "pip install 'unmask[inspect]'"
+        raise MissingError(f"{name} needs Inspect, which is not installed", advice=advice) from None
+    short, environ = name.removeprefix("inspect/"), read_environment()
+    if "/" not in short.strip("/"):
+        raise UsageError(f"{name} names no provider of Inspect", advice="Write inspect/PROVIDER/NAME")
+    key = find_key((KEY_VARIABLE[role],), environ=environ)
     if base_url is None:
-        _refuse_stray_keys(environ or {}, key, role=role)
+        _refuse_stray_keys(environ, key, role=role)
+    else:
+        check_base_url(base_url, key_variable=KEY_VARIABLE[role])
     config = inspect.GenerateConfig(max_retries=0, max_connections=CONNECTIONS)
     # All that Inspect may send: which variables its provider reads is known to that provider only.
-    values = {*known_secrets(os.environ if environ is None else environ), *((key.value,) if key is not None else ())}
+    values = known_secrets(environ)
     escaped = {quote(value, safe="") for value in values}
     secrets = longest_first({*values, *escaped, *url_secrets(base_url or ""), *proxy_secrets()})
     try:
-        with _extend_environment(environ or {}):
+        with _lend_environment(environ):
             model = inspect.get_model(
-                name, config=config, base_url=base_url, api_key=key.value if key else None, memoize=False
+                short, config=config, base_url=base_url, api_key=key.value if key else None, memoize=False
             )
     except Exception as error:
         reason = scrub(_MARKUP.sub("", str(error)), secrets=secrets)
         if type(error).__name__ == "PrerequisiteError":
-            raise MissingError(f"inspect/{name}: {reason}", advice="Do what Inspect asks for, then try again") from None
+            raise MissingError(f"{name}: {reason}", advice="Do what Inspect asks for, then try again") from None
         advice = "See https://inspect.aisi.org.uk/providers.html for its names"
-        raise UsageError(f"inspect/{name}: {reason}", advice=advice) from None
-    return InspectModel(model, name=name, timeout=timeout, base_url=base_url, secrets=secrets)
+        raise UsageError(f"{name}: {reason}", advice=advice) from None
+    return InspectModel(model, name=short, timeout=timeout, base_url=base_url, secrets=secrets)
 
 
 def _refuse_stray_keys(environ: Mapping[str, str], key: Key | None, *, role: Role) -> None:
@@ -126,7 +127,7 @@ def _refuse_stray_keys(environ: Mapping[str, str], key: Key | None, *, role: Rol
 
 
 @contextmanager
-def _extend_environment(environ: Mapping[str, str]) -> Iterator[None]:
+def _lend_environment(environ: Mapping[str, str]) -> Iterator[None]:
     extra = [name for name in environ if name not in os.environ and not _NEVER_LENT.search(name)]
     os.environ.update({name: environ[name] for name in extra})
     try:

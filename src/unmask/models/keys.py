@@ -13,15 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from unmask import __version__
 from unmask.errors import UsageError
 from unmask.files import read_dotenv
+from unmask.models.settings import Role, spell_setting
 from unmask.text import replace_surrogates
-
-Role = Literal["subject", "judge", "numeric_judge"]
 
 KEY_VARIABLE: dict[Role, str] = {
     "subject": "UNMASK_API_KEY",
@@ -33,43 +31,6 @@ URL_VARIABLE: dict[Role, str] = {
     "judge": "UNMASK_JUDGE_BASE_URL",
     "numeric_judge": "UNMASK_NUMERIC_JUDGE_BASE_URL",
 }
-KEYWORDS: dict[str, tuple[Role, str]] = {
-    "model": ("subject", "model"),
-    "base_url": ("subject", "base_url"),
-    "temperature": ("subject", "temperature"),
-    "max_tokens": ("subject", "max_tokens"),
-    "seed": ("subject", "seed"),
-    "params": ("subject", "params"),
-    "headers": ("subject", "headers"),
-    "judge": ("judge", "model"),
-    "judge_base_url": ("judge", "base_url"),
-    "judge_params": ("judge", "params"),
-    "judge_headers": ("judge", "headers"),
-    "numeric_judge": ("numeric_judge", "model"),
-}
-"""The settings of a model that have a flag, by their name in Python. All others are given with `set`."""
-SET_PREFIX: dict[str, str] = {"subject": "", "judge": "judge.", "numeric_judge": "numeric."}
-
-
-def flag_of(keyword: str) -> str:
-    """The flag of a keyword argument: of `judge_params`, which takes one at a time, `--judge-param`. The model has
-    none."""
-    if keyword == "model":
-        return "MODEL"
-    one = keyword.removesuffix("s") if keyword.endswith(("params", "headers")) else keyword
-    return f"--{one.replace('_', '-')}"
-
-
-KEYWORD_OF: dict[tuple[str, str], str] = {place: keyword for keyword, place in KEYWORDS.items()}
-
-
-def spell_setting(role: str, name: str, value: object = None) -> str:
-    """A setting as a user types it: `--max-tokens 4000`, `--set judge.max_tokens=4000`."""
-    keyword = KEYWORD_OF.get((role, name))
-    if keyword is None:
-        return f"--set {SET_PREFIX[role]}{name}={'' if value is None else value}"
-    return flag_of(keyword) if value is None else f"{flag_of(keyword)} {value}"
-
 
 SHOWN = 300
 """Characters of a stranger's error text that are repeated to the user."""
@@ -83,12 +44,10 @@ _HEADER = re.compile(
     r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
     r"(?!(?:bearer|basic|token)\b)[^\s'\",;&]{6,}"
 )
-_JSON_ESCAPE = re.compile(r"\\u(?![dD][89a-fA-F])([0-9a-fA-F]{4})")
-"""Of a whole character: half of one could not be written down."""
-_AT_SIGN = re.compile("@|%40|[\ufe6b\uff20]")
-"""Also as it is escaped, and its wide and small forms, which no URL may hold but people paste."""
 SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|SIGNATURE|\b(?:SIG|CODE)\b", re.IGNORECASE)
 _URL = re.compile(r"\w+://\S+")
+_PLAIN_ADDRESS = re.compile(r"(?:\w+://)?[\w.-]*(?::\d+)?[\w./-]*")
+"""An address that can hold no password: one that cannot be used is repeated only like this."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,24 +61,23 @@ class Key:
         return f"Key(from {self.source})"
 
 
-def find_key(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> Key | None:
-    """The first of `variables` that is set and not blank."""
-    for variable in variables:
-        value = environ.get(variable, "").strip()
-        if not value:
-            continue
-        if not value.isascii() or not value.isprintable():
-            raise UsageError(
-                f"the key in {variable} has characters that no HTTP header may carry",
-                advice=f"Copy the key again into {variable}, without quotes, line breaks or an ellipsis",
-            )
-        return Key(value, variable)
-    return None
-
-
-def find_variable(variables: tuple[str, ...], *, environ: Mapping[str, str]) -> str | None:
+def find_variable(variables: Iterable[str], *, environ: Mapping[str, str]) -> str | None:
     """The first of `variables` that is set and not blank."""
     return next((variable for variable in variables if environ.get(variable, "").strip()), None)
+
+
+def find_key(variables: Iterable[str], *, environ: Mapping[str, str]) -> Key | None:
+    """The key in the first of `variables` that is set and not blank."""
+    variable = find_variable(variables, environ=environ)
+    if variable is None:
+        return None
+    value = environ[variable].strip()
+    if not value.isascii() or not value.isprintable():
+        raise UsageError(
+            f"the key in {variable} has characters that no HTTP header may carry",
+            advice=f"Copy the key again into {variable}, without quotes, line breaks or an ellipsis",
+        )
+    return Key(value, variable)
 
 
 def refuse_stray_key(key: Key, *, variable: str, url: str, role: Role) -> None:
@@ -178,9 +136,10 @@ class Target:
         key: Key | None,
         variables: tuple[str, ...],
         key_header: str = "Authorization",
-        headers: tuple[tuple[str, str], ...] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> Target:
-        """`variables` are those that may hold the key, the one to recommend first. `headers` go out besides ours."""
+        """`variables` are those that may hold the key, the one to recommend first. The key goes out as `Bearer KEY` in
+        the header `Authorization`, and alone in any other."""
         parts = check_base_url(url, key_variable=variables[0])
         full = _join(parts.path, path)
         sent = {
@@ -189,6 +148,7 @@ class Target:
             # Answers are a few kilobytes: unpacking them would cost more time than it saves.
             "Accept-Encoding": "identity",
             "User-Agent": f"unmask/{__version__}",
+            **(headers or {}),
         }
         secrets = {*_parts_to_hide(parts), *proxy_secrets()}
         if key is not None:
@@ -199,7 +159,7 @@ class Target:
             url=urlunsplit((parts.scheme, parts.netloc, full, parts.query, "")),
             shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
             endpoint=origin(url),
-            headers=sent | dict(headers),
+            headers=sent,
             key_source=None if key is None else key.source,
             variables=variables,
             secrets=longest_first(secrets),
@@ -209,23 +169,21 @@ class Target:
 def check_base_url(url: str, *, key_variable: str) -> SplitResult:
     """The parts of a URL that can be used. Raises where it holds credentials, or is none; the message shows nothing
     that may be a secret."""
+    advice = f"Put the key into {key_variable} and leave it out of the URL"
+    if "@" in url:  # behind a slash, ? or # nobody can tell what is password and what is host
+        raise UsageError(
+            "the base URL holds credentials, or an @ that may end them; they are not taken from there",
+            advice=f"{advice}; an @ that belongs to the path is written %40",
+        )
     try:
         parts = urlsplit(url.strip())
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
-    usable = usable and not re.search(r"\s", url.strip())
-    advice = f"Put the key into {key_variable} and leave it out of the URL"
-    if "@" in url or (not usable and _AT_SIGN.search(url)):
-        # Where an @ stands after a slash, ? or #, nobody can tell what is password and what is host: none is taken.
+    if not usable or re.search(r"\s", url.strip()):
+        shown = f" {url!r}" if _PLAIN_ADDRESS.fullmatch(url) else ""
         raise UsageError(
-            "the base URL holds credentials, or an @ that may end them; they are not taken from there",
-            advice=f"{advice}; an @ that belongs to the path is written %40",
-        )
-    if not usable:
-        shown = re.split("[?#]", url.strip(), maxsplit=1)[0]
-        raise UsageError(
-            f"base URL {shown!r} is not an http or https URL",
+            f"the base URL{shown} is not an http or https URL",
             advice="Write it in full, as in http://localhost:8000/v1",
         )
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
@@ -257,26 +215,14 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, usual) else "")
 
 
-def scrub(text: str, *, secrets: tuple[str, ...] = ()) -> str:
-    """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length."""
-    text = " ".join(mask_likely_secrets(_hide_secrets(replace_surrogates(text), secrets)).split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
-def _hide_secrets(text: str, secrets: Sequence[str]) -> str:
-    """The text with `***` for each secret, which come longest first. Where one only shows once escapes of JSON are
-    undone, they are undone for the whole text: a server may quote what another one wrote."""
-    text = _replace_all(text, secrets)
-    if "\\u" not in text:
-        return text
-    plain = _JSON_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
-    return _replace_all(plain, secrets) if any(secret in plain for secret in secrets) else text
-
-
-def _replace_all(text: str, secrets: Sequence[str]) -> str:
+def scrub(text: str, *, secrets: Sequence[str] = ()) -> str:
+    """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length.
+    `secrets` come longest first."""
+    text = replace_surrogates(text)
     for secret in secrets:
         text = text.replace(secret, "***")
-    return text
+    text = " ".join(mask_likely_secrets(text).split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 def mask_likely_secrets(text: str) -> str:
@@ -291,8 +237,8 @@ def longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_secrets(variables: Mapping[str, str], *, arguments: Sequence[str] = ()) -> dict[str, str]:
-    """Secrets a process was given, and what to show in their place: values of variables named like one, and what stands
-    as credentials or query in a URL of a variable or of the command line."""
+    """Secrets a process was given, and what to show in their place: values of variables named like one, and the
+    credentials and query of a URL of a variable or of the command line."""
     values = [*variables.values(), *arguments]
     urls = {url for value in values if "://" in value for url in _URL.findall(value)}
     secrets = {secret: "hidden" for url in urls for secret in url_secrets(url)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import msgspec
 
-from unmask.errors import ModelError, TransientModelError
+from unmask.errors import FatalModelError, ModelError, TransientModelError
 from unmask.models.base import Capabilities
 from unmask.models.failures import ProviderProblem, error_fields, exception_for, parse_problem
 from unmask.models.http import Channel, HttpAnswer, bound_bytes, decode_answer
@@ -23,12 +24,14 @@ from unmask.models.parameters import (
     refused_parameter,
 )
 from unmask.models.prices import bills_cache_writes
-from unmask.models.tiers import FLEX, SERVICE_TIER, read_tier, refuse_tier
+from unmask.models.tiers import FLEX, SERVICE_TIER, read_tier
 from unmask.models.user_params import refusal_of
 from unmask.records import Choice, Completion, Request, Stop, Usage
 
 _REASONS_BY_ITSELF = re.compile(r"(?:openai/)?(?:o\d(?:$|-)|gpt-5(?!.*chat))")
 """Models of OpenAI known to refuse `temperature` and `max_tokens`: asking first would cost a call."""
+
+_ABOUT_TIER = re.compile(r"service[ _]tier|\bflex\b", re.IGNORECASE)
 
 STOPS = {
     "stop": Stop.END,
@@ -79,15 +82,22 @@ class ChatModel:
     """A model behind one URL. Remembers which parameters its endpoint refuses."""
 
     capabilities: Capabilities
-    refusable: frozenset[str] = REFUSABLE
+    chat_path: ClassVar = "/chat/completions"
+    """Below the base URL: where a request is posted to."""
+    models_path: ClassVar = "/models"
+    """Below the base URL: where `unmask doctor` asks for the list of models."""
+    key_header: ClassVar = "Authorization"
+    headers: ClassVar[Mapping[str, str]] = {}
+    """What every request carries besides."""
+    refusable: ClassVar = REFUSABLE
     """What this API may refuse without refusing the request."""
 
-    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0) -> None:
+    def __init__(self, target: Target, *, timeout: float = 1800.0, max_n: int = 1, flex: bool = False) -> None:
         self.name = target.name
         self.endpoint = target.endpoint
         self.target = target
-        self.served_name = model
-        self.asks_flex = False
+        self.served_name = target.name.partition("/")[2]
+        self.asks_flex = flex
         self._channel = Channel(target, timeout=timeout)
         self._adjustments = Adjustments()
         self._answered = False
@@ -129,7 +139,7 @@ class ChatModel:
         name = refused_parameter(problem, sent)
         if name is None:
             if self.asks_flex:
-                refuse_tier(problem, self.target)
+                self._refuse_tier(problem)
             raise exception_for(problem, self.target, asked=request.sampling.max_tokens)
         self._drop_parameter(name)
         return None
@@ -155,6 +165,16 @@ class ChatModel:
             return
         raise refusal_of(name, request.sampling, str(exception_for(problem, self.target)))
 
+    def _refuse_tier(self, problem: ProviderProblem) -> None:
+        """Raises where the endpoint does not know the tier flex. One without room is asked again, as with any
+        overload."""
+        if problem.status in (400, 422) and (problem.param == SERVICE_TIER or _ABOUT_TIER.search(problem.message)):
+            target = self.target
+            raise FatalModelError(
+                f"{target.name} at {target.shown} refuses the tier flex: {target.scrub(problem.message)}",
+                advice="Leave the tier out: not every model has it",
+            )
+
     def _drop_parameter(self, name: str) -> None:
         """The endpoint refuses this parameter: never send it again."""
         self._adjustments.learn(name)
@@ -163,12 +183,12 @@ class ChatModel:
 class OpenAI(ChatModel):
     """A model behind `{base}/chat/completions`."""
 
-    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
-        super().__init__(target, model=model, timeout=timeout)
+    def __init__(self, target: Target, *, timeout: float = 1800.0, max_n: int = 1, flex: bool = False) -> None:
+        super().__init__(target, timeout=timeout, flex=flex)
         self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
         # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
         self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
-        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(model):
+        if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(self.served_name):
             refused = frozenset({"temperature", "top_p"})
             self._adjustments = Adjustments(dropped=refused, limit_name=MAX_COMPLETION_TOKENS)
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from unmask.errors import UsageError
-from unmask.models.providers import PROVIDERS, Provider, provider_of
+from unmask.models.providers import Provider, provider_of, row_of
 from unmask.models.tiers import BATCH
 from unmask.records import Record, Usage
 
@@ -93,7 +93,7 @@ def find_price(name: str, *, endpoint: str | None = None) -> Price | None:
     if provider == "inspect":
         elsewhere = endpoint is not None and not endpoint.startswith("inspect/")
         return None if elsewhere else find_price(name.removeprefix("inspect/"))
-    row = PROVIDERS.get(provider or "")
+    row = row_of(name)
     if row is None or row.priced_as is None or (endpoint is not None and not row.is_home(endpoint)):
         return None
     price = _look_up_price(row.priced_as, name.partition("/")[2])
@@ -104,7 +104,7 @@ def price_of(name: str, *, endpoint: str | None, text: str | None) -> Price | No
     """The price that the user gives, else that of the table. Flex is the same part of both."""
     if not text:
         return find_price(name, endpoint=endpoint)
-    row = PROVIDERS.get(provider_of(name) or "")
+    row = row_of(name)
     return Price.parse(text) if row is None else _with_tiers(Price.parse(text), row)
 
 

@@ -1,17 +1,16 @@
 """From the name a user writes to a model: `provider/name`, `gguf:PATH`, `hf:PATH`.
 
-A provider is a row of `PROVIDERS`. It names the `ChatApi` that it speaks.
+A provider is a row of `PROVIDERS`. It names the class that speaks its protocol.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
-
-import msgspec
 
 from unmask.errors import MissingError, UsageError
 from unmask.files import read_environment
@@ -20,81 +19,22 @@ from unmask.models.keys import (
     KEY_VARIABLE,
     URL_VARIABLE,
     Key,
-    Role,
     Target,
-    check_base_url,
     find_key,
     find_variable,
     is_this_machine,
     origin,
     refuse_stray_key,
-    spell_setting,
 )
-from unmask.models.tiers import (
-    ANTHROPIC_BATCHES,
-    FLEX,
-    GROQ_BATCHES,
-    OPENAI_BATCHES,
-    STANDARD,
-    TIERS,
-    TOGETHER_BATCHES,
-    BatchService,
-)
+from unmask.models.settings import Role, spell_setting
+from unmask.models.tiers import ANTHROPIC_BATCHES, FLEX, OPENAI_BATCHES, TOGETHER_BATCHES, BatchService
 from unmask.records import Record
+
+if TYPE_CHECKING:
+    from unmask.models.openai import ChatModel
 
 OWN_PREFIX = "python/"
 """What the name of a model begins with that is a function of a Python program: see `models/own`."""
-
-
-class _OpenChat(Protocol):
-    """Makes the model behind a `Target`."""
-
-    def __call__(self, target: Target, *, model: str, timeout: float, max_n: int) -> Model: ...
-
-
-class ChatApi(Record, frozen=True, kw_only=True):
-    """A chat protocol over HTTP: who speaks it, where requests go, and how the key is sent."""
-
-    open: _OpenChat
-    chat_path: str
-    """Below the base URL: where a request is posted to."""
-    models_path: str
-    """Below the base URL: where `unmask doctor` asks for the list of models."""
-    key_header: str = "Authorization"
-    """The header of the key: `Bearer KEY` in this one, the key alone in any other."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """What every request carries besides."""
-
-
-def _open_openai(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
-    from unmask.models.openai import OpenAI
-
-    return OpenAI(target, model=model, timeout=timeout, max_n=max_n)
-
-
-def _open_vllm(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
-    from unmask.models.vllm import Vllm
-
-    return Vllm(target, model=model, timeout=timeout, max_n=max_n)
-
-
-def _open_anthropic(target: Target, *, model: str, timeout: float, max_n: int) -> Model:
-    from unmask.models.anthropic import Anthropic
-
-    return Anthropic(target, model=model, timeout=timeout)
-
-
-OPENAI_API = ChatApi(open=_open_openai, chat_path="/chat/completions", models_path="/models")
-
-VLLM_API = msgspec.structs.replace(OPENAI_API, open=_open_vllm)
-
-ANTHROPIC_API = ChatApi(
-    open=_open_anthropic,
-    chat_path="/v1/messages",
-    models_path="/v1/models",
-    key_header="x-api-key",
-    headers=(("anthropic-version", "2023-06-01"),),
-)
 
 
 class Provider(Record, frozen=True):
@@ -106,7 +46,8 @@ class Provider(Record, frozen=True):
     max_n: int = 1
     """Choices that one request may ask for."""
     needs_key: bool = True
-    api: ChatApi = OPENAI_API
+    api: str = "unmask.models.openai:OpenAI"
+    """The `ChatModel` that speaks its protocol."""
     priced_as: str | None = None
     """The provider's id in the price table; `None` where no price can be known."""
     flex: float | None = None
@@ -118,16 +59,21 @@ class Provider(Record, frozen=True):
     def is_home(self, url: str) -> bool:
         return origin(url) == origin(self.url)
 
-    def build_target(self, name: str, *, url: str, path: str, key: Key | None, variables: tuple[str, ...]) -> Target:
-        """Where requests of this provider go, with the headers of its API."""
+    @property
+    def chat(self) -> type[ChatModel]:
+        module, _, name = self.api.partition(":")
+        chat: type[ChatModel] = getattr(import_module(module), name)
+        return chat
+
+    def target(
+        self, name: str, *, url: str, key: Key | None, variables: tuple[str, ...], path: str | None = None
+    ) -> Target:
+        """Where requests to a model go, with the headers of its API."""
+        chat = self.chat
+        headers = dict(chat.headers)
+        path = path or chat.chat_path
         return Target.build(
-            name,
-            url=url,
-            path=path,
-            key=key,
-            variables=variables,
-            key_header=self.api.key_header,
-            headers=self.api.headers,
+            name, url=url, path=path, key=key, variables=variables, key_header=chat.key_header, headers=headers
         )
 
 
@@ -150,7 +96,7 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY",),
         ("ANTHROPIC_BASE_URL",),
-        api=ANTHROPIC_API,
+        api="unmask.models.anthropic:Anthropic",
         priced_as="anthropic",
         batch=ANTHROPIC_BATCHES,
     ),
@@ -164,26 +110,24 @@ PROVIDERS: dict[str, Provider] = {
         priced_as="openrouter",
     ),
     "vllm": Provider(
-        "http://localhost:8000/v1", ("VLLM_API_KEY",), ("VLLM_BASE_URL",), max_n=MANY, needs_key=False, api=VLLM_API
+        "http://localhost:8000/v1",
+        ("VLLM_API_KEY",),
+        ("VLLM_BASE_URL",),
+        max_n=MANY,
+        needs_key=False,
+        api="unmask.models.vllm:Vllm",
     ),
     "ollama": Provider("http://localhost:11434/v1", ("OLLAMA_API_KEY",), ("OLLAMA_BASE_URL",), needs_key=False),
     "together": Provider(
         "https://api.together.xyz/v1", ("TOGETHER_API_KEY",), priced_as="together", batch=TOGETHER_BATCHES
     ),
     "groq": Provider(
-        "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq", flex=1.0, batch=GROQ_BATCHES
+        "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), priced_as="groq", flex=1.0, batch=OPENAI_BATCHES
     ),
     "deepseek": Provider("https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), priced_as="deepseek"),
     "mistral": Provider("https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), priced_as="mistral"),
     "xai": Provider("https://api.x.ai/v1", ("XAI_API_KEY",), priced_as="x-ai"),
 }
-
-_KEYS = frozenset(key for row in PROVIDERS.values() for key in row.keys)
-
-
-def is_api_key(variable: str) -> bool:
-    """Whether a variable is named like a key of a provider: one of the table, of ours, or of anybody else."""
-    return variable in _KEYS or variable.endswith("_API_KEY")
 
 
 IN_PROCESS = ("embedded", "scripted", "inspect")
@@ -201,6 +145,11 @@ def provider_of(name: str) -> str | None:
     return provider if slash else None
 
 
+def row_of(name: str) -> Provider | None:
+    """The HTTP provider of a model, if it has one."""
+    return PROVIDERS.get(provider_of(name) or "")
+
+
 def open_model(
     name: str,
     *,
@@ -215,38 +164,25 @@ def open_model(
 
     `role` decides which key and URL variables come first (`UNMASK_API_KEY`, `UNMASK_JUDGE_API_KEY`). `timeout` is
     the longest wait for one answer, in seconds. Without `asks_for_key` a missing key is no error: for who only plans.
-    `tier` is one of `tiers.TIERS`. `key_variable` names the only variable that the key may come from.
+    `tier` may be `flex`. `key_variable` names the only variable that the key may come from.
     """
-    provider, model_name = _split_name(name)
-    environ = read_environment()
-    if provider == "inspect":
+    _check_name(name)
+    if provider_of(name) == "inspect":
         from unmask.models.inspect import open_inspect
 
-        if base_url is not None:
-            check_base_url(base_url, key_variable=KEY_VARIABLE[role])
-        key = find_key((KEY_VARIABLE[role],), environ=environ)
-        return open_inspect(model_name, base_url=base_url, timeout=timeout, key=key, environ=environ, role=role)
-    if provider not in PROVIDERS:
-        return _open_in_process(name, provider, base_url=base_url)
-    row = PROVIDERS[provider]
-    address = find_address(row, role=role, base_url=base_url, environ=environ)
-    variables = _key_variables(row, role, key_variable)
-    key = find_key(variables, environ=environ)
-    refuse_stray(row, address, key, role=role)
-    target = row.build_target(name, url=address.url, path=row.api.chat_path, key=key, variables=variables)
+        return open_inspect(name, role=role, base_url=base_url, timeout=timeout)
+    row = row_of(name)
+    if row is None:
+        return _open_in_process(name, base_url=base_url)
+    address, key, variables = find_address(row, role=role, base_url=base_url, key_variable=key_variable)
+    target = row.target(name, url=address.url, key=key, variables=variables)
     if key is None and asks_for_key and row.needs_key and row.is_home(target.endpoint):
         needed = key_variable or row.keys[0]
         raise MissingError(
             f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
             advice=f"export {needed}=…, or put the line {needed}=… into .env",
         )
-    model = row.api.open(target, model=model_name, timeout=timeout, max_n=row.max_n)
-    if tier == FLEX:
-        from unmask.models.openai import ChatModel
-
-        if isinstance(model, ChatModel):
-            model.asks_flex = True
-    return model
+    return row.chat(target, timeout=timeout, max_n=row.max_n, flex=tier == FLEX)
 
 
 class Address(NamedTuple):
@@ -256,17 +192,20 @@ class Address(NamedTuple):
     variable: str | None = None
 
 
-def find_address(row: Provider, *, role: Role, base_url: str | None, environ: Mapping[str, str]) -> Address:
-    """The address that is given; else that of the role's variable, of the provider's variable, and the provider's."""
+def find_address(
+    row: Provider, *, role: Role, base_url: str | None, key_variable: str | None = None
+) -> tuple[Address, Key | None, tuple[str, ...]]:
+    """The address that is given, else that of the role's variable, of the provider's variable, and the provider's; the
+    key that is sent there, and the variables that may hold it. Raises where a key would go elsewhere than to this
+    provider or this machine because `.env` says so."""
+    environ = read_environment()
     variable = None if base_url else find_variable((URL_VARIABLE[role], *row.url_variables), environ=environ)
-    return Address(base_url or (environ[variable].strip() if variable else row.url), variable)
-
-
-def refuse_stray(row: Provider, address: Address, key: Key | None, *, role: Role) -> None:
-    """Raise where a key would go elsewhere than to this provider or this machine because `.env` says so."""
-    url, variable = address
+    url = base_url or (environ[variable].strip() if variable else row.url)
+    variables = (KEY_VARIABLE[role], *row.keys) if key_variable is None else (key_variable,)
+    key = find_key(variables, environ=environ)
     if key is not None and variable is not None and origin(url) and not row.is_home(url):
         refuse_stray_key(key, variable=variable, url=url, role=role)
+    return Address(url, variable), key, variables
 
 
 class AskedModel(NamedTuple):
@@ -281,20 +220,18 @@ class AskedModel(NamedTuple):
 def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = None) -> list[str]:
     """A line for each address, with the flag or variable that names it; `given_by` is what names those that no variable
     does. Raises what `open_model` would raise about address and key."""
-    environ, places = read_environment(), dict[str, dict[str, None]]()
+    places: dict[str, dict[str, None]] = {}
     for role, name, base_url, key_variable in models:
-        row = PROVIDERS.get(provider_of(name) or "")
-        url, variable = Address(base_url or "")
+        row, address = row_of(name), Address(base_url or "")
         if row is not None:
-            url, variable = address = find_address(row, role=role, base_url=base_url, environ=environ)
-            key = find_key(_key_variables(row, role, key_variable), environ=environ)
-            refuse_stray(row, address, key, role=role)
+            address = find_address(row, role=role, base_url=base_url, key_variable=key_variable)[0]
+        url, variable = address
         if not origin(url):
             continue
-        if variable is None and not base_url:
-            source = "the provider's own"
-        elif variable is not None:
+        if variable is not None:
             source = variable if variable in os.environ else f"{variable} in .env"
+        elif not base_url:
+            source = "the provider's own"
         elif given_by is None and os.environ.get(URL_VARIABLE[role], "").strip() == url:
             source = URL_VARIABLE[role]
         else:
@@ -303,27 +240,17 @@ def describe_addresses(models: Iterable[AskedModel], *, given_by: str | None = N
     return [f"Asking {', '.join(roles)} {place}" for place, roles in places.items()]
 
 
-def _key_variables(row: Provider, role: Role, key_variable: str | None) -> tuple[str, ...]:
-    return (KEY_VARIABLE[role], *row.keys) if key_variable is None else (key_variable,)
-
-
-def key_of_model(name: str, *, role: Role, key_variable: str | None = None) -> Key | None:
-    """The key that `open_model` with these arguments would send."""
-    row = PROVIDERS.get(provider_of(name) or "")
-    return None if row is None else find_key(_key_variables(row, role, key_variable), environ=read_environment())
-
-
-def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model:
+def _open_in_process(name: str, *, base_url: str | None) -> Model:
     if base_url is not None:
         raise UsageError(
             f"{name} answers inside this process, so it takes no base URL",
             advice=f"Leave the base URL out, or name a model that {origin(base_url) or 'that URL'} serves: openai/NAME",
         )
-    if provider == "scripted":
+    if provider_of(name) == "scripted":
         from unmask.models.scripted import open_scripted
 
         return open_scripted(name)
-    if provider == "hf":
+    if provider_of(name) == "hf":
         from unmask.models.local.hf import open_hf
 
         return open_hf(name)
@@ -332,48 +259,44 @@ def _open_in_process(name: str, provider: str, *, base_url: str | None) -> Model
     return open_embedded(name)
 
 
-def _split_name(name: str) -> tuple[str, str]:
-    """Provider and the rest, both known to be there."""
-    by_path = provider_of(name) in BY_PATH
+def _check_name(name: str) -> None:
+    """An error where provider or name is missing or unknown."""
     if name.startswith(OWN_PREFIX):
         raise UsageError(
             f"{name} is a function of a Python program",
             advice=f"Call unmask.run or unmask.judge there, with {name.removeprefix(OWN_PREFIX)} itself.",
         )
+    by_path = provider_of(name) in BY_PATH
     provider, _, model_name = name.partition(":" if by_path else "/")
     names = (*PROVIDERS, *IN_PROCESS)
     if not by_path and provider not in names:
-        reason, advice = "does not say who serves it", f"write PROVIDER/NAME, as in openai/{name or 'gpt-4o'};"
+        reason, advice = "does not say who serves it", f"Write PROVIDER/NAME, as in openai/{name or 'gpt-4o'}."
         if "/" in name:
             reason = f"begins with the unknown provider {provider!r}"
-            advice = f"for a server of your own write vllm/{name};"
-        close = difflib.get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
-        if close and model_name:
-            advice = f"did you mean {close[0]}/{model_name}?"
-        advice += f" providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
-        raise UsageError(f"model {name!r} {reason}", advice=advice)
+            near = get_close_matches(provider.lower(), names, n=1, cutoff=0.75)
+            advice = f"Did you mean {near[0]}/{model_name}?" if near else f"For a server of your own write vllm/{name}."
+        raise UsageError(
+            f"model {name!r} {reason}", advice=f"{advice} Providers: {', '.join(names)}; or gguf:PATH, hf:PATH"
+        )
     if not model_name.strip("/ ") or name != name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is not a model's name", advice=f"Write {provider}{':PATH' if by_path else '/NAME'}")
-    return provider, model_name
 
 
 def check_tier(tier: str | None, model: object, *, flag: str) -> None:
     """Refuse a tier that nobody has, or that the provider of this model does not have. A model that is no name has
     none."""
-    if tier is None or tier == STANDARD:
+    if tier is None:
         return
-    if tier not in TIERS:
-        raise UsageError(f"{flag} {tier!r} is unknown", advice=f"Choose from: {'; '.join(TIERS)}")
     name = model if isinstance(model, str) else "a model of a Python program"
-    row = PROVIDERS.get(provider_of(name) or "")
-    if row is None or row.flex is None:
+    row = row_of(name)
+    if tier != FLEX or row is None or row.flex is None:
         names = ", ".join(provider for provider, row in PROVIDERS.items() if row.flex is not None)
         raise UsageError(
-            f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with flex: {names}."
+            f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with {FLEX}: {names}."
         )
 
 
 def is_known_address(model: str, url: str) -> bool:
     """Whether a key may be sent there though nobody has typed the address: the provider's own, or this machine."""
-    row = PROVIDERS.get(provider_of(model) or "")
+    row = row_of(model)
     return is_this_machine(url) or (row is not None and row.is_home(url))

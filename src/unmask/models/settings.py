@@ -1,19 +1,54 @@
-"""How one model is asked. A run has this record three times: for its subject, its judge and a judge for numbers."""
+"""How one model is asked, and how each setting is typed. A run has `ModelSettings` three times: for its subject, its
+judge and a judge for numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import is_file_name
-from unmask.models.keys import Role, spell_setting
-from unmask.models.providers import check_tier
-from unmask.models.user_params import check_headers, check_params
 from unmask.records import Record, Sampling
 from unmask.text import suggest_names
+
+Role = Literal["subject", "judge", "numeric_judge"]
+
+KEYWORDS: dict[str, tuple[Role, str]] = {
+    "model": ("subject", "model"),
+    "base_url": ("subject", "base_url"),
+    "temperature": ("subject", "temperature"),
+    "max_tokens": ("subject", "max_tokens"),
+    "seed": ("subject", "seed"),
+    "params": ("subject", "params"),
+    "headers": ("subject", "headers"),
+    "judge": ("judge", "model"),
+    "judge_base_url": ("judge", "base_url"),
+    "judge_params": ("judge", "params"),
+    "judge_headers": ("judge", "headers"),
+    "numeric_judge": ("numeric_judge", "model"),
+}
+"""The settings of a model that have a flag, by their name in Python. All others are given with `set`."""
+KEYWORD_OF: dict[tuple[str, str], str] = {place: keyword for keyword, place in KEYWORDS.items()}
+SET_PREFIX: dict[str, str] = {"subject": "", "judge": "judge.", "numeric_judge": "numeric."}
+
+
+def flag_of(keyword: str) -> str:
+    """The flag of a keyword argument: of `judge_params`, which takes one at a time, `--judge-param`. The model has
+    none."""
+    if keyword == "model":
+        return "MODEL"
+    one = keyword.removesuffix("s") if keyword.endswith(("params", "headers")) else keyword
+    return f"--{one.replace('_', '-')}"
+
+
+def spell_setting(role: str, name: str, value: object = None) -> str:
+    """A setting as a user types it: `--max-tokens 4000`, `--set judge.max_tokens=4000`."""
+    keyword = KEYWORD_OF.get((role, name))
+    if keyword is None:
+        return f"--set {SET_PREFIX[role]}{name}={'' if value is None else value}"
+    return flag_of(keyword) if value is None else f"{flag_of(keyword)} {value}"
 
 
 class ModelSettings(Record, frozen=True, kw_only=True):
@@ -51,7 +86,7 @@ SETTABLE = {
     "top_p": "nucleus sampling",
     "timeout": "seconds for one answer",
     "price": "IN/OUT, dollars per million tokens",
-    "tier": "flex or default",
+    "tier": "flex",
     "wait_for_server": "seconds to wait for an endpoint that is not up yet",
     "give_up_after": "seconds of nothing but failures after which the run ends",
     "takes_per_call": "most takes in one request, of the subject",
@@ -72,24 +107,30 @@ _ONLY_OF: dict[str, Role] = {
     "headers": "numeric_judge",
 }
 """Settings of one role. Parameters and headers of the others have flags."""
-_ROLES: dict[str, Role] = {"": "subject", "judge": "judge", "numeric": "numeric_judge"}
 _TYPES = get_type_hints(ModelSettings)
-_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "wait_for_server": (0, 86_400), "give_up_after": (1, 604_800)}
+_RANGES: dict[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "max_tokens": (1, 10**9),
+    "takes_per_call": (1, 10**9),
+    "timeout": (0.001, 1e9),
+    "wait_for_server": (0, 86_400),
+    "give_up_after": (1, 604_800),
+}
 
 
 def read_setting(name: str, value: object) -> tuple[Role, str, object]:
     """What one `--set NAME=VALUE` is about: role, field and value. A name that does not exist is a usage error."""
-    prefix, _, field = name.rpartition(".")
-    role = _ROLES.get(prefix)
-    if role is None or field not in SETTABLE or _ONLY_OF.get(field, role) != role:
-        known = [
-            f"{other}.{each}" if other else each
-            for other, of in _ROLES.items()
-            for each in SETTABLE
-            if _ONLY_OF.get(each, of) == of
-        ]
+    known: dict[str, tuple[Role, str]] = {
+        f"{SET_PREFIX[role]}{field}": (role, field)
+        for role in ("subject", "judge", "numeric_judge")
+        for field in SETTABLE
+        if _ONLY_OF.get(field, role) == role
+    }
+    if name not in known:
         advice = suggest_names(name, known) or f"Names are: {', '.join(known)}."
         raise UsageError(f"--set {name[:80]}: there is no such setting", advice=advice)
+    role, field = known[name]
     is_object = field in ("params", "headers")
     try:
         if is_object and isinstance(value, str):
@@ -99,31 +140,18 @@ def read_setting(name: str, value: object) -> tuple[Role, str, object]:
         raise UsageError(f"--set {name}={value} cannot be used: {error}", advice=f"It is: {SETTABLE[field]}.") from None
 
 
-def check_model_settings(settings: ModelSettings, role: Role) -> ModelSettings:
-    """The same settings, or an error that names the first value out of range."""
-    for field in ("max_tokens", "takes_per_call"):
-        value = getattr(settings, field)
-        if value is not None and value < 1:
-            raise UsageError(f"{spell_setting(role, field, value)} is too small", advice="Give at least 1.")
+def check_ranges(settings: ModelSettings, role: Role) -> None:
+    """An error that names the first value out of range."""
     for field, (low, high) in _RANGES.items():
         value = getattr(settings, field)
-        if value is not None and not low <= value <= high:
-            raise UsageError(
-                f"{spell_setting(role, field, f'{value:g}')} is out of range",
-                advice=f"Give a value from {low} to {high}.",
-            )
-    if not settings.timeout > 0:  # this way round NaN, which is above and below nothing, is refused
-        said = spell_setting(role, "timeout", f"{settings.timeout:g}")
-        raise UsageError(f"{said} is not a time to wait", advice="Give seconds above 0.")
+        if value is not None and not low <= value <= high:  # this way round NaN is refused too
+            said, most = spell_setting(role, field, f"{value:g}"), f" to {high}" if high < 10**9 else ""
+            raise UsageError(f"{said} is out of range", advice=f"Give a value from {low:g}{most}.")
     if settings.name is not None and not is_file_name(settings.name):
         raise UsageError(
             f"{spell_setting(role, 'name')}{settings.name[:80]!r} is no name of a file",
             advice="Readings are kept in a file of that name in the run folder: letters, digits, - and _ will do.",
         )
-    if settings.model is not None:
-        check_tier(settings.tier, settings.model, flag=spell_setting(role, "tier"))
-    check_headers(settings.headers, role=role)
-    return msgspec.structs.replace(settings, params=check_params(settings.params, role=role))
 
 
 def combine_patience(sharing: Sequence[ModelSettings]) -> dict[str, float]:

@@ -1,43 +1,22 @@
-"""The same tokens for less where you can wait: service tiers (`--set tier=flex`), and batch APIs as data: who has
-one, what it takes, and in what it differs from OpenAI's."""
+"""The same tokens for less where you can wait: the service tier `flex`, and batch APIs as data: what each takes, and in
+what it differs from OpenAI's."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from unmask.errors import FatalModelError
-from unmask.models.keys import Target
 from unmask.records import Record
 
-if TYPE_CHECKING:
-    from unmask.models.failures import ProviderProblem
-
 SERVICE_TIER = "service_tier"
-FLEX, STANDARD = "flex", "default"
-TIERS = (FLEX, STANDARD)
-"""What a user may ask for."""
+FLEX, BATCH = "flex", "batch"
 
 _STANDARD_NAMES = frozenset({"", "auto", "default", "standard", "on_demand"})
-_ABOUT_TIER = re.compile(r"service[ _]tier|\bflex\b", re.IGNORECASE)
 
 
 def read_tier(tier: Any) -> str | None:
     """The tier that an answer names; `None` for the standard one, whatever the provider calls it, and for no word."""
     return None if not isinstance(tier, str) or tier.lower() in _STANDARD_NAMES else tier[:40].lower()
-
-
-def refuse_tier(problem: ProviderProblem, target: Target) -> None:
-    """Raises where the endpoint does not know the tier flex. One without room is asked again, as with any overload."""
-    if problem.status in (400, 422) and (problem.param == SERVICE_TIER or _ABOUT_TIER.search(problem.message)):
-        raise FatalModelError(
-            f"{target.name} at {target.shown} refuses the tier flex: {target.scrub(problem.message)}",
-            advice="Leave the tier out: not every model has it",
-        )
-
-
-BATCH = "batch"
-"""The tier of an answer that came from a batch."""
 
 
 _REMOTE_ID = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+\Z")
@@ -68,7 +47,6 @@ class BatchService(Record, frozen=True, kw_only=True):
 
 OPENAI_BATCHES = BatchService()
 AZURE_BATCHES = BatchService(chat_url="/chat/completions", most_requests=100_000)
-GROQ_BATCHES = BatchService()
 TOGETHER_BATCHES = BatchService(
     upload_path="/files/upload",
     purpose="batch-api",

@@ -7,7 +7,6 @@ is another matter: a refusal of that ends the run.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
 from unmask.files import read_environment
 from unmask.models.base import Model
-from unmask.models.keys import SECRET_NAME, Role, known_secrets, mask_likely_secrets, spell_setting
+from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets
+from unmask.models.settings import Role, spell_setting
 from unmask.records import Sampling
 
 OWN_PARAMS = {
@@ -38,15 +38,6 @@ OWN_PARAMS = {
 }
 """What the program sets itself, and who decides it, with the flags of that model filled in."""
 
-_OWN_HEADER = re.compile(
-    r"accept|accept-encoding|anthropic-version|connection|content-(?:encoding|length|type)|expect|host|te|trailer"
-    r"|transfer-encoding|upgrade|user-agent",
-    re.IGNORECASE,
-)
-_HEADER = re.compile(r"[A-Za-z0-9_.-]+: [ -~]*")
-_KEY_SHAPE = re.compile(r"\b(?:eyJ[\w-]{10,}\.|gh[pousr]_\w{20,}|glpat-[\w-]{10,}|xox[abp]-\S{10,}|AKIA[A-Z0-9]{12,})")
-"""Keys that other services give out; `keys` knows those of models."""
-
 
 def parse_pairs(words: Iterable[str], *, flag: str, as_text: bool = False) -> dict[str, Any]:
     """The values of a flag that may be repeated, by name: `NAME=JSON`, or `NAME=TEXT`."""
@@ -61,17 +52,12 @@ def parse_pairs(words: Iterable[str], *, flag: str, as_text: bool = False) -> di
             )
         if name in values:
             raise UsageError(f"{flag} {name} is there twice", advice="Give each name once.")
-        values[name] = text.strip() if as_text else _parse_json(name, text, flag=flag)
+        try:
+            values[name] = text.strip() if as_text else json.loads(text)
+        except (ValueError, RecursionError):  # the value is not repeated: it may be a key
+            advice = f"Put text in quotes, as in {flag} '{name}=\"TEXT\"'"
+            raise UsageError(f"the value of {flag} {_shorten(name)} is not JSON", advice=advice) from None
     return values
-
-
-def _parse_json(name: str, text: str, *, flag: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        # The value is not repeated: it may be a key.
-        advice = f"Put text in quotes, as in {flag} '{name}=\"TEXT\"'"
-        raise UsageError(f"the value of {flag} {_shorten(name)} is not JSON", advice=advice) from None
 
 
 def check_params(params: Mapping[str, Any], *, role: Role) -> dict[str, Any]:
@@ -85,51 +71,36 @@ def check_params(params: Mapping[str, Any], *, role: Role) -> dict[str, Any]:
                 settings = ("model", "temperature", "max_tokens", "top_p", "tier")
                 reason = OWN_PARAMS[own].format(**{name: spell_setting(role, name) for name in settings})
                 raise UsageError(f"{flag} {own} is not yours to set here: {reason}", advice=f"Leave {flag} {own} out.")
-        if name == "chat_template_kwargs" and not isinstance(value, dict):
+        try:
+            encoded = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(
-                f"{flag} {name} is no object", advice=f"As in {flag} '{name}={{\"enable_thinking\": false}}'"
-            )
-        encoded = _encode(name, value, flag=flag)
-        if _looks_like_key(f'"{name}": {encoded}'):
-            raise UsageError(
-                f"{flag} {_shorten(name)} holds what looks like a key, and run.json would show it",
-                advice="Keys come from the environment or .env: see docs/models.md.",
-            )
+                f"{flag} {name} cannot be written as JSON: {error}",
+                advice="Use texts, numbers, true and false, lists, and objects with texts as names.",
+            ) from None
+        _refuse_key(flag, name, f'"{name}": {encoded}')
         checked[name] = json.loads(encoded)
     return checked
 
 
-def _encode(name: str, value: object, *, flag: str) -> str:
-    try:
-        return json.dumps(value, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"{flag} {name} cannot be written as JSON: {error}",
-            advice="Use texts, numbers, true and false, lists, and objects with texts as names.",
-        ) from None
-
-
 def check_headers(headers: Mapping[str, str], *, role: Role) -> None:
-    """An error for the first header that cannot be sent, that the program sets itself, or that looks like a key."""
+    """An error for the first header that cannot be sent, or that looks like a key."""
     flag = spell_setting(role, "headers")
     for name, value in headers.items():
-        if SECRET_NAME.search(name) or name.lower() == "cookie" or _looks_like_key(f"{name}: {value}"):
-            raise UsageError(
-                f"{flag} {_shorten(mask_likely_secrets(name))} looks like a key, and run.json would show it",
-                advice="Keys come from the environment or .env, as UNMASK_API_KEY=… or the provider's own variable.",
-            )
-        if _OWN_HEADER.fullmatch(name):
-            raise UsageError(f"{flag} {name} is not yours to set: the program does", advice=f"Leave {flag} {name} out.")
-        if not _HEADER.fullmatch(f"{name}: {value}"):
-            raise UsageError(
-                f"{flag} {_shorten(name)!r} cannot be sent", advice="Use plain ASCII, as in X-Title=unmask."
-            )
+        is_secret = SECRET_NAME.search(name) or name.lower() == "cookie"
+        _refuse_key(flag, name, "api_key: ******" if is_secret else f"{name}: {value}")
+        if not (name + value).isascii() or not (name + value).isprintable() or " " in name:
+            advice = "Use plain ASCII, as in X-Title=unmask."
+            raise UsageError(f"{flag} {_shorten(name)!r} cannot be sent", advice=advice)
 
 
-def _looks_like_key(text: str) -> bool:
-    if mask_likely_secrets(text) != text or _KEY_SHAPE.search(text):
-        return True
-    return any(secret in text for secret in known_secrets(read_environment()))
+def _refuse_key(flag: str, name: str, text: str) -> None:
+    """Raises where a parameter or header holds a key of this machine, or what looks like one."""
+    if mask_likely_secrets(text) != text or any(secret in text for secret in known_secrets(read_environment())):
+        raise UsageError(
+            f"{flag} {_shorten(mask_likely_secrets(name))} holds what looks like a key, and run.json would show it",
+            advice="Keys come from the environment or .env, as UNMASK_API_KEY=… or the provider's own variable.",
+        )
 
 
 def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, role: Role = "subject") -> None:

@@ -28,14 +28,14 @@ class Vllm(OpenAI):
     """A model that is called as the judge that ships is taken for it: its weights with its adapter. Questions that it
     was not trained for go to the model below the adapter, if the server has it as an adapter."""
 
-    def __init__(self, target: Target, *, model: str, timeout: float = 1800.0, max_n: int = 1) -> None:
+    def __init__(self, target: Target, *, timeout: float = 1800.0, max_n: int = 1, flex: bool = False) -> None:
         from unmask.models.local.catalogue import is_trained_judge
 
-        super().__init__(target, model=model, timeout=timeout, max_n=max_n)
+        super().__init__(target, timeout=timeout, max_n=max_n)
         self.capabilities = Capabilities(
             max_n=max_n,
             supports_options=True,
-            trained_to_read=is_trained_judge(f"vllm/{model}"),
+            trained_to_read=is_trained_judge(target.name),
             params=None,
             headers=True,
         )

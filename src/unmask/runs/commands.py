@@ -10,9 +10,9 @@ from typing import Any
 
 from unmask.errors import UsageError
 from unmask.judges.base import Tags
-from unmask.models.keys import KEYWORD_OF, SET_PREFIX, URL_VARIABLE, Role, flag_of, spell_setting
+from unmask.models.keys import URL_VARIABLE
 from unmask.models.providers import is_known_address
-from unmask.models.settings import ModelSettings, read_setting
+from unmask.models.settings import KEYWORD_OF, SET_PREFIX, ModelSettings, Role, flag_of, read_setting, spell_setting
 from unmask.models.user_params import format_value
 from unmask.records import Effort, Preset
 from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, public_url

@@ -12,8 +12,17 @@ import msgspec
 from unmask.errors import UsageError
 from unmask.judges.asides import ASIDES
 from unmask.judges.base import Tags
-from unmask.models.keys import KEYWORD_OF, KEYWORDS, SET_PREFIX, Role, spell_setting
-from unmask.models.settings import ModelSettings, check_model_settings, merge_settings, read_setting
+from unmask.models.settings import (
+    KEYWORD_OF,
+    KEYWORDS,
+    SET_PREFIX,
+    ModelSettings,
+    Role,
+    check_ranges,
+    merge_settings,
+    read_setting,
+    spell_setting,
+)
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Slot
 from unmask.records import Role as Speaker
 from unmask.text import list_names, refuse_unknown
@@ -182,8 +191,21 @@ def check_options(options: Options) -> Options:
     if options.max_cost is not None and not options.max_cost > 0:
         raise UsageError(f"--max-cost {options.max_cost:g} allows nothing", advice="Give dollars above 0.")
     _check_batch(options)
-    each = {role: check_model_settings(options.of(role), role) for role in ROLES}
-    return msgspec.structs.replace(options, **each)
+    return msgspec.structs.replace(options, **{role: _check_model(options.of(role), role) for role in ROLES})
+
+
+def _check_model(settings: ModelSettings, role: Role) -> ModelSettings:
+    check_ranges(settings, role)
+    if settings.tier is not None and settings.model is not None:
+        from unmask.models.providers import check_tier
+
+        check_tier(settings.tier, settings.model, flag=spell_setting(role, "tier"))
+    if settings.params or settings.headers:
+        from unmask.models.user_params import check_headers, check_params
+
+        check_headers(settings.headers, role=role)
+        settings = msgspec.structs.replace(settings, params=check_params(settings.params, role=role))
+    return settings
 
 
 BATCHES = ("judge", "all")

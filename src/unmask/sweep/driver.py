@@ -25,10 +25,10 @@ from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, MissingError, UnmaskError
 from unmask.files import Lock
 from unmask.models.base import Model
-from unmask.models.keys import Role
+from unmask.models.keys import Target
 from unmask.models.limiter import Limits
-from unmask.models.providers import key_of_model, open_model
-from unmask.models.settings import ModelSettings
+from unmask.models.providers import open_model
+from unmask.models.settings import ModelSettings, Role
 from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
@@ -233,13 +233,11 @@ class Driver:
         rows: dict[tuple[Role, str], ModelRow] = {("judge", judge.name): judge for judge in self.judges}
         rows |= {("subject", unit.subject.name): unit.subject for unit in self.expansion.units}
         models = []
-        for (role, name), model in self.models.items():
+        for place, model in self.models.items():
             if model is not None and not isinstance(model, str):
-                row = rows[role, name]
-                key = key_of_model(row.model, role=role, key_variable=row.key)
-                self._limiters.assign(
-                    model, f"{model.endpoint} {digest((key.value,)) if key else ''}", self._limits_of(row)
-                )
+                target: Target | None = getattr(model, "target", None)
+                name = f"{model.endpoint} {digest(tuple(target.headers.values())) if target else ''}"
+                self._limiters.assign(model, name, self._limits_of(rows[place]))
                 models.append(model)
         return models
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from unmask.errors import FatalModelError, TransientModelError, UnmaskError, UsageError
 from unmask.models.base import Capabilities, Model
 from unmask.models.keys import Key
-from unmask.models.providers import PROVIDERS, provider_of
+from unmask.models.providers import row_of
 from unmask.records import Completion, Request
 from unmask.sweep.grid import ModelRow
 from unmask.sweep.servers.base import Pool, Room, RoomLost, ServerAddress, ServerFailed, ServerSpec, fit
@@ -46,11 +46,10 @@ class ServedModel:
 
     def _open(self, address: ServerAddress) -> Model:
         """Its key is that of the server, whatever the environment says."""
-        provider, key = PROVIDERS[provider_of(self.name) or ""], Key(address.key, "the sweep") if address.key else None
-        url, path = address.base_url, provider.api.chat_path
-        target = provider.build_target(self.name, url=url, path=path, key=key, variables=("the sweep's key",))
-        model = self.name.partition("/")[2]
-        return provider.api.open(target, model=model, timeout=self._timeout, max_n=provider.max_n)
+        provider, key = row_of(self.name), Key(address.key, "the sweep") if address.key else None
+        assert provider is not None
+        target = provider.target(self.name, url=address.base_url, key=key, variables=("the sweep's key",))
+        return provider.chat(target, timeout=self._timeout, max_n=provider.max_n)
 
     # --- what the one who starts servers says ---------------------------------------------------------------------
 

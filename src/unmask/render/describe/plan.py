@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unmask.engine.plan import Bound, Range, RunPlan
-from unmask.models.keys import spell_setting
 from unmask.models.room import ROOM, ROOM_FOR_REASONING
+from unmask.models.settings import spell_setting
 from unmask.render import words
 from unmask.render.blocks import Block, Cell, Table, Text
 

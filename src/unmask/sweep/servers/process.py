@@ -14,7 +14,6 @@ import msgspec
 
 from unmask.errors import UsageError
 from unmask.files import read_environment
-from unmask.models.providers import is_api_key
 from unmask.records import Record
 from unmask.sweep.servers.base import ServerFailed, ServerSpec
 from unmask.sweep.servers.supervisor import KEY_VARIABLE, read_log_tail
@@ -45,7 +44,7 @@ def inherited_environment() -> dict[str, str]:
     """The environment of this process without keys of providers: a server asks nobody. HF_TOKEN stays, also that of
     `.env`, because servers fetch their weights themselves."""
     token = read_environment().get("HF_TOKEN")
-    kept = {name: value for name, value in os.environ.items() if not is_api_key(name)}
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     return kept | ({"HF_TOKEN": token} if token else {})
 
 
