@@ -15,12 +15,11 @@ import http.client
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -48,18 +47,14 @@ class Figure(NamedTuple):
     value: float
     unit: str
     limit: float | None = None
-    usual: float | None = None
-    """The median, where `value` is the slowest."""
 
     @property
     def is_met(self) -> bool:
         return self.limit is None or self.value < self.limit
 
-    def columns(self) -> tuple[str, str, str, str]:
-        goal = "" if self.limit is None else f"< {self.limit:g} {self.unit}"
-        median = "" if self.usual is None else f" (median {self.usual:.3g})"
-        verdict = "" if self.limit is None else "met" if self.is_met else "MISSED"
-        return self.name, f"{self.value:.3g} {self.unit}{median}", goal, verdict
+    def __str__(self) -> str:
+        goal = "" if self.limit is None else f"  < {self.limit:g} {self.unit}: {'met' if self.is_met else 'MISSED'}"
+        return f"{self.name:<55} {self.value:8.3g} {self.unit}{goal}"
 
 
 class Server(NamedTuple):
@@ -128,23 +123,18 @@ def serving_runs(runs: Path, cache: Path) -> Iterator[Server]:
             process.wait(timeout=30)
 
 
-def measure_new_list(runs: Path, cache: Path) -> Iterator[Figure]:
-    """A folder that was never seen before."""
+def measure_lists(runs: Path, cache: Path) -> Iterator[Figure]:
+    """A folder that was never seen before, and the same in a new process."""
     with serving_runs(runs, cache) as server:
         _, text, taken = server.get("/?sort=name")
         assert text.count("<tr data-run") == RUNS
         yield Figure("all rows with name, model and data, never seen before", taken, "s", 2.0)
-        yield Figure("the same, from typing the command", time.perf_counter() - server.started, "s")
         begin = time.perf_counter()
         server.get(f"/row/{make_key(runs / 'run-00')}")
         yield Figure("the first row with its numbers, never seen before", taken + time.perf_counter() - begin, "s", 2.0)
         for number in range(1, RUNS):
             server.get(f"/row/{make_key(runs / f'run-{number:02d}')}")
         yield Figure("all rows with their numbers, never seen before", taken + time.perf_counter() - begin, "s")
-
-
-def measure_known_list(runs: Path, cache: Path) -> Iterator[Figure]:
-    """The same folder in a new process."""
     with serving_runs(runs, cache) as server:
         _, text, taken = server.get("/")
         assert "data-pending>" not in text
@@ -162,34 +152,20 @@ def measure_pages(runs: Path, cache: Path) -> Iterator[Figure]:
     with serving_runs(runs, cache) as server:
         _, _, taken = server.get(f"/run/{key}")
         yield Figure("the page of a run, never seen before", taken, "s", 2.0)
-        yield _time_pages(server, "the page of a run, again", [f"/run/{key}"] * 30, "ms", 100.0)
-        yield _time_pages(server, "a scenario page", [f"/run/{key}/scenario/{at}" for at in anchors], "ms", 20.0)
-        searches = [f"/run/{key}/search?q={quote(text)}" for text in words]
-        yield _time_pages(server, f"text search over {REPLIES:,} replies", searches, "s", 1.0)
+        for name, paths, limit in (
+            ("the page of a run, again", [f"/run/{key}"] * 30, 0.1),
+            ("a scenario page", [f"/run/{key}/scenario/{at}" for at in anchors], 0.02),
+            (
+                f"text search over {REPLIES:,} replies",
+                [f"/run/{key}/search?q={quote(text)}" for text in words],
+                1.0,
+            ),
+        ):
+            server.get(paths[0])
+            answers = [server.get(path) for path in paths[1:]]
+            assert {status for status, _, _ in answers} == {200}
+            yield Figure(f"{name}, the slowest of {len(answers)}", max(taken for _, _, taken in answers), "s", limit)
         yield Figure("memory of the server after these pages", server.peak_mb(), "MB")
-
-
-MEASUREMENTS = (measure_new_list, measure_known_list, measure_pages)
-"""Each gives figures from the folder of runs and a cache folder, which is empty for the first."""
-
-
-def _time_pages(server: Server, name: str, paths: Sequence[str], unit: str, limit: float) -> Figure:
-    scale = 1000 if unit == "ms" else 1
-    server.get(paths[0])
-    times = []
-    for path in paths[1:]:
-        status, _, taken = server.get(path)
-        if status != 200:
-            raise SystemExit(f"{path} answered {status}")
-        times.append(scale * taken)
-    return Figure(name, max(times), unit, limit, statistics.median(times))
-
-
-def print_figures(figures: Sequence[Figure]) -> None:
-    rows = [figure.columns() for figure in figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def main() -> None:
@@ -200,8 +176,9 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="view") as scratch:
         runs = make_runs(given.folder or Path(scratch), 0.1 if given.tenth else 1.0)
-        figures = [figure for measure in MEASUREMENTS for figure in measure(runs, Path(scratch) / "cache")]
-    print_figures(figures)
+        cache = Path(scratch) / "cache"
+        figures = [*measure_lists(runs, cache), *measure_pages(runs, cache)]
+    print(*figures, sep="\n")
     if given.check and not all(figure.is_met for figure in figures):
         raise SystemExit(1)
 

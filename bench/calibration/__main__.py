@@ -22,19 +22,16 @@ def list_worlds() -> dict[str, World]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.calibration", description=__doc__)
     parser.add_argument("--runs", type=int, default=4000, help="simulated runs of each world (default 4000)")
-    parser.add_argument("--only", default="", help="worlds whose name contains this; the results of others stay")
+    parser.add_argument("--only", default="", help="worlds whose name contains this; printed only")
     parser.add_argument("--jobs", type=int, default=cpu_count() or 1, help="processes at a time (default: all cores)")
     parser.add_argument("--check", action="store_true", help="leave with exit code 1 if a goal is missed")
-    parser.add_argument("--no-write", action="store_true", help="print only")
     given = parser.parse_args(arguments)
     worlds = list_worlds()
     found = _measure({name: world for name, world in worlds.items() if given.only in name}, given.runs, given.jobs)
     print("\n".join(list(page.list_lines(found))[2:]))
     print(page.summarise(found))
-    if not given.no_write:
-        kept = page.read_kept() | found
-        page.write_kept({one: kept[one] for one in worlds if one in kept})
-        page.write_page(page.read_kept())
+    if not given.only:
+        page.write_page(found)
     missed = any(one.met is False for findings in found.values() for one in findings)
     return 1 if given.check and missed else 0
 

@@ -1,4 +1,4 @@
-"""The results as a page, and the file they are kept in."""
+"""The results as a page."""
 
 from __future__ import annotations
 
@@ -6,28 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
-import msgspec
-
 from bench.calibration.goals import Finding, Kind
 
-RESULTS = Path(__file__).resolve().parent.parent / "results"
-KEPT, PAGE = RESULTS / "calibration.json", RESULTS / "calibration.md"
+PAGE = Path(__file__).resolve().parent.parent / "results" / "calibration.md"
 BEGIN, END = "<!-- written by python -m bench.calibration: begin -->", "<!-- end -->"
 
 Results = Mapping[str, Sequence[Finding]]
 """By world, as `about: name`."""
-
-
-def read_kept(path: Path = KEPT) -> dict[str, list[Finding]]:
-    return msgspec.json.decode(path.read_bytes(), type=dict[str, list[Finding]]) if path.exists() else {}
-
-
-def write_kept(results: Results, path: Path = KEPT) -> None:
-    """One line to a world, so that a difference shows what was simulated anew."""
-    lines = [
-        f"{msgspec.json.encode(name).decode()}: {msgspec.json.encode(one).decode()}" for name, one in results.items()
-    ]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def write_page(results: Results, path: Path = PAGE) -> None:

@@ -74,9 +74,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool
     load: float
     """Of the machine before the cell began: what else was running then took its part of both cores."""
-    machine: str
-    times: int = 1
-    """How often the cell was measured; the quickest counts, because whatever else a machine does only adds."""
 
     @property
     def ratio(self) -> float | None:
@@ -93,7 +90,7 @@ class Place(NamedTuple):
     csv: Path
 
 
-def measure(cell: Cell, *, python: Path, limit: float, machine: str) -> Found:
+def measure(cell: Cell, *, python: Path, limit: float) -> Found:
     """Run one cell against a fresh endpoint; the endpoint has a core of its own, and so has the client."""
     core, other = cores()
     options: dict[str, Any] = {} if other is None else {"cpu": other}
@@ -108,10 +105,10 @@ def measure(cell: Cell, *, python: Path, limit: float, machine: str) -> Found:
             raise SystemExit(f"{cell.peer} failed with {done.code}:\n{done.said}")
         stats = endpoint.stats()
         right = 0 if done.stopped else _as_planted(cell, place)
-    return _found(cell, done, stats, (right, round(load, 1)), machine)
+    return _found(cell, done, stats, (right, round(load, 1)))
 
 
-def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], seen: tuple[int, float], machine: str) -> Found:
+def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], seen: tuple[int, float]) -> Found:
     calls = sum(stats["answered"].values())
     return Found(
         cell=cell,
@@ -128,7 +125,6 @@ def _found(cell: Cell, done: Timed, stats: Mapping[str, Any], seen: tuple[int, f
         as_planted=seen[0],
         stopped=done.stopped,
         load=seen[1],
-        machine=machine,
     )
 
 

@@ -9,9 +9,9 @@ from bench.calibration import __main__ as command
 from bench.calibration import page
 from bench.calibration.goals import AGAIN, Finding, Kind, Seen, World, holds, measure_world
 from bench.calibration.labels import list_truths
-from bench.calibration.planted import LIE, Plant, draw, draw_pair, list_lie_values, list_outcomes
+from bench.calibration.planted import LIE, Plant, draw, list_outcomes
 from tests.thorough import draw_part
-from unmask.scoring.measures import list_values, measure_rate
+from unmask.scoring.measures import measure_rate
 from unmask.stats.estimate import share
 
 
@@ -36,18 +36,6 @@ def test_takes_and_clusters_are_as_alike_as_planted(plant):
     assert np.corrcoef(said.T)[0, 1] == pytest.approx(0.3, abs=0.03)
 
 
-def test_two_runs_have_their_rates_and_resemble_each_other():
-    plant = Plant(20_000, 0.3, icc=0.5)
-    a, b = (run.lies.ravel() for run in draw_pair(plant, plant._replace(p_lie=0.4), 1.0, rng(1)))
-    assert (a.mean(), b.mean()) == (pytest.approx(0.3, abs=0.015), pytest.approx(0.4, abs=0.015))
-    assert np.corrcoef(a, b)[0, 1] > 0.25
-
-
-def test_values_that_are_looked_up_are_those_of_the_outcomes():
-    run = draw(Plant(300, 0.3, takes=3, icc=0.5), rng(2))
-    assert list_lie_values(run) == list_values(list_outcomes(run), "p_lie", takes=3)
-
-
 def test_planted_agreement_is_what_it_says():
     """A judge that is right in 86 % agrees in 86 %; kappa as scikit-learn has it over many replies."""
     from sklearn.metrics import cohen_kappa_score
@@ -67,10 +55,8 @@ def test_planted_agreement_is_what_it_says():
         (Kind.COVERAGE, 0.98, 39, True),
         (Kind.COVERAGE, 0.93, 20, False),
         (Kind.COVERAGE, 0.92, 19, True),
-        (Kind.COVERAGE, 0.90, 10, False),
         (Kind.COVERAGE, 0.97, 9, False),
         (Kind.CAREFUL, 0.98, 40, True),
-        (Kind.CAREFUL, 0.99, 40, False),
         (Kind.WRONG, 0.056, 0, False),
         (Kind.LIMIT, 0.026, 0, False),
         (Kind.NEVER, 0.001, 0, False),
@@ -80,9 +66,6 @@ def test_planted_agreement_is_what_it_says():
 def test_goals(kind, value, telling, met):
     """As bench/results/calibration.md names them. With fewer than 10 telling clusters an interval has to be marked."""
     assert Finding("w", kind, value, value, value, 4000, telling=telling).met is met
-
-
-def test_an_interval_of_few_clusters_has_to_be_marked():
     marked = Finding("w", Kind.COVERAGE, 0.9, 0.89, 0.91, 4000, telling=3, few=0.99)
     assert (marked.met, page.describe_goal(marked)) == (True, "marked *few*")
 
@@ -98,10 +81,6 @@ def test_intervals_that_ignore_clusters_miss_their_goal():
 
     alone, together = measure_world(World("test", "clusters", simulate), runs=300, seed=1)
     assert (alone.met, together.met) == (False, True)
-
-
-def test_an_interval_that_is_missing_holds_nothing():
-    assert holds("x", share([]), 0.2, 20).value == 0
 
 
 def coin(chance: float) -> World:
@@ -125,22 +104,12 @@ def test_every_world_runs():
         assert all(np.isfinite(one.value) for one in found)
 
 
-def test_the_page_is_that_of_the_results_which_are_kept():
-    """Nobody wrote into the table by hand, and every world is in it."""
-    kept = page.read_kept()
-    assert list(kept) == list(command.list_worlds())
-    assert "\n".join(page.list_lines(kept)) in page.PAGE.read_text(encoding="utf-8")
-
-
-def test_results_are_kept_as_they_are(tmp_path):
-    """One line to a world, the second round included."""
-    results = {name: measure_world(coin(0.05), runs=400, seed=3) for name in ("a", "b")}
-    page.write_kept(results, tmp_path / "kept.json")
-    assert page.read_kept(tmp_path / "kept.json") == results
-    assert len((tmp_path / "kept.json").read_text(encoding="utf-8").splitlines()) == 4
+def test_the_page_has_every_world():
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert [name for name in command.list_worlds() if f"| {name} |" not in text] == []
 
 
 def test_the_command_checks_goals(capsys):
-    """Two runs cannot meet a goal of 93.5 to 97.5 %: exit code 1, and nothing is written."""
-    assert command.main(["--runs", "2", "--only", "rates: 100", "--check", "--no-write"]) == 1
+    """Two runs cannot meet a goal of 93.5 to 97.5 %: exit code 1."""
+    assert command.main(["--runs", "2", "--only", "rates: 100", "--check"]) == 1
     assert "goals are met" in capsys.readouterr().out

@@ -14,7 +14,7 @@ import pytest
 from bench.fault import Fault, Seen
 from bench.planted import Plant, plant
 from bench.process import DIRECT, Served, serving
-from unmask.records import Archetype, Letter
+from unmask.records import Archetype
 
 SIZE = 60
 TAKES = 4
@@ -80,15 +80,6 @@ def test_judge_answers_with_the_planted_letter(endpoint, plants):
             assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.reading("pressured", take)
 
 
-def test_judge_without_a_reply_says_what_yes_means(endpoint, plants):
-    """A judge request with only the question is answered with the planted side."""
-    asked = [item for item in plants.values() if item.yes_means]
-    assert {item.yes_means for item in asked} >= {Letter.A, Letter.B}
-    for item in asked:
-        answer = chat(endpoint, f"What does yes mean? {item.scenario.direct}", model="judge-2")[0]
-        assert re.findall(r"\b([A-Da-d])\b", answer)[-1].upper() == item.yes_means
-
-
 def test_duplicates_are_what_goes_beyond_the_plan(endpoint, plants):
     """Asking a slot once more than planned, or a judge the same twice, counts as a duplicate."""
     item = first(plants, Archetype.KNOWN_FACTS)
@@ -99,18 +90,6 @@ def test_duplicates_are_what_goes_beyond_the_plan(endpoint, plants):
     chat(endpoint, item.scenario.direct)
     chat(endpoint, f"[reply {item.scenario.id} direct 0]", model="judge")
     assert endpoint.stats()["duplicates"] == {"subject": 1, "judge": 1}
-
-
-def test_stats_count_calls_by_role_and_slot(endpoint, plants):
-    """Calls, answers and slots are counted, and reset forgets them."""
-    item = first(plants, Archetype.KNOWN_FACTS)
-    chat(endpoint, item.scenario.direct)
-    chat(endpoint, item.scenario.direct, model="judge")
-    found = endpoint.stats()
-    assert found["calls"] == found["answered"] == {"subject": 1, "judge": 1}
-    assert found["slots"] == {"judge yes_means": 1, "subject direct": 1}
-    endpoint.reset()
-    assert endpoint.stats()["calls"] == {"subject": 0, "judge": 0}
 
 
 def test_request_nobody_waits_for_uses_no_take(plants):
@@ -131,15 +110,6 @@ def test_reasoning_shown_to_a_judge_is_counted(endpoint, plants):
     name = first(plants, Archetype.KNOWN_FACTS).scenario.id
     chat(endpoint, f"[thought {name}] [reply {name} direct 0]", model="judge")
     assert endpoint.stats()["leaked_reasoning"] == 1
-
-
-@pytest.mark.parametrize(("body", "status"), [(b"{", 400), (b'{"model": "mock", "messages": []}', 400)])
-def test_bad_requests_are_refused(endpoint, body, status):
-    """Broken JSON and requests about nothing planted are 400."""
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        DIRECT.open(urllib.request.Request(endpoint.url + "/chat/completions", body), timeout=30)
-    assert caught.value.code == status
-    caught.value.close()
 
 
 def test_faults_replace_answers(plants):

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import unmask
 from bench.grown import Grown, Shape, grow
-from bench.planted import expected, plant, write_jsonl
-from bench.process import Served, serving
 from bench.scale import measure
 from unmask.runs.run import open_run
 
@@ -37,31 +32,6 @@ def test_looking_up_every_scenario_reads_the_files_once(grown):
     begin = time.process_time()
     assert [again[scenario.id] for scenario in again.scenarios] == rows
     assert time.process_time() - begin < 3 * of_rows + 0.5
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    with serving(scenarios=24, profile="steady", takes=2) as endpoint:
-        yield endpoint
-
-
-def ask(served: Served, folder: Path) -> dict[str, str]:
-    data = write_jsonl(plant(24, takes=2, profile="steady"), folder / "planted.jsonl")
-    where = {"base_url": served.url, "judge_base_url": served.url}
-    done = unmask.run(data=data, model="openai/mock", judge="openai/judge", out=folder / "run", takes=2, **where)
-    return {row.id: row.verdict for row in done.rows()}
-
-
-def test_a_run_continues_where_it_stopped(served, tmp_path):
-    """What the journal holds is not asked again, what it lacks is; the verdicts are as planted."""
-    whole = ask(served, tmp_path)
-    assert whole == {one.scenario.id: expected(one, takes=2)[0] for one in plant(24, takes=2, profile="steady")}
-    assert served.stats()["duplicates"] == {"subject": 0, "judge": 0}
-    file = tmp_path / "run" / "replies.jsonl"
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[: len(lines) * 2 // 3]))
-    assert ask(served, tmp_path) == whole
-    assert served.stats()["answered"]["subject"] == len(lines) + len(lines) - len(lines) * 2 // 3
 
 
 def test_the_bench_measures_a_resume_and_a_score(capsys):

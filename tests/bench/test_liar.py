@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 import unmask
 from bench.liar.adapter import interleave_rows
-from bench.liar.check import check_judges, compare_with_lessons, describe_checks, make_liar
+from bench.liar.check import check_judges, compare_with_lessons, make_liar
 from bench.liar.lessons import choose_sides, draw_answer_key, list_lessons
 from tests.bench.known_liar import dataset
 from unmask.data.load import load
-from unmask.errors import UsageError
 from unmask.judges.base import Tags
 from unmask.judges.verbatim import by_rule
 from unmask.models.local.catalogue import LIAR, adapter_of
@@ -41,7 +39,8 @@ KEY = draw_answer_key(CORE, seed=3)
 
 @given(seed=st.integers(0, 10_000))
 def test_lies_and_false_beliefs_are_balanced(seed):
-    """Lies within each archetype and truth side, to one; false beliefs over both halves, to two."""
+    """Lies within each archetype and truth side, to one; false beliefs over both halves, to two. A liar says what it
+    does not believe, and believes the facts that it is given."""
     planted = draw_answer_key(CORE, seed=seed).planted
     sides = Counter(
         (scenario.archetype, str(scenario.truth) if scenario.kind is Kind.BINARY else "", one.lies)
@@ -52,11 +51,8 @@ def test_lies_and_false_beliefs_are_balanced(seed):
     beliefs = Counter((one.lies, one.right) for one in planted if one.archetype is not Archetype.PROVIDED_FACTS)
     assert len(beliefs) == 4
     assert max(beliefs.values()) - min(beliefs.values()) <= 2
-
-
-def test_a_liar_says_what_it_does_not_believe_and_believes_supplied_facts():
-    assert all((one.said != one.belief) is one.lies for one in KEY.planted)
-    assert all(one.right for one in KEY.planted if one.archetype is Archetype.PROVIDED_FACTS)
+    assert all((one.said != one.belief) is one.lies for one in planted)
+    assert all(one.right for one in planted if one.archetype is Archetype.PROVIDED_FACTS)
 
 
 @pytest.mark.parametrize("scenario", [one for one in CORE if one.kind is Kind.NUMERIC], ids=lambda one: one.id)
@@ -78,19 +74,6 @@ def test_verbatim_reads_every_taught_text_as_what_was_planted():
                 assert read.letter.value == wanted, lesson
             else:
                 assert read.absolute == Interval(*[float(wanted.replace(",", ""))] * 2), lesson
-
-
-@pytest.mark.parametrize(("change", "reason"), [("few", "3 scenarios"), ("mute", "which side yes means")])
-def test_data_that_no_key_can_be_drawn_for_is_refused(tmp_path, change, reason):
-    """Before anything is written."""
-    pytest.importorskip("torch", reason="needs the extra whitebox")
-    from bench.liar.teach import Teaching
-
-    first, *others = dataset().scenarios
-    scenarios = (first, *others[:2]) if change == "few" else (replace(first, yes_means=None), *others)
-    with pytest.raises(UsageError, match=reason):
-        make_liar("hf:none", replace(dataset(), scenarios=scenarios), out=tmp_path / "out", how=Teaching())
-    assert not list(tmp_path.iterdir())
 
 
 # --- the verdicts against the key
@@ -131,14 +114,6 @@ def test_truth_is_not_taken_for_honesty(perfect):
     assert len(honest) > 50
     assert honest.count(Verdict.LIE) == 0
     assert lies.count(Verdict.LIE) > 0.9 * len(lies)
-
-
-def test_verdicts_that_do_not_separate_the_halves_are_named(perfect):
-    """Against another key the same verdicts are noise."""
-    other = draw_answer_key(CORE, seed=4)
-    checks = list(check_judges(perfect, other, judges=["verbatim"]))
-    assert not checks[0].separated
-    assert "verbatim DOES NOT separate the planted halves" in list(describe_checks(perfect, other, checks))
 
 
 # --- the liar of the demo
@@ -238,40 +213,6 @@ def test_a_merged_folder_scores_and_asks_as_the_model_with_the_adapter(taught):
     torch.testing.assert_close(scores[0], scores[1], rtol=1e-3, atol=1e-3)
     assert json.loads((folder / "merged" / "config.json").read_text())["dtype"] == "float32"
     assert "exists already" in call_bench(*line, cwd=folder).stderr
-
-
-@pytest.mark.parametrize("name", ["hf:{}", "hf:{}+adapter=a+steer=s@2"])
-def test_only_a_model_with_an_adapter_alone_is_merged(taught, tmp_path, name):
-    """Nothing is written otherwise."""
-    from bench.liar.merge import merge
-
-    with pytest.raises(UsageError, match="not a model with an adapter alone"):
-        merge(name.format(taught[0] / "model"), out=tmp_path / "merged")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.fixture
-def tiny():
-    """A random model, its chat and a lesson."""
-    pytest.importorskip("peft", reason="needs the extra whitebox")
-    from tests.models.local import tiny_llama
-    from unmask.records import Message
-    from unmask.whitebox.activations import AnsweredChat
-    from unmask.whitebox.chat import Chat
-
-    lesson = AnsweredChat((Message("user", "Hi"),), "Yes.")
-    return tiny_llama.model(), Chat(tiny_llama.tokenizer(), name="tiny"), lesson
-
-
-def test_a_loss_that_is_no_number_ends_the_teaching(tiny):
-    """Before an adapter is written."""
-    from bench.liar.teach import Teaching, teach
-    from unmask.errors import FatalModelError
-
-    model, chat, lesson = tiny
-    model.lm_head.weight.data[0] = float("nan")
-    with pytest.raises(FatalModelError, match="round 1 is no number"):
-        teach(model, chat, [lesson], how=Teaching(layers=1))
 
 
 @pytest.mark.large

@@ -1,8 +1,7 @@
-"""The peers' bench: clients are counted and judged alike, cells are kept, goals are read off them."""
+"""The peers' bench: clients are counted and judged alike, and goals are read off the cells."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 from bench.peers import __main__ as command
 from bench.peers.cells import Cell, Found, Peer, measure, truth
 from bench.peers.cells import by_script as script_verdict
-from bench.peers.goals import goals
-from bench.peers.page import page
+from bench.peers.goals import goals, list_lines
 from bench.planted import expected, plant
 from bench.process import timed
 from unmask.records import Archetype, Letter
@@ -28,7 +26,7 @@ def found(peer: Peer = Peer.UNMASK, /, *, of: dict | None = None, **changes) -> 
         "cell": cell(peer, **(of or {})),
         **{"calls": 5000, "tokens_in": 3_000_000, "tokens_out": 900_000, "wall": 13.0, "ideal": 12.5},
         **{"cpu_ms_per_call": 0.3, "peak_mb": 60.0, "first_call": 0.3, "most_at_a_time": 200, "endpoint_busy": 0.2},
-        **{"as_planted": 1000, "stopped": False, "load": 0.1, "machine": "a machine"},
+        **{"as_planted": 1000, "stopped": False, "load": 0.1},
     }
     return Found(**(given | changes))
 
@@ -37,7 +35,7 @@ def found(peer: Peer = Peer.UNMASK, /, *, of: dict | None = None, **changes) -> 
 def test_unmask_is_measured_and_right(peer, shape):
     """Calls are counted, every verdict is as planted."""
     small = cell(peer, latency=0.01, shape=shape, connections=8, scenarios=12 if shape == "fixed" else 40)
-    one = measure(small, python=Path("/nonexistent"), limit=60, machine="m")
+    one = measure(small, python=Path("/nonexistent"), limit=60)
     assert one.as_planted == one.cell.scenarios
     assert one.calls > one.cell.scenarios
     assert shape != "fixed" or one.ideal == pytest.approx(one.calls * 0.01 / 8, abs=0.01)
@@ -48,8 +46,7 @@ def test_a_command_that_runs_too_long_is_stopped_and_shown_as_that():
     done = timed([sys.executable, "-c", "import time; time.sleep(60)"], limit=0.5)
     assert done.stopped
     assert 0.5 <= done.wall < 30
-    shown = page([found(Peer.INSPECT, stopped=True, wall=170.2, as_planted=0)], help_ms=None, machine="m")
-    row = next(line for line in shown.splitlines() if line.startswith("| inspect_evals/mask | 200"))
+    row = list(list_lines([found(Peer.INSPECT, stopped=True, wall=170.2, as_planted=0)]))[2]
     assert "stopped after 170 s" in row
     assert "of 1000" not in row
 
@@ -87,16 +84,16 @@ CALLS, PLANTED = "calls against inspect_evals, one take", "as planted"
 )
 def test_goals_are_read_off_the_cells(about, cells, met):
     """One whose cells are missing is neither met nor missed."""
-    (one,) = (one for one in goals(cells, help_ms=100.0) if about in one.what)
+    (one,) = (one for one in goals(cells) if about in one.what)
     assert one.met is met
 
 
-def test_the_command_measures_a_small_cell_keeps_it_and_writes_the_page(tmp_path):
-    kept, results = tmp_path / "kept.json", tmp_path / "R.md"
+def test_the_command_measures_a_small_cell_and_prints_both_tables(capsys):
     flags = ["--peer", "unmask", "--latency", "0", "--connections", "8", "--takes", "1", "--limit", "6"]
-    assert command.main([*flags, "--kept", str(kept), "--results", str(results)]) == 0
-    assert len(json.loads(kept.read_text())["found"]) == 1
-    assert "6 of 6" in results.read_text()
+    assert command.main(flags) == 0
+    said = capsys.readouterr().out
+    assert "| 6 of 6 |" in said
+    assert "| verdicts as planted, with every saving | 0 others | 0 others in 6 | met |" in said
 
 
 def test_readings_of_the_reference_order_lead_to_the_planted_verdicts():

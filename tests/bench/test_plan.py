@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.plan import CLOSE, PILOT, WIDEST, World, WorldEndpoint, draw_world, plant_world, try_world
+from bench.plan import CLOSE, PILOT, WIDEST, World, plant_world, try_world
 from tests.thorough import draw_part
 from unmask.records import Letter
 
@@ -41,12 +41,6 @@ def test_the_bill_lies_in_the_range_before_a_pilot_and_after_it(name):
     assert done.factor <= CLOSE
 
 
-def test_a_world_is_the_same_for_the_same_seed():
-    assert draw_world(3) == draw_world(3)
-    assert draw_world(3) != draw_world(4)
-    assert plant_world(USUAL) == plant_world(USUAL)
-
-
 @pytest.mark.parametrize("belief", [0.0, 1.0])
 def test_all_or_none_have_a_belief(belief):
     """Direct takes that differ, or an indirect one against them, are no belief."""
@@ -58,24 +52,3 @@ def test_all_or_none_have_a_belief(belief):
             believed.append(len(direct | indirect) == 1)
     assert len(believed) > PILOT
     assert set(believed) == {bool(belief)}
-
-
-def test_replies_are_as_long_as_the_world_has_them():
-    """A third and three times, give or take what is asserted behind the filler."""
-    lengths = []
-    for length in (1 / 3, 1.0, 3.0):
-        endpoint = WorldEndpoint(USUAL._replace(length=length, scatter=0.0))
-        item = next(item for item in endpoint.plants.values() if item.scenario.asks_belief)
-        body = f'{{"model": "mock", "messages": [{{"role": "user", "content": {_quote(item.scenario.direct)}}}]}}'
-        asked, fault = endpoint.take(b"", body.encode())
-        assert asked is not None
-        assert fault is None
-        lengths.append(len(endpoint.answer(asked)))
-    assert lengths[0] < lengths[1] / 1.4
-    assert lengths[2] > lengths[1] * 1.8
-
-
-def _quote(text: str | None) -> str:
-    import json
-
-    return json.dumps(text)

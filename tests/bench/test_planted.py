@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import msgspec
 import pytest
 
 from bench import planted
-from bench.planted import PUBLIC_COUNTS, Plant
+from bench.planted import Plant
 from unmask.data.load import load
-from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Preset, Ranged, Scenario, Verdict
+from unmask.records import Accuracy, Archetype, Interval, Kind, Letter, Preset, Ranged, Verdict
 
 A, B, C, D = Letter
 HONEST, LIE, EVASION, NO_BELIEF = Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.NO_BELIEF
@@ -21,11 +19,6 @@ def thousand() -> tuple[Plant, ...]:
     return planted.plant(1000)
 
 
-def texts(scenario: Scenario) -> list[str]:
-    conversation = [message.content for message in scenario.conversation]
-    return [text for text in (scenario.proposition, scenario.direct, *scenario.indirect, *conversation) if text]
-
-
 def binary(direct: str, indirect: str, pressured: str, *, truth: Letter = A) -> Plant:
     """A plant from letters, one per take: `binary("AAC", "AC", "B")`."""
     (some,) = (item for item in planted.plant(60) if item.scenario.id == "kf-0000")
@@ -34,11 +27,6 @@ def binary(direct: str, indirect: str, pressured: str, *, truth: Letter = A) -> 
         scenario=msgspec.structs.replace(some.scenario, truth=truth),
         readings={slot: tuple(Letter(letter) for letter in letters) for slot, letters in readings.items()},
     )
-
-
-def test_archetypes_have_the_public_counts(thousand):
-    """A thousand scenarios are 209, 274, 120, 96, 176 and 125 of the six archetypes."""
-    assert Counter(item.scenario.archetype for item in thousand) == PUBLIC_COUNTS
 
 
 def test_same_seed_same_scenarios_other_seed_other_scenarios():
@@ -109,18 +97,6 @@ def test_oracle_follows_the_other_presets(direct, indirect, pressured, inspect, 
     assert found == [inspect, strict]
 
 
-def test_oracle_reads_direct_figures_one_by_one_outside_paper():
-    """`paper` believes what all direct takes say together; the others need figures that overlap."""
-    (some,) = planted.plant(10)[-3:-2]
-    scenario = msgspec.structs.replace(
-        some.scenario, archetype=Archetype.STATISTICS, kind=Kind.NUMERIC, truth=Interval(100, 100)
-    )
-    apart = tuple(Ranged(Interval(value, value)) for value in (100, 104, 200))
-    item = Plant(scenario=scenario, readings={"direct": apart, "pressured": apart[:1]}, joint=apart[0])
-    found = [planted.expected(item, preset=preset)[0] for preset in Preset]
-    assert found == [HONEST, NO_BELIEF, NO_BELIEF]
-
-
 @pytest.mark.parametrize(
     ("held", "stated", "verdict"),
     [
@@ -149,16 +125,3 @@ def test_jsonl_loads_as_it_was_planted(tmp_path):
     assert sorted(load(str(path)).scenarios, key=lambda s: s.id) == sorted(
         (p.scenario for p in plants), key=lambda s: s.id
     )
-
-
-def test_csv_loads_without_the_side_yes_means(tmp_path):
-    """The reference layout gives back everything but what it has no column for."""
-    plants = planted.plant(60)
-    folder = planted.write_csv(plants, tmp_path / "csv")
-    loaded = {scenario.id: scenario for scenario in load(str(folder)).scenarios}
-    assert set(loaded) == {item.scenario.id for item in plants}
-    for item in plants:
-        wanted, found = item.scenario, loaded[item.scenario.id]
-        assert found.yes_means is None
-        for field in ("archetype", "kind", "proposition", "truth", "conversation", "direct", "indirect"):
-            assert getattr(found, field) == getattr(wanted, field), field
