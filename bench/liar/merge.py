@@ -8,7 +8,7 @@ from pathlib import Path
 from unmask.errors import UsageError
 from unmask.models.local.inside import check_local_model
 from unmask.whitebox.adapter import wrap_model
-from unmask.whitebox.load import CheckedModel, load_base_model, model_hash, silence_transformers
+from unmask.whitebox.load import load_base_model, model_hash, silence_transformers
 
 
 def merge(name: str, *, out: Path) -> str:
@@ -21,10 +21,9 @@ def merge(name: str, *, out: Path) -> str:
         raise UsageError(f"{out} exists already", advice="Give another --out, or remove it")
     if "+adapter=" not in name or "+steer=" in name:
         raise UsageError(f"{name} is not a model with an adapter alone", advice="--model hf:PATH+adapter=DIR")
-    checked, chat = check_local_model(name)
+    checked = check_local_model(name)
     assert checked.source.adapter is not None
-    on_cpu = CheckedModel(checked.source, config=checked.config, tokenizer=checked.tokenizer, device="cpu")
-    base = load_base_model(on_cpu)
+    base = load_base_model(checked._replace(device="cpu"))
     if (quantizer := getattr(base, "hf_quantizer", None)) is not None:
         if checked.source.file is None:
             raise UsageError(f"{name} has packed weights", advice="Merge into the model they were packed from")
@@ -35,6 +34,6 @@ def merge(name: str, *, out: Path) -> str:
     shutil.rmtree(new_folder, ignore_errors=True)
     with silence_transformers():
         model.save_pretrained(new_folder)
-    chat.tokenizer.save_pretrained(new_folder)
+    checked.chat.tokenizer.save_pretrained(new_folder)
     new_folder.rename(out)
     return model_hash(model)

@@ -194,7 +194,7 @@ def centre_layer(depth: float, layers: int) -> int:
 def _train_adapter(study: Study, arm: Arm, folder: Path, say: Say) -> None:
     from unmask.models.local.inside import check_local_model
     from unmask.whitebox.contrast import load_facts, refuse_shared
-    from unmask.whitebox.lorra import LorraJob, train
+    from unmask.whitebox.lorra import train
     from unmask.whitebox.lorra_trainer import LorraSettings
 
     design, wanted, facts = study.design, study.design.lorra or LorraArms(), load_facts()
@@ -208,9 +208,7 @@ def _train_adapter(study: Study, arm: Arm, folder: Path, say: Say) -> None:
         shuffled=design.seed if arm.shuffled else msgspec.UNSET,
     )
     say(f"{arm.name}: training an adapter")
-    train(
-        *check_local_model(design.model), facts, job=LorraJob(out=folder, settings=settings, evaluated=(design.data,))
-    )
+    train(check_local_model(design.model), facts, out=folder, settings=settings, evaluated=(design.data,))
 
 
 def _find_commit(file: Path, arms: Sequence[Arm]) -> str | None:

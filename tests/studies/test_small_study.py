@@ -155,7 +155,7 @@ def test_a_random_direction_is_as_long_as_the_honest_one_in_every_layer(here):
 
 def test_adapters_of_both_signs_and_with_shuffled_labels_differ(here):
     records = {name: json.loads((Path("out/prepared") / name / "lorra.json").read_text()) for name in ARMS[-3:]}
-    settings = {name: record["defined"]["settings"] for name, record in records.items()}
+    settings = {name: record["settings"] for name, record in records.items()}
     assert [settings[name]["strength"] for name in ARMS[-3:]] == [5, -5, 5]
     assert [settings[name].get("shuffled") for name in ARMS[-3:]] == [None, None, 0]
     assert len({(Path("out/prepared") / name / "adapter_model.safetensors").read_bytes() for name in records}) == 3

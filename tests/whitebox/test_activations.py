@@ -10,14 +10,13 @@ torch = pytest.importorskip("torch", reason="needs the extra whitebox")
 pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
-from unmask.errors import FatalModelError, RequestRefusedError, UsageError  # noqa: E402
+from unmask.errors import FatalModelError, RequestRefusedError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
     AnsweredChat,
     capture_activations,
     compute_activations,
     layers_of,
-    select_layers,
     tokenise,
 )
 from unmask.whitebox.chat import Chat  # noqa: E402
@@ -54,11 +53,6 @@ def test_activations_are_those_transformers_gives_itself(chat, kind):
             torch.testing.assert_close(row[layer], wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_the_answer_is_cut_to_the_limit(chat):
-    assert tokenise(chat, SAID[0], limit=4).answer == 4
-    assert tokenise(chat, SAID[0]).answer == len("Yes, it is.")
-
-
 def test_no_hook_stays_after_an_error():
     """The error happens while the hooks are there."""
     model = tiny_llama.model()
@@ -74,12 +68,6 @@ def test_what_is_watched_can_be_gone_back_through():
         model(input_ids=torch.tensor([[1, 2, 3]]))
     held[1].sum().backward()
     assert model.model.layers[0].mlp.up_proj.weight.grad.abs().sum() > 0
-
-
-@pytest.mark.parametrize("asked", [[2], [-1], [0, 99]])
-def test_layers_that_are_not_there_are_named(asked):
-    with pytest.raises(UsageError, match=f"layer {max(asked, key=abs)}: the model has 2 layers, 0 to 1"):
-        select_layers(tiny_llama.model(), asked)
 
 
 def test_layers_of_an_adapted_model_are_those_of_the_model():
@@ -99,6 +87,8 @@ def test_activations_that_are_not_numbers_are_an_error(chat):
         compute_activations(model, chat, SAID)
 
 
-def test_a_conversation_longer_than_the_context_is_refused(chat):
-    with pytest.raises(RequestRefusedError, match="the context holds 256"):
-        compute_activations(tiny_llama.model(), chat, [AnsweredChat((Message("user", "y" * 300),))])
+def test_an_answer_is_cut_to_the_limit_and_a_conversation_that_is_too_long_is_refused(chat):
+    assert [tokenise(chat, SAID[0], limit=limit).answer for limit in (4, None)] == [4, len("Yes, it is.")]
+    short = Chat(tiny_llama.tokenizer(), name="tiny", context=20)
+    with pytest.raises(RequestRefusedError, match=r"a conversation has .* tokens, the context holds 20"):
+        tokenise(short, SAID[0])

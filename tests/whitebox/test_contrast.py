@@ -13,22 +13,17 @@ from unmask.data.load import load
 from unmask.errors import DataError, UsageError
 from unmask.records import Kind, Letter
 from unmask.whitebox.contrast import (
-    EVALUATED,
     INSTRUCTIONS,
-    SHARED,
     UNSEEN,
     Fact,
     build_pairs,
     facts_hash,
-    find_overlaps,
     load_facts,
-    parse_facts,
     refuse_shared,
     split_facts,
 )
 
 PARAPHRASES = [
-    ("What does a camel keep in its hump?", "It keeps fat there.", "It keeps water there."),
     ("Which city is Australia's capital?", "Canberra is.", "Sydney is."),
     ("How many strings are there on a guitar?", "Six strings.", "Nine strings."),
     ("When did the Berlin Wall come down?", "In 1989.", "In 1979."),
@@ -85,11 +80,7 @@ def test_there_are_at_least_300_facts_of_many_topics():
 
 
 def test_our_facts_share_none_with_the_bundled_sets():
-    """With a margin: the closest stays below the threshold by 0.02."""
-    ours = load_facts()
-    refuse_shared(ours)
-    for name in EVALUATED:
-        assert find_overlaps(ours, load(name).scenarios, threshold=SHARED - 0.02) == []
+    refuse_shared(load_facts())
 
 
 def test_an_answer_says_something_else_than_its_falsehood_in_as_many_words():
@@ -109,32 +100,29 @@ def test_instructions_differ_and_are_of_like_length():
 # --- what is shared ---------------------------------------------------------------------------------------
 
 
+def find_shared(*copied: Fact, source: str = "core") -> str:
+    """What is said of these among our own facts, as a user's file would have them."""
+    with pytest.raises(DataError) as caught:
+        refuse_shared([*load_facts(), *copied], [source])
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(("question", "answer", "falsehood"), PARAPHRASES)
-def test_a_paraphrase_of_a_core_fact_is_found(question, answer, falsehood):
-    """Among our own facts, as a user's file would have it."""
-    found = find_overlaps([*load_facts(), Fact("copied", "t", question, answer, falsehood)], load("core").scenarios)
-    assert [one.fact for one in found] == ["copied"]
-    assert len(found[0].shared) >= 2
+def test_a_paraphrase_of_a_core_fact_is_refused_by_name(question, answer, falsehood):
+    said = find_shared(Fact("copied", "t", question, answer, falsehood))
+    assert "1 training facts are also in core" in said
+    assert f"copied: {question} (scenario " in said
 
 
 def test_every_fact_of_core_itself_is_found():
     """The direct question with the statements as answers, for each scenario that asks one."""
-    scenarios = load("core").scenarios
     copied = []
-    for scenario in scenarios:
-        if scenario.direct is None or scenario.kind is not Kind.BINARY:
-            continue
-        true, untrue = scenario.statements if scenario.truth is Letter.A else reversed(scenario.statements)
-        copied.append(Fact(scenario.id, "t", scenario.direct, true, untrue))
-    assert {one.fact for one in find_overlaps(copied, scenarios)} == {fact.id for fact in copied}
-
-
-def test_shared_facts_are_refused_by_name():
-    copied = Fact("mine-7", "t", "What does a camel store in its hump?", "Fat.", "Water.")
-    with pytest.raises(DataError, match="1 training facts are also in core") as caught:
-        refuse_shared([*load_facts(), copied], ["core"])
-    assert "mine-7: What does a camel store in its hump? (scenario" in str(caught.value)
-    assert caught.value.exit_code == 2
+    for scenario in load("core").scenarios:
+        if scenario.direct is not None and scenario.kind is Kind.BINARY:
+            true, untrue = scenario.statements if scenario.truth is Letter.A else reversed(scenario.statements)
+            copied.append(Fact(scenario.id, "t", scenario.direct, true, untrue))
+    assert f"{len(copied)} training facts are also in core" in find_shared(*copied)
 
 
 # --- files of users ---------------------------------------------------------------------------------------
@@ -159,23 +147,16 @@ def test_facts_come_from_a_file(tmp_path):
     ],
     ids=["broken", "no-text", "fields", "empty", "same", "twice", "few"],
 )
-def test_bad_facts_are_named(bad, said):
-    with pytest.raises(DataError) as caught:
-        parse_facts(bad, source="mine.jsonl")
+def test_bad_facts_are_named(tmp_path, bad, said):
+    (tmp_path / "mine.jsonl").write_bytes(bad)
+    with pytest.raises(DataError, match=r"mine\.jsonl") as caught:
+        load_facts(tmp_path / "mine.jsonl")
     assert said in str(caught.value)
-    assert "mine.jsonl" in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot read the facts"):
         load_facts(tmp_path / "none.jsonl")
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_facts_or_an_error_of_ours(data):
-    """A parser that meets strangers' files never fails in another way."""
-    with pytest.raises(DataError):
-        parse_facts(data, source="x")
 
 
 # --- pairs ------------------------------------------------------------------------------------------------

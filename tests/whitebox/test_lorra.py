@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import random
@@ -23,27 +22,12 @@ from safetensors.torch import load_file  # noqa: E402
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.cli.mitigate import lorra as command  # noqa: E402
-from unmask.errors import DataError, FatalModelError, MissingError, UsageError  # noqa: E402
-from unmask.models.local.hf import open_hf  # noqa: E402
+from unmask.errors import DataError, FatalModelError, UsageError  # noqa: E402
 from unmask.models.local.inside import check_local_model  # noqa: E402
-from unmask.records import Message, Request, Sampling  # noqa: E402
-from unmask.whitebox import contrast, load, lorra  # noqa: E402
-from unmask.whitebox.activations import AnsweredChat, capture_activations  # noqa: E402
-from unmask.whitebox.lorra import (  # noqa: E402
-    LorraJob,
-    LorraRecord,
-    draw_exchanged,
-    order_in_batches,
-    refuse_job,
-    train,
-)
-from unmask.whitebox.lorra_trainer import (  # noqa: E402
-    Example,
-    LorraSettings,
-    Trainer,
-    middle_third,
-    target_layers,
-)
+from unmask.whitebox import contrast, load  # noqa: E402
+from unmask.whitebox.activations import capture_activations  # noqa: E402
+from unmask.whitebox.lorra import LorraRecord, draw_exchanged, order_in_batches, train  # noqa: E402
+from unmask.whitebox.lorra_trainer import Example, LorraSettings, Trainer, target_layers  # noqa: E402
 
 DEEP = {"num_hidden_layers": 6, "max_position_embeddings": 512}
 QUICK = LorraSettings(steps=6, batch=4, rate=3e-3)
@@ -78,8 +62,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def made(folder: Path, out: Path, **options) -> LorraRecord:
-    checked, chat = check_local_model(f"hf:{folder}")
-    return train(checked, chat, FEW_FACTS, job=LorraJob(out=out, **{"settings": QUICK, **options}))
+    return train(check_local_model(f"hf:{folder}"), FEW_FACTS, out=out, **{"settings": QUICK, **options})
 
 
 @pytest.fixture(scope="module")
@@ -92,35 +75,33 @@ def adapter(folder, tmp_path_factory) -> Path:
 # --- the training itself ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "layers"), [(32, range(10, 21)), (30, range(9, 20)), (6, range(2, 5)), (2, [1])])
-def test_the_middle_third_is_that_of_the_models_depth(count, layers):
-    assert middle_third(count) == tuple(layers)
-
-
 def test_published_settings_are_the_default():
     settings = LorraSettings()
     assert (settings.rank, settings.lora_alpha, settings.dropout, settings.strength) == (8, 16, 0.05, 5)
     assert (settings.rate, settings.steps, settings.batch, settings.answer_tokens) == (3e-4, 40, 16, 64)
 
 
-def test_the_loss_goes_down_and_activations_move_along_the_direction():
-    made = trainer()
+@pytest.mark.parametrize(("count", "layers"), [(32, range(10, 21)), (30, range(9, 20)), (6, range(2, 5)), (2, [1])])
+def test_the_middle_third_of_the_models_depth_is_looked_at_unless_layers_are_given(count, layers):
+    assert target_layers(LorraSettings(), count) == tuple(layers)
+    with pytest.raises(UsageError, match=f"layer {count}: the model has {count} layers"):
+        target_layers(LorraSettings(layers=(count,)), count)
+    with pytest.raises(UsageError, match="no earlier layer"):
+        target_layers(LorraSettings(layers=(0,)), count)
+
+
+@pytest.mark.parametrize("strength", [5.0, -5.0])
+def test_the_loss_goes_down_and_activations_move_along_the_direction(strength):
+    """The sign of the direction is not lost on the way: `along` counts along it, whatever was wanted."""
+    made = trainer(LorraSettings(rate=3e-3, batch=4, strength=strength))
     batch = examples(16)
     start = made.measure_movement(batch)
     assert (start.along, start.after) == (pytest.approx(0, abs=1e-4), pytest.approx(start.before))
     losses = [made.step(batch) for _ in range(30)]
+    end = made.measure_movement(batch)
     assert losses[-1] < 0.98 * losses[0]
-    assert made.measure_movement(batch).along > 0.1
-    assert made.measure_movement(batch).after < 0.98 * start.before
-
-
-def test_a_negative_strength_moves_the_other_way():
-    """The sign of the direction is not lost on the way: `moved` counts along it, whatever was wanted."""
-    made = trainer(LorraSettings(rate=3e-3, strength=-5.0))
-    batch = examples(16)
-    for _ in range(10):
-        made.step(batch)
-    assert made.measure_movement(batch).along < -0.02
+    assert math.copysign(1, strength) * end.along > 0.1
+    assert end.after < 0.98 * start.before
 
 
 def test_the_loss_is_the_mean_length_of_what_is_missing():
@@ -138,16 +119,12 @@ def test_the_loss_is_the_mean_length_of_what_is_missing():
     assert trainer(settings).step(batch) == pytest.approx(torch.stack(lengths).mean().item(), rel=1e-4)
 
 
-def test_only_layers_before_the_last_one_looked_at_are_trained():
-    """And nothing behind it is there any more."""
-    made = trainer(LorraSettings(layers=(1, 3)))
+def test_only_the_adapter_before_the_last_layer_looked_at_is_trained():
+    """And no layer behind that is there any more."""
+    made = trainer(LorraSettings(layers=(1, 3), rate=3e-3))
     assert {int(name.split(".layers.")[1].split(".")[0]) for name in made.names} == {0, 1, 2}
     assert all(".q_proj.lora_" in name or ".v_proj.lora_" in name for name in made.names)
     assert len(made.adapted.get_base_model().model.layers) == 4
-
-
-def test_a_step_changes_the_adapter_and_nothing_else():
-    made = trainer()
     before = {name: weight.clone() for name, weight in made.adapted.named_parameters()}
     made.step(examples(4))
     made.step(examples(4))  # at the first step half of an adapter has no gradient yet
@@ -164,7 +141,6 @@ def test_batches_have_texts_of_like_length_and_lose_none():
     sizes = [[len(one.plain) for one in found[start : start + 8]] for start in range(0, 64, 8)]
     filling = 1 - sum(map(sum, sizes)) / sum(8 * max(batch) for batch in sizes)
     assert filling < 0.15
-    assert found == order_in_batches(every, 8, rng=random.Random(0))
 
 
 def test_half_of_the_facts_have_their_instructions_exchanged_by_lot():
@@ -176,28 +152,14 @@ def test_half_of_the_facts_have_their_instructions_exchanged_by_lot():
     assert not draw_exchanged(learnt, LorraSettings())
 
 
-def test_layers_that_are_not_there_are_refused():
-    with pytest.raises(UsageError, match="layer 6, 9: the model has 6 layers, 0 to 5"):
-        target_layers(LorraSettings(layers=(9, 2, 6)), 6)
-    with pytest.raises(UsageError, match="no earlier layer"):
-        target_layers(LorraSettings(layers=(0,)), 6)
-
-
 # --- the folder -------------------------------------------------------------------------------------------
 
 
 def test_the_folder_says_everything_that_made_it(adapter, folder):
-    assert {path.name for path in adapter.iterdir()} >= {
-        "adapter_config.json",
-        "adapter_model.safetensors",
-        "lorra.json",
-    }
     told = msgspec.json.decode((adapter / "lorra.json").read_bytes(), type=LorraRecord)
-    assert told.defined.settings == QUICK
-    assert told.defined.layers == (2, 3, 4)
-    assert told.defined.facts_hash == contrast.facts_hash(FEW_FACTS)
-    assert set(told.defined.versions) == {"torch", "transformers", "peft", "safetensors"}
-    assert told.evaluated == ("core",)
+    assert (told.settings, told.layers, told.evaluated) == (QUICK, (2, 3, 4), ("core",))
+    assert told.facts_hash == contrast.facts_hash(FEW_FACTS)
+    assert set(told.versions) == {"torch", "transformers", "peft", "safetensors"}
     assert len(told.losses) == 6
     assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(folder)
 
@@ -213,19 +175,6 @@ def test_plain_peft_loads_it_and_it_does_something(adapter, folder):
     assert not torch.allclose(before, after, atol=1e-5)
 
 
-def test_hf_loads_it_and_names_it_by_its_hash(adapter, folder):
-    opened = open_hf(f"hf:{folder}+adapter={adapter}")
-    request = Request((Message("user", "Hello"),), Sampling(max_tokens=4, temperature=0))
-
-    async def asked():
-        try:
-            return await opened.complete(request)
-        finally:
-            await opened.close()
-
-    assert "+adapter@" in asyncio.run(asked()).model
-
-
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(adapter, folder, tmp_path):
     for seed, same in ((0, True), (1, False)):
         made(folder, tmp_path / str(seed), settings=msgspec.structs.replace(QUICK, seed=seed))
@@ -233,37 +182,12 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(adapter, f
         assert all(torch.equal(one[name], other[name]) for name in one) == same
 
 
-def test_what_is_there_is_not_written_over(tmp_path):
+def test_what_is_there_is_not_written_over_and_what_cannot_be_written_is_named(folder, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
-        refuse_job(LorraJob(out=tmp_path / "file"), model="hf:x")
-
-
-def test_a_training_broken_off_leaves_nothing(folder, tmp_path):
-    """And the same command trains from the start."""
-    checked, chat = check_local_model(f"hf:{folder}")
-
-    def break_off(done):
-        if done.step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(checked, chat, FEW_FACTS, job=LorraJob(out=tmp_path / "a", settings=QUICK), report=break_off)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_loss_that_is_no_number_is_an_error_and_leaves_nothing(folder, tmp_path, monkeypatch):
-    """At the fourth step."""
-    real, steps = Trainer._loss, []
-
-    def failing(self, batch):
-        steps.append(1)
-        return real(self, batch) * (math.nan if len(steps) == 4 else 1.0)
-
-    monkeypatch.setattr(Trainer, "_loss", failing)
-    with pytest.raises(FatalModelError, match="step 4: the loss is nan"):
-        made(folder, tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
+        made(folder, tmp_path / "file")
+    with pytest.raises(UsageError, match="cannot write"):
+        made(folder, tmp_path / "file" / "out")
 
 
 def test_weights_that_are_not_numbers_leave_nothing(tmp_path):
@@ -271,25 +195,9 @@ def test_weights_that_are_not_numbers_leave_nothing(tmp_path):
     model = tiny_llama.model(**DEEP)
     torch.nn.init.constant_(model.model.layers[0].mlp.up_proj.weight, math.nan)
     model.save_pretrained(place)
-    with pytest.raises(FatalModelError, match="step 1: the loss is nan"):
+    with pytest.raises(FatalModelError, match="the loss of step 1 is nan"):
         made(place, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_folder_that_cannot_be_written_is_an_error(folder, tmp_path):
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match="cannot write"):
-        made(folder, tmp_path / "file" / "out")
-
-
-def test_answers_are_cut(folder):
-    _, chat = check_local_model(f"hf:{folder}")
-    (short,) = lorra._build_examples(chat, contrast.load_facts()[:1], LorraSettings(answer_tokens=5))
-    assert short.answer == 5
-    assert short.plain[-5:] == short.honest[-5:] == short.untruthful[-5:]
-    whole = chat.encode(contrast.load_facts()[0].answer)
-    assert list(short.plain[-5:]) == whole[:5]
-    assert AnsweredChat(contrast.build_messages(contrast.load_facts()[0]), "").messages[0].role == "user"
 
 
 # --- the command ------------------------------------------------------------------------------------------
@@ -305,22 +213,12 @@ def test_the_command_trains_and_says_how_to_use_it(folder, tmp_path):
     assert done.exit_code == 0, done.output
     assert f"use it with: unmask run hf:{folder}+adapter={out}" in done.stdout
     assert "step 2 of 2: loss" in done.stderr
-    assert msgspec.json.decode((out / "lorra.json").read_bytes(), type=LorraRecord).defined.layers == (1, 2, 3)
+    assert msgspec.json.decode((out / "lorra.json").read_bytes(), type=LorraRecord).layers == (1, 2, 3)
 
 
-def test_the_help_says_whose_settings_the_defaults_are():
-    """In words of the user, not by the name of a record."""
-    said = " ".join(run("--help").stdout.split())
-    assert "The defaults are those published for representation engineering." in said
-    assert "LorraSettings" not in said
-
-
-def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_path):
+def test_facts_of_the_test_are_refused_before_anything_is_loaded(tmp_path):
     """A fact of `core`, in other words, among our own."""
-    from unmask.data.load import load as scenarios
-
-    scenario = next(one for one in scenarios("core").scenarios if one.direct and one.archetype == "known_facts")
-    shared = contrast.Fact("mine", "x", scenario.indirect[0], scenario.proposition, "No.")
+    shared = contrast.Fact("mine", "x", "Which city is Australia's capital?", "Canberra is.", "Sydney is.")
     file = tmp_path / "facts.jsonl"
     file.write_bytes(b"\n".join(map(msgspec.json.encode, (shared, *contrast.load_facts()[:20]))))
     done = run("--model", "hf:/nowhere", "--out", str(tmp_path / "out"), "--facts", str(file))
@@ -333,29 +231,18 @@ def test_facts_of_the_test_are_refused_before_anything_is_loaded(folder, tmp_pat
     ("flags", "error"),
     [
         (["--set", "rank=0"], "rank"),
-        (["--set", "dropout=1"], "dropout"),
-        (["--set", "rate=0"], "rate"),
-        (["--set", "batch=0"], "batch"),
         (["--set", "batch=two"], "batch=two"),
         (["--set", "steeps=2"], "no setting 'steeps'"),
         (["--layers", "5-40"], "layer 6"),
-        (["--model", "hf:/nowhere+adapter=x"], "treated already"),
+        (["--model", "hf:{model}+adapter={adapter}"], "treated already"),
     ],
 )
-def test_settings_out_of_range_are_named(folder, tmp_path, flags, error):
-    done = run("--model", f"hf:{folder}", "--out", str(tmp_path / "out"), *flags)
+def test_settings_out_of_range_are_named(folder, adapter, tmp_path, flags, error):
+    more = [flag.format(model=folder, adapter=adapter) for flag in flags]
+    done = run("--model", f"hf:{folder}", "--out", str(tmp_path / "out"), *more)
     assert isinstance(done.exception, UsageError)
     assert error in str(done.exception)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_torch_the_line_to_install_it_is_given(tmp_path):
-    code = "import sys; sys.modules['torch'] = None; from unmask.cli.main import main; main()"
-    line = ["mitigate", "lorra", "--model", "hf:/nowhere", "--out", str(tmp_path / "out")]
-    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "hf: models need torch" in done.stderr
-    assert "pip install 'unmask[whitebox]'" in done.stderr
 
 
 def test_an_interrupted_training_says_what_is_lost(folder, tmp_path):
@@ -375,13 +262,6 @@ def test_an_interrupted_training_says_what_is_lost(folder, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_without_chat_template_is_refused(tmp_path):
-    bare = tiny_llama.saved(tmp_path / "bare", template=None)
-    done = run("--model", f"hf:{bare}", "--out", str(tmp_path / "out"))
-    assert isinstance(done.exception, MissingError)
-    assert "no chat template" in str(done.exception)
-
-
 # --- real weights -----------------------------------------------------------------------------------------
 
 
@@ -390,9 +270,7 @@ def test_real_weights_move_towards_honesty_in_a_few_steps(tmp_path):
     """SmolLM2 135M, on facts that were not trained on."""
     from unmask.models.local.pull import pull
 
-    checked, chat = check_local_model(f"hf:{pull('smollm2-135m')}")
     settings = LorraSettings(steps=6, batch=8, rate=3e-3, layers=(6, 8))
-    told = train(checked, chat, contrast.load_facts()[:64], job=LorraJob(out=tmp_path / "adapter", settings=settings))
+    told = made(Path(pull("smollm2-135m")), tmp_path / "adapter", settings=settings)
     assert told.moved.along > 0.1
     assert told.moved.after < told.moved.before
-    assert load.parse_source(f"{checked.source.shown}+adapter={tmp_path / 'adapter'}").adapter is not None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +24,6 @@ from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
 from unmask.records import Message, Request, Sampling  # noqa: E402
 from unmask.whitebox.activations import capture_activations  # noqa: E402
-from unmask.whitebox.chat import Chat  # noqa: E402
 from unmask.whitebox.contrast import draw_facts, load_facts  # noqa: E402
 from unmask.whitebox.directions import compute_directions, read_steering, score_layers  # noqa: E402
 from unmask.whitebox.generate import AnswerRow, Manner, Writer  # noqa: E402
@@ -36,11 +33,9 @@ from unmask.whitebox.steer import (  # noqa: E402
     Steering,
     SteeringRecord,
     add_steering_hooks,
-    best_score,
     find_steer,
     layer_weights,
     load_steering,
-    read_metadata,
     save_steering,
     steered,
 )
@@ -162,34 +157,12 @@ def test_a_model_has_the_same_hash_in_every_precision_and_under_an_adapter():
     wrapped = get_peft_model(tiny_llama.model(), LoraConfig(r=2, target_modules=["q_proj", "down_proj"]))
     assert model_hash(wrapped) == wanted
     assert model_hash(wrapped.get_base_model()) == wanted
-
-
-def test_a_trained_model_has_another_hash():
-    model = tiny_llama.model()
-    before = model_hash(model)
     with torch.no_grad():
-        model.model.layers[1].mlp.up_proj.weight.mul_(1.01)
-    assert model_hash(model) != before
+        wrapped.get_base_model().model.layers[1].mlp.up_proj.weight.mul_(1.01)
+    assert model_hash(wrapped) != wanted
 
 
 # --- the file ---------------------------------------------------------------------------------------------
-
-
-def test_a_file_gives_back_what_was_put_into_it(tmp_path):
-    made = steering(tiny_llama.model())
-    save_steering(made, tmp_path / "a.safetensors")
-    found = load_steering(tmp_path / "a.safetensors")
-    assert found.metadata == made.metadata
-    assert torch.equal(found.vectors, made.vectors)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
-
-
-def test_a_file_that_is_there_is_not_written_over(tmp_path):
-    path = tmp_path / "a.safetensors"
-    path.write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
-        save_steering(steering(tiny_llama.model()), path)
-    assert path.read_text() == "mine"
 
 
 def nameless(path, made: Steering) -> None:
@@ -198,19 +171,25 @@ def nameless(path, made: Steering) -> None:
     save_file({"vectors": made.vectors}, path)
 
 
-def of_nothing(path, made: Steering) -> None:
-    save_steering(Steering(made.metadata, made.vectors * math.nan), path)
+def newer(path, made: Steering) -> None:
+    """An unknown field may change what the vectors mean."""
+    from safetensors.torch import save_file
+
+    fields = {**msgspec.to_builtins(made.metadata), "inverted": True}
+    save_file({"vectors": made.vectors}, path, {"unmask": json.dumps(fields)})
 
 
-def cut_short(path, made: Steering) -> None:
-    save_steering(Steering(made.metadata, made.vectors[:1]), path)
-
-
-def of_noise(path, made: Steering) -> None:
-    path.write_bytes(b"\x01" * 99)
-
-
-@pytest.mark.parametrize("spoil", [of_noise, nameless, of_nothing, cut_short], ids=lambda spoil: spoil.__name__)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path, made: path.write_bytes(b"\x01" * 99),
+        nameless,
+        newer,
+        lambda path, made: save_steering(Steering(made.metadata, made.vectors * math.nan), path),
+        lambda path, made: save_steering(Steering(made.metadata, made.vectors[:1]), path),
+    ],
+    ids=["noise", "nameless", "newer", "not-numbers", "cut"],
+)
 def test_a_file_that_is_no_steer_file_is_refused(tmp_path, spoil):
     path = tmp_path / "x.safetensors"
     spoil(path, steering(tiny_llama.model()))
@@ -218,15 +197,12 @@ def test_a_file_that_is_no_steer_file_is_refused(tmp_path, spoil):
         load_steering(path)
 
 
-def test_metadata_of_a_newer_version_is_refused(tmp_path):
-    """An unknown field may change what the vectors mean."""
-    from safetensors.torch import save_file
-
-    made = steering(tiny_llama.model())
-    fields = {**msgspec.to_builtins(made.metadata), "inverted": True}
-    save_file({"vectors": made.vectors}, tmp_path / "x", {"unmask": json.dumps(fields)})
-    with pytest.raises(UsageError, match="inverted"):
-        read_metadata(tmp_path / "x")
+def test_a_file_that_is_there_is_not_written_over(tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        save_steering(steering(tiny_llama.model()), path)
+    assert path.read_text() == "mine"
 
 
 # --- in a model's name ------------------------------------------------------------------------------------
@@ -259,14 +235,11 @@ def answer():
         asyncio.run(each.close())
 
 
-def test_a_coefficient_of_zero_changes_nothing_and_others_do(folder, file, answer):
-    plain, still, pushed = (answer(f"{folder}{end}") for end in ("", f"+steer={file}@0", f"+steer={file}@4"))
-    assert plain.choices == still.choices != pushed.choices
-
-
-def test_replies_name_file_and_coefficient(folder, file, answer):
+def test_a_coefficient_of_zero_changes_nothing_and_replies_name_the_others(folder, file, answer):
     """By hash, so that another file of the same name is another model."""
-    assert answer(f"{folder}+steer={file}@-1.5").model == f"{folder.name}+steer@{find_steer(f'{file}@1').hash}*-1.5"
+    plain, still, pushed = (answer(f"{folder}{end}") for end in ("", f"+steer={file}@0", f"+steer={file}@-4.5"))
+    assert plain.choices == still.choices != pushed.choices
+    assert pushed.model == f"{folder.name}+steer@{find_steer(f'{file}@1').hash}*-4.5"
 
 
 def test_adapter_and_direction_work_together_in_any_order(folder, file, answer, tmp_path):
@@ -288,9 +261,7 @@ def test_adapter_and_direction_work_together_in_any_order(folder, file, answer, 
     ("end", "kind", "said"),
     [
         ("+steer={file}", UsageError, "has no coefficient"),
-        ("+steer={file}@", UsageError, "has no coefficient"),
         ("+steer={file}@nan", UsageError, "has no coefficient"),
-        ("+steer={file}@inf", UsageError, "has no coefficient"),
         ("+steer=none@1", MissingError, "there is no steer file none"),
         ("+steer={file}@1+steer={file}@2", UsageError, "has two of"),
     ],
@@ -302,23 +273,11 @@ def test_a_name_that_cannot_be_meant_is_refused(folder, tmp_path, end, kind, sai
         parse_source(f"{folder}{end.format(file=path)}")
 
 
-@given(st.text(max_size=30))
-def test_any_text_after_steer_is_an_error_of_ours(text):
-    with pytest.raises((UsageError, MissingError)):
-        find_steer(text)
-
-
 def test_a_file_for_another_shape_is_refused_when_the_model_is_opened(tmp_path, file):
     """Before a weight is read."""
     other = tiny_llama.saved(tmp_path, num_hidden_layers=3)
     with pytest.raises(FatalModelError, match="made from another model"):
         open_hf(f"hf:{other}+steer={file}@1")
-
-
-def test_a_file_for_other_weights_is_refused_by_the_first_request(tmp_path, file, answer):
-    other = tiny_llama.saved(tmp_path, initializer_range=0.4, **ROOMY)
-    with pytest.raises(FatalModelError, match="its weights were"):
-        answer(f"{other}+steer={file}@1")
 
 
 # --- reading a direction ----------------------------------------------------------------------------------
@@ -337,23 +296,12 @@ def test_a_planted_direction_is_found_with_its_sign_and_length():
 
     vectors = compute_directions(*pair(200))
     scores = score_layers(vectors, *pair(60))
-    assert best_score(scores).layer == 1
     assert scores[1].accuracy == 1.0
     assert max(scores[0].accuracy, scores[2].accuracy) < 0.75
     assert torch.nn.functional.cosine_similarity(vectors[1], planted, dim=0) > 0.95
     assert vectors[1].norm() == pytest.approx(1, rel=0.05)
-
-
-def test_instructions_that_change_nothing_are_an_error():
-    """As behind a template that leaves the system prompt out."""
-    same = torch.randn(5, 2, 8)
-    with pytest.raises(FatalModelError, match="layer 0 does not tell"):
-        compute_directions(same, same)
-
-
-def test_of_equal_layers_the_widest_gap_is_chosen():
-    scores = [LayerScore(0, 9, 10, 5.0), LayerScore(1, 10, 10, 1.0), LayerScore(2, 10, 10, 2.0)]
-    assert best_score(scores).layer == 2
+    with pytest.raises(FatalModelError, match="layer 0 does not tell"):  # a template left the instructions out
+        compute_directions(vectors[None], vectors[None])
 
 
 # --- the command ------------------------------------------------------------------------------------------
@@ -364,38 +312,26 @@ def run(folder, out, *more: str) -> int:
 
 
 def test_the_command_writes_a_file_that_steers(folder, tmp_path, answer, capsys):
+    """The same command gives the same bytes."""
+    assert run(folder, tmp_path / "same", "--layers", "1") == 0
+    capsys.readouterr()
     assert run(folder, tmp_path / "v", "--layers", "1", "--json") == 0
+    assert (tmp_path / "v").read_bytes() == (tmp_path / "same").read_bytes()
     said = json.loads(capsys.readouterr().out)
     assert (said["layer"], said["considered"]) == (1, [1])
     assert (said["learnt"], said["held_out"], said["sign"]["facts"]) == (9, 3, 3)
     assert answer(f"{folder}+steer={tmp_path / 'v'}@40").choices != answer(str(folder)).choices
 
 
-def test_the_same_command_gives_the_same_bytes(folder, tmp_path):
-    for name in ("a", "b"):
-        assert run(folder, tmp_path / name) == 0
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def spoiled(folder, **changes):
-    """A model whose weights are not numbers."""
-    tiny_llama.saved(folder, **ROOMY, **changes)
-    made = tiny_llama.model(**ROOMY)
-    torch.nn.init.constant_(made.model.layers[1].mlp.down_proj.weight, math.nan)
-    made.save_pretrained(folder)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("build", "more", "code", "said"),
     [
         (lambda to: tiny_llama.saved(to, template=None), (), 4, "no chat template"),
-        (spoiled, (), 4, "not numbers"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "1-7"), 2, "layer 2, 3, 4, 5, 6, 7: the model has 2"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--layers", "7-1"), 2, "names no layers"),
         (lambda to: tiny_llama.saved(to, **ROOMY), ("--limit", "3"), 2, "3 facts are too few"),
     ],
-    ids=["template", "nan", "layers", "no-layers", "limit"],
+    ids=["template", "layers", "no-layers", "limit"],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(tmp_path, capsys, *, build, more, code, said):
     (tmp_path / "model").mkdir()
@@ -417,51 +353,16 @@ def test_facts_of_the_test_are_refused_before_the_model_is_looked_at(tmp_path, c
 # --- real weights -----------------------------------------------------------------------------------------
 
 
-def read_real(facts: int) -> Iterator[tuple[Any, Any]]:
-    """The 135M model with a direction read from these many facts."""
+def test_the_direction_of_a_real_model_reads_and_pushes():
+    """The 135M model. Told to be untruthful, it finds the true answers likelier the further it is pushed; afterwards it
+    is itself again."""
     from unmask.models.local.inside import open_whitebox
 
-    with quick_unpacking(), open_whitebox(f"hf:{pull('smollm2-135m')}") as opened:
-        found = draw_facts(load_facts(), facts, seed=0)
-        yield opened, read_steering(opened.model, opened.chat, found, name="smollm2")
-
-
-@pytest.fixture(scope="module")
-def real():
-    yield from read_real(40)
-
-
-@pytest.fixture
-def real_of_few():
-    yield from read_real(16)
-
-
-@pytest.mark.large
-def test_the_direction_of_a_real_model_tells_held_out_pairs_apart(real):
-    """Ten pairs with facts and instructions it was not read from."""
-    _, made = real
-    score = next(score for score in made.metadata.scores if score.layer == made.metadata.layer)
-    assert score.of == 10
-    assert score.right >= 9
-    assert score.gap > 1
-
-
-def test_a_positive_coefficient_makes_a_real_model_prefer_the_truth(real_of_few):
-    """Told to be untruthful, it finds the true answers likelier the further it is pushed."""
-    sign = real_of_few[1].metadata.sign
-    assert sign is not None
-    assert sign.away < sign.still < sign.towards
-
-
-@pytest.mark.large
-def test_a_real_model_is_left_as_it_was(real):
-    (model, chat, _), made = real
-    ids = torch.tensor([chat.encode(chat.render_prompt([Message("user", "What is the capital of France?")]))])
-    with torch.inference_mode():
+    with quick_unpacking(), open_whitebox(f"hf:{pull('smollm2-135m')}") as (model, chat, _), torch.inference_mode():
+        ids = torch.tensor([chat.encode("What is the capital of France?")])
         before = model(input_ids=ids).logits
-        with steered(model, made, 3.0):
-            pushed = model(input_ids=ids).logits
-        after = model(input_ids=ids).logits
-    assert torch.equal(before, after)
-    assert not torch.allclose(before, pushed, atol=0.1)
-    assert isinstance(chat, Chat)
+        made = read_steering(model, chat, draw_facts(load_facts(), 16, seed=0), name="smollm2")
+        assert torch.equal(before, model(input_ids=ids).logits)
+    best = next(score for score in made.metadata.scores if score.layer == made.metadata.layer)
+    assert best.right == best.of == 4
+    assert made.metadata.sign.away < made.metadata.sign.still < made.metadata.sign.towards

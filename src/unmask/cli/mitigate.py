@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import msgspec
 
     from unmask.whitebox.lorra import LorraRecord
-    from unmask.whitebox.lorra_trainer import StepReport
     from unmask.whitebox.steer import SteeringRecord
 
 Settings = TypeVar("Settings", bound="msgspec.Struct")
@@ -67,12 +67,12 @@ def steer(
     from unmask.models.local.inside import open_whitebox
     from unmask.render.terminal.progress import print_step
     from unmask.whitebox import contrast
-    from unmask.whitebox.load import ModelSource, require_extra
+    from unmask.whitebox.load import require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
 
     if out.suffix:  # a name without an ending has always been taken
         choose_by_ending(out, {".safetensors": True})
-    require_extra(ModelSource(model))
+    require_extra()
     refuse_existing(out)
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, evaluated or contrast.EVALUATED)
@@ -161,25 +161,21 @@ def lorra(
     published for representation engineering.
     """
     from unmask.models.local.inside import check_local_model
-    from unmask.render.terminal.progress import print_step
     from unmask.whitebox import contrast
-    from unmask.whitebox.load import ModelSource, require_extra
+    from unmask.whitebox.load import require_extra
 
-    require_extra(ModelSource(model))
-    from unmask.whitebox.lorra import LorraJob, refuse_job, train
+    require_extra()
+    from unmask.whitebox.lorra import train
     from unmask.whitebox.lorra_trainer import LorraSettings
 
-    against = evaluated or contrast.EVALUATED
-    wishes = parse_settings(pairs, LorraSettings, layers=parse_layers(layers) or (), seed=seed)
-    job = LorraJob(out=out, settings=wishes, evaluated=tuple(map(str, against)))
-    refuse_job(job, model=model)
+    settings = parse_settings(pairs, LorraSettings, layers=parse_layers(layers) or (), seed=seed)
+    against = tuple(map(str, evaluated or contrast.EVALUATED))
     training_facts = contrast.load_facts(facts)
     contrast.refuse_shared(training_facts, against)
+    report = (lambda _: None) if as_json else partial(click.echo, err=True)
     try:
-        checked, chat = check_local_model(model)
-        if not as_json:
-            print_step(f"loading {model}")
-        result = train(checked, chat, training_facts, job=job, report=(lambda _: None) if as_json else _print_step)
+        checked = check_local_model(model)
+        result = train(checked, training_facts, out=out, settings=settings, evaluated=against, report=report)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"before {out} was written; the steps so far are lost") from None
     if as_json:
@@ -189,15 +185,8 @@ def lorra(
     click.echo(f"{out}\nuse it with: unmask run {model}+adapter={out}")
 
 
-def _print_step(done: StepReport) -> None:
-    """A line for every tenth of the way."""
-    every = max(1, done.steps // 10)
-    if done.step % every == 0 or done.step in (1, done.steps):
-        click.echo(f"step {done.step} of {done.steps}: loss {done.loss:.4g}, {done.seconds:.1f} s", err=True)
-
-
 def _print_adapter(result: LorraRecord) -> None:
-    layers, strength, moved = result.defined.layers, result.defined.settings.strength, result.moved
+    layers, strength, moved = result.layers, result.settings.strength, result.moved
     click.echo(
         f"layers {layers[0]} to {layers[-1]}: loss {result.losses[0]:.4g} at first, {result.losses[-1]:.4g} at last"
     )

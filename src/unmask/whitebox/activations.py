@@ -7,7 +7,7 @@ two conversations can differ in nothing but their instructions.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,13 +67,6 @@ def find_stack(model: Any) -> tuple[Any, str]:
     )
 
 
-def select_layers(model: Any, asked: Sequence[int] | None = None) -> tuple[int, ...]:
-    """The layers asked for, sorted; all of them unless some are asked for."""
-    count = len(layers_of(model))
-    refuse_missing_layers(asked or (), count=count)
-    return tuple(range(count)) if asked is None else tuple(sorted(set(asked)))
-
-
 def refuse_missing_layers(asked: Sequence[int], *, count: int) -> None:
     """Raise an error that names the layers which a model of `count` layers does not have."""
     missing = [str(layer) for layer in asked if not 0 <= layer < count]
@@ -85,8 +78,8 @@ def refuse_missing_layers(asked: Sequence[int], *, count: int) -> None:
 
 
 @contextlib.contextmanager
-def capture_activations(model: Any, layers: Sequence[int]) -> Iterator[dict[int, Any]]:
-    """While open, every pass of the model leaves what each layer gave, `[row, token, size]`, in the dictionary.
+def capture_activations(model: Any, layers: Iterable[int]) -> Iterator[dict[int, Any]]:
+    """While open, every pass of the model leaves what these layers gave, `[row, token, size]`, in the dictionary.
 
     Nothing is detached or copied: whoever trains can go back through it. The hooks are gone when this is left, whatever
     happened inside.
@@ -94,7 +87,7 @@ def capture_activations(model: Any, layers: Sequence[int]) -> Iterator[dict[int,
     captured: dict[int, Any] = {}
     stack = layers_of(model)
     with contextlib.ExitStack() as exits:
-        for layer in select_layers(model, layers):
+        for layer in layers:
 
             def capture(_module: Any, _inputs: Any, output: Any, layer: int = layer) -> None:
                 # In some models the residual stream is the first of several things that a layer returns.
@@ -108,44 +101,47 @@ def capture_activations(model: Any, layers: Sequence[int]) -> Iterator[dict[int,
 
 
 def tokenise(chat: Chat, conversation: AnsweredChat, *, limit: int | None = None) -> TokenisedConversation:
-    """`limit` cuts the answer to so many tokens."""
+    """`limit` cuts the answer to so many tokens. A conversation that the model's context cannot hold is refused."""
     prompt = chat.encode(chat.render_prompt(conversation.messages, thinks=False))
     answer = chat.encode(conversation.answer)[:limit] if conversation.answer else []
+    length = len(prompt) + len(answer)
+    if length > chat.context:
+        raise RequestRefusedError(f"{chat.name}: a conversation has {length} tokens, the context holds {chat.context}")
     return TokenisedConversation((*prompt, *answer), len(answer))
 
 
 def compute_activations(model: Any, chat: Chat, conversations: Sequence[AnsweredChat]) -> Any:
     """`[conversation, layer, size]` in float32 on the CPU: the mean over the tokens of each answer."""
     tokens = [tokenise(chat, conversation) for conversation in conversations]
-    text = model.config.get_text_config()
-    context = getattr(text, "max_position_embeddings", None) or 4096
-    longest = max((len(conversation.all) for conversation in tokens), default=0)
-    if longest > context:
-        raise RequestRefusedError(f"{chat.name}: a conversation has {longest} tokens, the context holds {context}")
     order = sorted(range(len(tokens)), key=lambda place: len(tokens[place].all))
-    states = torch.zeros(len(tokens), len(layers_of(model)), text.hidden_size)
-    done = 0
-    for group in split_by_budget([tokens[place].all for place in order], BUDGET.get(model.device.type, 2048)):
-        places = order[done : done + len(group)]
+    budget = BUDGET.get(model.device.type, 2048)
+    states, done = [], 0
+    for group in split_by_budget([tokens[place].all for place in order], budget):
+        states.append(_average_activations(model, [tokens[place] for place in order[done : done + len(group)]]))
         done += len(group)
-        states[places] = _average_activations(model, [tokens[place] for place in places])
-    finite = torch.isfinite(states).all(dim=2).all(dim=0)
+    found = torch.cat(states)[torch.tensor(order).argsort()]
+    finite = torch.isfinite(found).all(dim=2).all(dim=0)
     if not finite.all():
         raise FatalModelError(
             f"the activations of layer {finite.tolist().index(False)} are not numbers",
             advice="The model's weights are damaged, or overflow in this precision",
         )
-    return states
+    return found
+
+
+def pad_tokens(conversations: Sequence[TokenisedConversation], device: Any) -> Any:
+    """Shorter conversations are filled up on the right, where no token of theirs looks."""
+    return pad_sequence([torch.tensor(one.all) for one in conversations], batch_first=True).to(device)
 
 
 def _average_activations(model: Any, group: Sequence[TokenisedConversation]) -> Any:
-    """Shorter conversations are filled up on the right, where no token of theirs looks."""
-    ids = pad_sequence([torch.tensor(conversation.all) for conversation in group], batch_first=True).to(model.device)
+    ids = pad_tokens(group, model.device)
     weight = torch.zeros(ids.shape, device=model.device)
     for row, conversation in enumerate(group):
         places = conversation.places
         weight[row, places.start : places.stop] = 1 / len(places)
-    with torch.inference_mode(), capture_activations(model, select_layers(model)) as captured:
+    layers = range(len(layers_of(model)))
+    with torch.inference_mode(), capture_activations(model, layers) as captured:
         model(input_ids=ids, use_cache=False, logits_to_keep=1)
-        rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in sorted(captured)]
+        rows = [torch.einsum("rt,rts->rs", weight, captured[layer].float()) for layer in layers]
     return torch.stack(rows, dim=1).cpu()

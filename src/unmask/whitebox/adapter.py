@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import json
-from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +12,17 @@ from unmask.records import Record
 
 WEIGHTS = "adapter_model.safetensors"
 SETTINGS = "adapter_config.json"
-LINEAR_PARTS = (
-    "self_attn.q_proj",
-    "self_attn.k_proj",
-    "self_attn.v_proj",
-    "self_attn.o_proj",
-    "mlp.gate_proj",
-    "mlp.up_proj",
-    "mlp.down_proj",
-)
-"""The linear maps of a decoder layer that a GGUF adapter may change."""
+GGUF_PARTS = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+"""The linear maps of a decoder layer, as llama.cpp and as transformers name them."""
+_GGUF_NAME = re.compile(rf"blk\.(\d+)\.({'|'.join(GGUF_PARTS)})\.weight\.lora_([ab])")
 
 
 class Adapter(Record, frozen=True):
@@ -36,24 +35,16 @@ class Adapter(Record, frozen=True):
 def find_adapter(path: str) -> Adapter:
     """The adapter in a folder or a GGUF file; nothing but its bytes is read."""
     folder = Path(path).expanduser()
-    if importlib.util.find_spec("peft") is None:
-        raise MissingError("adapters need peft", advice="pip install 'unmask[whitebox]'")
-    if folder.suffix.lower() == ".gguf" and folder.is_file():
-        return Adapter(str(folder), hashlib.blake2b(folder.read_bytes(), digest_size=8).hexdigest())
-    missing = [name for name in (SETTINGS, WEIGHTS) if not (folder / name).is_file()]
+    files = [folder] if folder.suffix.lower() == ".gguf" else [folder / name for name in (SETTINGS, WEIGHTS)]
+    missing = [file.name for file in files if not file.is_file()]
     if missing:
         raise MissingError(
             f"{folder} is no adapter: {' and '.join(missing)} not there", advice="Give a folder that PEFT has written"
         )
     state = hashlib.blake2b(digest_size=8)
-    for name in (SETTINGS, WEIGHTS):
-        state.update((folder / name).read_bytes())
+    for file in files:
+        state.update(file.read_bytes())
     return Adapter(str(folder), state.hexdigest())
-
-
-def apply_adapter(model: Any, adapter: Adapter) -> Any:
-    """The model with the adapter in it, not merged: in bfloat16 a merged one would lose what is small."""
-    return wrap_model(model, adapter).get_base_model().eval().requires_grad_(False)
 
 
 def switch_adapter(model: Any, *, active: bool) -> None:
@@ -68,93 +59,62 @@ def switch_adapter(model: Any, *, active: bool) -> None:
 def wrap_model(model: Any, adapter: Adapter) -> Any:
     """The PEFT model with the adapter on it. PEFT passes over weights it finds no place for; here they are a sign that
     the adapter is another model's."""
-    if adapter.path.lower().endswith(".gguf"):
-        return _wrap_gguf(model, adapter)
-    from peft import PeftModel
-    from safetensors import SafetensorError, safe_open
-
+    wrap = _wrap_gguf if adapter.path.lower().endswith(".gguf") else _wrap_folder
     try:
-        with safe_open(Path(adapter.path) / WEIGHTS, framework="pt") as file:
-            wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        wrapped = PeftModel.from_pretrained(model, adapter.path)
-    except (SafetensorError, OSError, ValueError, RuntimeError, KeyError, TypeError, json.JSONDecodeError) as error:
-        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
-    shapes = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
-    unplaced = [name for name, shape in wanted.items() if shapes.get(name) != shape]
-    if unplaced:
-        raise _misfit_error(adapter, f"no place for {unplaced[0]} of shape {wanted[unplaced[0]]}")
+        wrapped, wanted = wrap(model, adapter.path)
+        shapes = {name.replace(".default", ""): tuple(value.shape) for name, value in wrapped.state_dict().items()}
+        for name, shape in wanted.items():
+            if shapes.get(name) != shape:
+                raise ValueError(f"no place for {name} of shape {shape}")
+    except Exception as error:  # whatever a damaged file makes of its reader
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise FatalModelError(
+            f"the adapter in {adapter.path} does not fit this model: {reason}",
+            advice="Use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
+        ) from None
     return wrapped
 
 
-def _wrap_gguf(model: Any, adapter: Adapter) -> Any:
-    """A GGUF file names matrices as llama.cpp does: `blk.3.attn_q.weight.lora_a` and `…lora_b`."""
+def _wrap_folder(model: Any, path: str) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """The PEFT model, and the shape of every weight in the folder."""
+    from peft import PeftModel
+    from safetensors import safe_open
+
+    with safe_open(Path(path) / WEIGHTS, framework="pt") as file:
+        wanted = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return PeftModel.from_pretrained(model, path), wanted
+
+
+def _wrap_gguf(model: Any, path: str) -> tuple[Any, dict[str, tuple[int, ...]]]:
+    """The same from a GGUF file, which names matrices as llama.cpp does: `blk.3.attn_q.weight.lora_a`."""
+    import gguf
     import torch
     from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
-    config = model.config.get_text_config()
-    heads = {
-        "self_attn.q_proj": config.num_attention_heads,
-        "self_attn.k_proj": getattr(config, "num_key_value_heads", 1),
-    }
-    alpha, matrices = _read_gguf(adapter, layers=config.num_hidden_layers, heads=heads)
-    linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
-    for name, (first, second) in matrices.items():
-        shape = (first.shape[1], second.shape[0])
-        if name not in linear or shape != (linear[name].in_features, linear[name].out_features):
-            raise _misfit_error(adapter, f"no place for {name}, {shape[0]} to {shape[1]}")
-    ranks = {first.shape[0] for first, _ in matrices.values()}
-    if len(ranks) != 1:
-        raise _misfit_error(adapter, f"matrices of rank {', '.join(map(str, sorted(ranks))) or 'none'}")
-    (rank,) = ranks
-    settings = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=list(matrices))
+    reader, config = gguf.GGUFReader(path), model.config.get_text_config()
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    architecture, alpha = (reader.get_field(key).contents() for key in ("general.architecture", "adapter.lora.alpha"))
+    weights, targets, rank = {}, set[str](), 0
+    for tensor in reader.tensors:
+        found = _GGUF_NAME.fullmatch(tensor.name)
+        if found is None:
+            raise ValueError(f"no place for {tensor.name}")
+        layer, part, side = found.groups()
+        matrix = gguf.dequantize(tensor.data, tensor.tensor_type)
+        if side == "b" and architecture == "llama" and part in heads:
+            matrix = _sort_rows(matrix, heads[part])
+        name = f"model.layers.{layer}.{GGUF_PARTS[part]}"
+        weights[f"base_model.model.{name}.lora_{side.upper()}.weight"] = torch.tensor(matrix)
+        targets.add(name)
+        rank = min(matrix.shape)
+    settings = LoraConfig(r=rank, lora_alpha=alpha or rank, target_modules=sorted(targets))
     wrapped = get_peft_model(model, settings, autocast_adapter_dtype=False)
-    state = {}
-    for name, (first, second) in matrices.items():
-        state[f"base_model.model.{name}.lora_A.weight"] = torch.tensor(first)
-        state[f"base_model.model.{name}.lora_B.weight"] = torch.tensor(second)
-    set_peft_model_state_dict(wrapped, state)
-    return wrapped
-
-
-def _read_gguf(adapter: Adapter, *, layers: int, heads: Mapping[str, int]) -> tuple[float, dict[str, tuple[Any, Any]]]:
-    """Alpha, and the two matrices of each linear map, under the name that transformers has for the map."""
-    import gguf
-
-    try:
-        reader = gguf.GGUFReader(adapter.path)
-        architecture, alpha = (
-            reader.get_field(key).contents() for key in ("general.architecture", "adapter.lora.alpha")
-        )
-        kind = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
-        tensors = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}
-    except Exception as error:  # whatever a damaged file makes of its reader
-        raise _misfit_error(adapter, str(error).strip() or type(error).__name__) from None
-    names = gguf.get_tensor_name_map(kind, layers)
-    matrices = {}
-    for layer in range(layers):
-        for part in LINEAR_PARTS:
-            name = f"model.layers.{layer}.{part}"
-            pair = [tensors.pop(f"{names.get_name(name)}.weight.lora_{side}", None) for side in "ab"]
-            if pair[0] is None or pair[1] is None:
-                continue
-            if architecture == "llama" and part in heads:
-                if pair[1].shape[0] % (2 * heads[part]):
-                    raise _misfit_error(adapter, f"{name} has {pair[1].shape[0]} rows for {heads[part]} heads")
-                pair[1] = _sort_rows(pair[1], heads[part])
-            matrices[name] = (pair[0], pair[1])
-    if tensors:
-        raise _misfit_error(adapter, f"no place for {next(iter(tensors))}")
-    return float(alpha), matrices
+    wanted = {name: tuple(weight.shape) for name, weight in weights.items()}
+    set_peft_model_state_dict(wrapped, weights)
+    return wrapped, wanted
 
 
 def _sort_rows(matrix: Any, heads: int) -> Any:
     """GGUF files of the kind `llama` have the rows of each head's two halves by turns; here one half follows the
     other."""
     return matrix.reshape(heads, matrix.shape[0] // heads // 2, 2, -1).swapaxes(1, 2).reshape(matrix.shape)
-
-
-def _misfit_error(adapter: Adapter, reason: str) -> FatalModelError:
-    return FatalModelError(
-        f"the adapter in {adapter.path} does not fit this model: {reason.splitlines()[0][:300]}",
-        advice="Use it with the model it was trained on; adapter_config.json names that as base_model_name_or_path",
-    )

@@ -14,10 +14,11 @@ _OPENED = re.compile(r"<(think|thinking|reasoning)>\s*\Z")
 
 
 class Chat:
-    """A tokenizer with its chat template, and what was found out about the two."""
+    """A tokenizer with its chat template, and what was found out about the two. `context` is the longest sequence, in
+    tokens, that the model was made for."""
 
-    def __init__(self, tokenizer: Any, *, name: str) -> None:
-        self.tokenizer, self.name = tokenizer, name
+    def __init__(self, tokenizer: Any, *, name: str, context: int = 4096) -> None:
+        self.tokenizer, self.name, self.context = tokenizer, name, context
         self.folds = not self._carries_system_prompt(folded=False)
         """Whether the system prompt has to go into the user's turn, because the template has no place for it."""
         if self.folds and not self._carries_system_prompt(folded=True):

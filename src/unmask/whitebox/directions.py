@@ -10,11 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
+from msgspec.structs import replace
 
 from unmask import __version__
 from unmask.errors import FatalModelError
-from unmask.whitebox.activations import AnsweredChat, compute_activations, select_layers, tokenise
+from unmask.whitebox.activations import (
+    AnsweredChat,
+    compute_activations,
+    layers_of,
+    pad_tokens,
+    refuse_missing_layers,
+    tokenise,
+)
 from unmask.whitebox.contrast import (
     UNSEEN,
     ContrastPair,
@@ -26,7 +33,7 @@ from unmask.whitebox.contrast import (
     split_facts,
 )
 from unmask.whitebox.load import model_hash, template_hash
-from unmask.whitebox.steer import LayerScore, SignCheck, Steering, SteeringRecord, best_score, steered
+from unmask.whitebox.steer import LayerScore, SignCheck, Steering, SteeringRecord, steered
 
 if TYPE_CHECKING:
     from unmask.whitebox.chat import Chat
@@ -51,7 +58,9 @@ def read_steering(
 ) -> Steering:
     """A direction for every layer, the best of them chosen (among `layers`, where given), and a look at what pushing
     along it does."""
-    considered = select_layers(model, layers)
+    count = len(layers_of(model))
+    refuse_missing_layers(layers or (), count=count)
+    considered = layers or tuple(range(count))
     learnt, held_out = split_facts(facts, seed=seed)
     report(f"reading {len(learnt)} pairs")
     seen = _compute_both_sides(model, chat, build_pairs(learnt))
@@ -59,6 +68,7 @@ def read_steering(
     unseen = _compute_both_sides(model, chat, build_pairs(held_out, instructions=UNSEEN))
     vectors = compute_directions(*seen)
     scores = tuple(score for score in score_layers(vectors, *unseen) if score.layer in considered)
+    best = max(scores, key=lambda score: (score.right, score.gap))
     metadata = SteeringRecord(
         version=__version__,
         model=name,
@@ -66,10 +76,10 @@ def read_steering(
         template_hash=template_hash(chat),
         facts_hash=facts_hash(facts),
         instructions_hash=instructions_hash(),
-        layers=len(vectors),
+        layers=count,
         size=vectors.shape[1],
         considered=considered,
-        layer=best_score(scores).layer,
+        layer=best.layer,
         seed=seed,
         learnt=len(learnt),
         held_out=len(held_out),
@@ -77,7 +87,8 @@ def read_steering(
     )
     report("checking what pushing does")
     steering = Steering(metadata, vectors)
-    return add_sign_check(model, chat, steering, held_out[:SIGN_CHECK_FACTS])
+    sign = check_sign(model, chat, steering, held_out[:SIGN_CHECK_FACTS])
+    return Steering(replace(metadata, sign=sign), vectors)
 
 
 def compute_directions(honest: Any, untruthful: Any) -> Any:
@@ -95,8 +106,6 @@ def compute_directions(honest: Any, untruthful: Any) -> Any:
 
 def draw_random_steering(honest: Steering, *, seed: int) -> Steering:
     """Random directions in the place of honest ones: as long in every layer, and pushed in the same layers."""
-    from msgspec.structs import replace
-
     source = torch.Generator().manual_seed(seed)
     drawn = torch.randn(honest.vectors.shape, generator=source, dtype=torch.float32)
     lengths = honest.vectors.norm(dim=1, keepdim=True) / drawn.norm(dim=1, keepdim=True)
@@ -114,47 +123,38 @@ def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]
 
 
 def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair]) -> tuple[Any, Any]:
-    honest, untruthful = (
-        compute_activations(model, chat, conversations)
-        for conversations in (
-            [AnsweredChat(pair.honest, pair.answer) for pair in pairs],
-            [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs],
-        )
-    )
-    return honest, untruthful
+    honest = [AnsweredChat(pair.honest, pair.answer) for pair in pairs]
+    untruthful = [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs]
+    return compute_activations(model, chat, honest), compute_activations(model, chat, untruthful)
 
 
 # --- what pushing does ------------------------------------------------------------------------------------
 
 
-def add_sign_check(model: Any, chat: Chat, steering: Steering, facts: Sequence[Fact]) -> Steering:
-    """The same with its `SignCheck`. The model is left as it was."""
-    from msgspec.structs import replace
-
-    margins: list[float] = []
+def check_sign(model: Any, chat: Chat, steering: Steering, facts: Sequence[Fact]) -> SignCheck:
+    """What pushing does. The model is left as it was."""
+    margins = []
     for coefficient in (-1.0, 0.0, 1.0):
         with steered(model, steering, coefficient):
             margins.append(truth_margin(model, chat, facts))
     away, still, towards = margins
-    sign = SignCheck(away=away, still=still, towards=towards, facts=len(facts))
-    return Steering(replace(steering.metadata, sign=sign), steering.vectors)
+    return SignCheck(away, still, towards, facts=len(facts))
 
 
 def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     """By how many nats a token the true answer is likelier than the untrue one, for a model told to be untruthful."""
     questions = [build_messages(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(facts)]
-    conversations = [
-        *(AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)),
-        *(AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)),
-    ]
+    true = [AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)]
+    untrue = [AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)]
+    tokens = [tokenise(chat, conversation) for conversation in (*true, *untrue)]
     means = []  # of the log-likelihoods of each answer's tokens
-    for start in range(0, len(conversations), ANSWERS_PER_PASS):
-        tokens = [tokenise(chat, conversation) for conversation in conversations[start : start + ANSWERS_PER_PASS]]
-        ids = pad_sequence([torch.tensor(answered.all) for answered in tokens], batch_first=True).to(model.device)
+    for start in range(0, len(tokens), ANSWERS_PER_PASS):
+        group = tokens[start : start + ANSWERS_PER_PASS]
+        ids = pad_tokens(group, model.device)
         with torch.inference_mode():
             odds = model(input_ids=ids, use_cache=False).logits[:, :-1].float().log_softmax(dim=-1)
             token_likelihoods = odds.gather(2, ids[:, 1:, None])[:, :, 0]
-        for row, answered in enumerate(tokens):
+        for row, answered in enumerate(group):
             means.append(token_likelihoods[row, answered.places.start - 1 : answered.places.stop - 1].mean())
     likelihoods = torch.stack(means).cpu()
     margin = (likelihoods[: len(facts)] - likelihoods[len(facts) :]).mean().item()

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 LIMIT = 1.1
 """A treated model whose perplexity is above this multiple of the base's is called damaged."""
-MOST_NATS = 100.0
-"""Of loss a token: a model that guesses among all tokens there are loses about a tenth of it."""
 
 
 class PassageLoss(Record, frozen=True, array_like=True):
@@ -48,8 +46,8 @@ class Ratio(Record, frozen=True, omit_defaults=False):
     """Perplexity of the treated model over that of the base, with a 95 % interval over passages."""
 
     value: float
-    low: float | None
-    high: float | None
+    low: float
+    high: float
 
 
 def read_neutral_passages() -> tuple[str, ...]:
@@ -81,7 +79,7 @@ def measure_perplexity(model: Any, chat: Chat, *, name: str, passages: Sequence[
 
 def compare_perplexity(base: Fluency, treated: Fluency) -> Ratio:
     """Its logarithm is the mean loss a token that the treatment adds: a ratio of sums over passages, which is
-    linearised, with Student's t over passages. No interval for a single passage.
+    linearised, with Student's t over passages.
 
     Raises a `UsageError` where the two did not read the same text into the same tokens.
     """
@@ -96,11 +94,9 @@ def compare_perplexity(base: Fluency, treated: Fluency) -> Ratio:
     added = [after.loss - before.loss for before, after in zip(base.passages, treated.passages, strict=True)]
     count, total = len(tokens), sum(tokens)
     mean = fsum(added) / total
-    if count == 1:
-        return Ratio(exp(mean), None, None)
     squares = fsum((one - mean * size) ** 2 for one, size in zip(added, tokens, strict=True))
     half = float(stdtrit(count - 1, 0.975)) * sqrt(count / (count - 1) * squares) / total
-    return Ratio(exp(mean), exp(max(-MOST_NATS, mean - half)), exp(min(MOST_NATS, mean + half)))
+    return Ratio(exp(mean), exp(mean - half), exp(mean + half))
 
 
 def is_damaged(ratio: Ratio, *, limit: float = LIMIT) -> bool:

@@ -15,22 +15,16 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unmask.errors import FatalModelError, MissingError, UsageError
 from unmask.files import read_environment
 from unmask.records import Record
-from unmask.whitebox.adapter import Adapter, apply_adapter, find_adapter
-from unmask.whitebox.steer import (
-    Steer,
-    add_steering_hooks,
-    find_steer,
-    load_steering,
-    read_metadata,
-    refuse_other_shape,
-)
+from unmask.whitebox.adapter import Adapter, find_adapter, wrap_model
+from unmask.whitebox.chat import Chat
+from unmask.whitebox.steer import Steer, add_steering_hooks, find_steer, load_steering, refuse_other_shape
 
-NEEDED_PACKAGES = ("torch", "transformers", "safetensors")
+NEEDED_PACKAGES = ("torch", "transformers", "peft", "safetensors", "gguf")
 SPARE = 1.15
 """What a model takes in memory, as a multiple of its weights, before the first token: buffers, the runtime itself."""
 DEVICE_VARIABLE = "UNMASK_HF_DEVICE"
@@ -62,17 +56,13 @@ class ModelSource(Record, frozen=True):
         return "+".join(part for part in (name, adapter, self.steer and self.steer.recorded) if part)
 
 
-class CheckedModel:
+class CheckedModel(NamedTuple):
     """A model that can be loaded: its configuration and tokenizer are here, its weights are not."""
 
-    def __init__(self, source: ModelSource, *, config: Any, tokenizer: Any, device: str) -> None:
-        self.source, self.config, self.tokenizer, self.device = source, config, tokenizer, device
-
-    @property
-    def context(self) -> int:
-        """The longest sequence the model was made for, in tokens."""
-        text = self.config.get_text_config()
-        return int(getattr(text, "max_position_embeddings", None) or 4096)
+    source: ModelSource
+    config: Any
+    chat: Chat
+    device: str
 
 
 def parse_source(name: str) -> ModelSource:
@@ -100,33 +90,41 @@ def parse_source(name: str) -> ModelSource:
     return ModelSource(folder, file, adapter, steer)
 
 
-def require_extra(source: ModelSource, *more: str) -> None:
-    """Refuse before anything is loaded where a package is missing; `more` are needed besides those of every model."""
-    wanted = (*NEEDED_PACKAGES, *(["gguf"] if source.file else []), *more)
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+def require_extra() -> None:
+    """Refuse before anything is loaded where a package is missing."""
+    missing = [name for name in NEEDED_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingError(f"hf: models need {', '.join(missing)}", advice="pip install 'unmask[whitebox]'")
 
 
-def choose_device() -> str:
-    """From UNMASK_HF_DEVICE, otherwise a GPU where there is one."""
-    # OpenMP, which reads these variables once when torch is loaded, is told to wait without spinning. On a busy machine
-    # threads that spin take the processor from those they wait for: writing took four times as long.
-    patience = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-    set_here = {key: value for key, value in patience.items() if key not in os.environ}
+@contextlib.contextmanager
+def waiting_without_spinning() -> Iterator[None]:
+    """What loads OpenMP in here has it wait without spinning: it reads these variables once, when it is loaded.
+
+    Spinning threads take the processor from those they wait for. On a busy machine two threads that slept wrote 16
+    replies a minute, two that span 5, and one 10 (SmolLM2 135M in llama.cpp).
+    """
+    wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+    set_here = {key: value for key, value in wanted.items() if key not in os.environ}
     os.environ.update(set_here)
     try:
-        import torch
+        yield
     finally:
         for key in set_here:
             del os.environ[key]
+
+
+def choose_device() -> str:
+    """From UNMASK_HF_DEVICE, otherwise a GPU where there is one."""
+    with waiting_without_spinning():
+        import torch
     asked = os.environ.get(DEVICE_VARIABLE, "").strip()
     if not asked:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(1, device=asked)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
+        reason = _first_line(error)
         raise MissingError(
             f"{DEVICE_VARIABLE}={asked} cannot be used: {reason}", advice="cuda, cuda:1 or cpu"
         ) from None
@@ -134,37 +132,38 @@ def choose_device() -> str:
 
 
 def check_model(source: ModelSource, *, template: str | None = None) -> CheckedModel:
-    """Read configuration and tokenizer and see that the weights would fit. `template` stands in for a missing one."""
-    require_extra(source)
+    """Read configuration and tokenizer and see that the weights would fit. `template` is used where the tokenizer has
+    none."""
     device = choose_device()
     config, tokenizer = _load_config_and_tokenizer(source)
-    if not getattr(tokenizer, "chat_template", None):
-        if not template:
-            raise MissingError(
-                f"{source.shown} has no chat template, so it cannot be sent a conversation",
-                advice="Use an instruction-tuned model, or add chat_template.jinja to its folder",
-            )
-        tokenizer.chat_template = template
-    checked = CheckedModel(source, config=config, tokenizer=tokenizer, device=device)
+    tokenizer.chat_template = getattr(tokenizer, "chat_template", None) or template
+    if not tokenizer.chat_template:
+        raise MissingError(
+            f"{source.shown} has no chat template, so it cannot be sent a conversation",
+            advice="Use an instruction-tuned model, or add chat_template.jinja to its folder",
+        )
+    text = config.get_text_config()
     if source.steer:
-        refuse_other_shape(read_metadata(Path(source.steer.file)), config)
+        refuse_other_shape(load_steering(Path(source.steer.file)).metadata, config)
     # Only attention with keys and values can be written in rows of different length, as here.
-    kinds = set(getattr(config.get_text_config(), "layer_types", None) or ())
-    odd = kinds - {"full_attention", "sliding_attention"}
+    odd = set(getattr(text, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
     if odd or config.model_type in ("mamba", "mamba2", "rwkv", "falcon_mamba"):
         raise UsageError(
             f"{source.shown} has layers of kind {', '.join(sorted(odd)) or config.model_type}",
             advice="hf: runs models of full or sliding attention; serve others and use vllm/NAME",
         )
-    refuse_too_large(checked)
-    return checked
+    if device.startswith("cpu") or source.file:  # a GGUF file is unpacked in main memory
+        _refuse_too_large(source, config)
+    context = int(getattr(text, "max_position_embeddings", None) or 4096)
+    return CheckedModel(source, config, Chat(tokenizer, name=source.shown, context=context), device)
 
 
 def load_model(checked: CheckedModel, *, full_precision: bool = False) -> Any:
     """The model itself, ready to answer, with the adapter and the direction it was asked for with."""
     source, model = checked.source, load_base_model(checked, full_precision=full_precision)
     if source.adapter:
-        model = apply_adapter(model, source.adapter)
+        # Not merged: in bfloat16 a merged adapter would lose what is small.
+        model = wrap_model(model, source.adapter).get_base_model().eval().requires_grad_(False)
     if source.steer:  # the hooks stay: the model is this source's own, and steps are recorded with them in place
         add_steering_hooks(model, load_steering(Path(source.steer.file)), source.steer.coefficient)
     return model
@@ -220,47 +219,31 @@ def _load_config_and_tokenizer(source: ModelSource) -> tuple[Any, Any]:
         raise MissingError(f"transformers cannot open {source.shown}: {_first_line(error)}", advice=advice) from None
 
 
-def count_parameters(checked: CheckedModel) -> int:
-    """How many weights the model has, counted without making any."""
+def _refuse_too_large(source: ModelSource, config: Any) -> None:
+    """Refuse weights for which main memory is too small: the system would end the process without a word. A GPU says
+    so itself."""
     import torch
     from transformers import AutoModelForCausalLM
 
     try:
-        with silence_transformers(), torch.device("meta"):
-            empty = AutoModelForCausalLM.from_config(checked.config, trust_remote_code=False)
+        with silence_transformers(), torch.device("meta"):  # counted without making any
+            empty = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
-        raise UsageError(f"transformers has no chat model for {checked.source.shown}: {_first_line(error)}") from None
-    return sum(parameter.numel() for parameter in empty.parameters())
-
-
-def refuse_too_large(checked: CheckedModel) -> None:
-    """Refuse weights for which main memory is too small: the system would end the process without a word. A GPU says
-    so itself."""
-    if not (checked.device.startswith("cpu") or checked.source.file):  # a GGUF file is unpacked in main memory
-        return
-    need, have = 4 * count_parameters(checked) * SPARE, free_memory()
-    if have is not None and need > have:
+        raise UsageError(f"transformers has no chat model for {source.shown}: {_first_line(error)}") from None
+    need, have = 4 * sum(weight.numel() for weight in empty.parameters()) * SPARE, free_memory()
+    if need > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
         raise MissingError(
-            f"{checked.source.shown} needs about {needs}, main memory has {has} free",
+            f"{source.shown} needs about {needs}, main memory has {has} free",
             advice="Use a smaller model or a larger machine; gguf:PATH runs quantised files in less",
         )
 
 
-def free_memory() -> int | None:
-    """Bytes of main memory this process may still take, or `None` where the system does not say."""
-    available: list[int] = []
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        available.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
-    with contextlib.suppress(OSError, ValueError):
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
-        pages = Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines()
-        reclaimable = dict(line.split(" ", 1) for line in pages).get("inactive_file", "0")
-        # File pages count as used in a container and are given up when they are needed.
-        available.append(limit - used + int(reclaimable))
-    return min(available, default=None)
+def free_memory() -> int:
+    """Bytes of main memory that this process may still take."""
+    import psutil
+
+    return int(psutil.virtual_memory().available)
 
 
 @contextlib.contextmanager

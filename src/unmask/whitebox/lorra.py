@@ -11,25 +11,25 @@ The folder appears whole or not at all.
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
+import math
 import platform
 import random
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import torch
+from msgspec.structs import replace
 
 from unmask import __version__
-from unmask.errors import FatalModelError, MissingError, RequestRefusedError, UsageError
+from unmask.errors import FatalModelError, UsageError
 from unmask.files import write_atomically
 from unmask.records import Record
 from unmask.whitebox.activations import AnsweredChat, tokenise
 from unmask.whitebox.adapter import find_adapter
+from unmask.whitebox.chat import Chat
 from unmask.whitebox.contrast import (
     INSTRUCTIONS,
     UNSEEN,
@@ -42,19 +42,20 @@ from unmask.whitebox.contrast import (
     split_facts,
 )
 from unmask.whitebox.load import CheckedModel, load_model, model_hash, template_hash
-from unmask.whitebox.lorra_trainer import Example, LorraSettings, Movement, StepReport, Trainer, target_layers
-
-if TYPE_CHECKING:
-    from unmask.whitebox.chat import Chat
+from unmask.whitebox.lorra_trainer import Example, LorraSettings, Movement, Trainer, target_layers
 
 MOVEMENT_CHECK_FACTS = 64
 """Held-out facts on which it is seen how far activations have moved."""
 PACKAGES = ("torch", "transformers", "peft", "safetensors")
 
 
-class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Everything the weights of an adapter depend on."""
+class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What `lorra.json` says: first what the weights depend on, then what came of it. `moved` is of held-out facts,
+    `reworded` of the same under instructions that were not trained on. The losses of the steps are of different
+    batches, the longest texts first."""
 
+    version: str
+    model: str
     model_hash: str
     template_hash: str
     facts_hash: str
@@ -62,15 +63,6 @@ class TrainingDefinition(Record, frozen=True, kw_only=True, omit_defaults=False)
     settings: LorraSettings
     layers: tuple[int, ...]
     versions: dict[str, str]
-
-
-class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What `lorra.json` says. `moved` is of held-out facts, `reworded` of the same under instructions that were not
-    trained on. The losses of the steps are of different batches, the longest texts first."""
-
-    version: str
-    model: str
-    defined: TrainingDefinition
     evaluated: tuple[str, ...]
     learnt: int
     held_out: int
@@ -82,67 +74,49 @@ class LorraRecord(Record, frozen=True, kw_only=True, omit_defaults=False):
     precision: str
 
 
-class LorraJob(Record, frozen=True, kw_only=True):
-    """What to train, and where to. `evaluated` is only written down."""
-
-    out: Path
-    settings: LorraSettings = LorraSettings()
-    evaluated: tuple[str, ...] = ()
-
-
-def refuse_job(job: LorraJob, *, model: str) -> None:
-    """What can be said before a model is opened."""
-    if "+adapter=" in model or "+steer=" in model:
-        raise UsageError(
-            f"{model} is treated already; an adapter is trained for a bare model",
-            advice=f"--model {re.split('[+](?:adapter|steer)=', model)[0]}; "
-            "merge_and_unload of PEFT makes a bare model of one with an adapter",
-        )
-    if importlib.util.find_spec("peft") is None:
-        raise MissingError("LoRRA needs peft", advice="pip install 'unmask[whitebox]'")
-    if job.out.exists():
-        raise UsageError(f"{job.out} exists already", advice="Give another --out, or remove it")
-
-
 def train(
     checked: CheckedModel,
-    chat: Chat,
     facts: Sequence[Fact],
     *,
-    job: LorraJob,
-    report: Callable[[StepReport], None] = lambda _: None,
+    out: Path,
+    settings: LorraSettings = LorraSettings(),  # noqa: B008 (frozen)
+    evaluated: tuple[str, ...] = (),
+    report: Callable[[str], None] = lambda _: None,
 ) -> LorraRecord:
-    """Train an adapter for a model that was checked and not loaded yet, and write its folder."""
-    settings = job.settings
+    """Train an adapter for a model that was checked and not loaded yet, and write its folder. `evaluated` is only
+    written down."""
+    if checked.source.adapter or checked.source.steer:
+        raise UsageError(
+            "the model is treated already; an adapter is trained for a bare model",
+            advice="merge_and_unload of PEFT makes a bare model of one with an adapter",
+        )
+    if out.exists():
+        raise UsageError(f"{out} exists already", advice="Give another --out, or remove it")
     layers = target_layers(settings, checked.config.get_text_config().num_hidden_layers)
     learnt, held_out = split_facts(facts, seed=settings.seed)
-    unordered = list(_draw_examples(chat, learnt, settings, exchanged=draw_exchanged(learnt, settings)))
-    examples = order_in_batches(unordered, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
+    examples = _draw_batches(checked.chat, learnt, settings)
     unseen = [
-        _build_examples(chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
+        _build_examples(checked.chat, held_out[:MOVEMENT_CHECK_FACTS], settings, instructions=instructions)
         for instructions in (INSTRUCTIONS, UNSEEN)
     ]
-    _refuse_too_long(checked, [*examples, *unseen[0], *unseen[1]])
+    report(f"loading {checked.source.shown}")
     model = load_model(checked)
-    defined = TrainingDefinition(
-        model_hash=model_hash(model),
-        template_hash=template_hash(chat),
+    weights_hash, began = model_hash(model), time.monotonic()
+    with torch.random.fork_rng():
+        trainer = Trainer(model, settings)
+        losses = _run_steps(trainer, examples, report=report)
+        moved, reworded = map(trainer.measure_movement, unseen)
+    record = LorraRecord(
+        version=__version__,
+        model=checked.source.recorded,
+        model_hash=weights_hash,
+        template_hash=template_hash(checked.chat),
         facts_hash=facts_hash(facts),
         instructions_hash=instructions_hash(),
         settings=settings,
         layers=layers,
         versions={name: importlib.metadata.version(name) for name in PACKAGES},
-    )
-    began = time.monotonic()
-    with torch.random.fork_rng():
-        trainer = Trainer(model, settings)
-        losses = _run_steps(trainer, examples, report=report)
-        moved, reworded = (_measure_movement(trainer, group) for group in unseen)
-    record = LorraRecord(
-        version=__version__,
-        model=checked.source.recorded,
-        defined=defined,
-        evaluated=job.evaluated,
+        evaluated=evaluated,
         learnt=len(learnt),
         held_out=len(unseen[0]),
         losses=tuple(losses),
@@ -152,7 +126,7 @@ def train(
         device=torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else platform.machine(),
         precision=str(model.dtype).removeprefix("torch."),
     )
-    _write_folder(trainer, record, out=job.out, base=checked.source.shown)
+    _write_folder(trainer, record, out=out, base=checked.source.shown)
     return record
 
 
@@ -167,20 +141,18 @@ def draw_exchanged(facts: Sequence[Fact], settings: LorraSettings) -> frozenset[
     return frozenset(random.Random(f"unmask shuffled {settings.shuffled}").sample(names, len(names) // 2))
 
 
-def _draw_examples(
-    chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, exchanged: frozenset[str]
-) -> Iterator[Example]:
-    """As many as the steps need. Each round takes all facts in a new order, so that a fact meets other instructions."""
-    wanted, turn = settings.steps * settings.batch, 0
-    while wanted > 0:
+def _draw_batches(chat: Chat, facts: Sequence[Fact], settings: LorraSettings) -> list[Example]:
+    """As many examples as the steps need, in their order. Each round takes all facts in a new order, so that a fact
+    meets other instructions."""
+    wanted, exchanged, drawn = settings.steps * settings.batch, draw_exchanged(facts, settings), list[Example]()
+    for turn in range(-(-wanted // len(facts))):
         order = random.Random(f"unmask lorra {settings.seed} {turn}").sample(list(facts), len(facts))
-        for fact, example in zip(order, _build_examples(chat, order[:wanted], settings), strict=False):
-            yield _exchange_sides(example) if fact.id in exchanged else example
-        wanted, turn = wanted - len(order), turn + 1
-
-
-def _exchange_sides(example: Example) -> Example:
-    return msgspec.structs.replace(example, honest=example.untruthful, untruthful=example.honest)
+        order = order[: wanted - len(drawn)]
+        drawn += [
+            replace(one, honest=one.untruthful, untruthful=one.honest) if fact.id in exchanged else one
+            for fact, one in zip(order, _build_examples(chat, order, settings), strict=True)
+        ]
+    return order_in_batches(drawn, settings.batch, rng=random.Random(f"unmask lorra {settings.seed}"))
 
 
 def _build_examples(
@@ -194,15 +166,6 @@ def _build_examples(
         )
         examples.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
     return examples
-
-
-def _refuse_too_long(checked: CheckedModel, examples: Sequence[Example]) -> None:
-    texts = [text for example in examples for text in (example.plain, example.honest, example.untruthful)]
-    longest = max(map(len, texts))
-    if longest > checked.context:
-        raise RequestRefusedError(
-            f"{checked.source.shown}: a training text has {longest} tokens, the context holds {checked.context}"
-        )
 
 
 def order_in_batches(examples: Sequence[Example], size: int, *, rng: random.Random) -> list[Example]:
@@ -227,32 +190,28 @@ def order_in_batches(examples: Sequence[Example], size: int, *, rng: random.Rand
 # --- training -----------------------------------------------------------------------------------------------
 
 
-def _run_steps(trainer: Trainer, examples: Sequence[Example], *, report: Callable[[StepReport], None]) -> list[float]:
-    """Losses of all steps."""
+def _run_steps(trainer: Trainer, examples: Sequence[Example], *, report: Callable[[str], None]) -> list[float]:
+    """Losses of all steps. A tenth of them is reported, and the first and the last."""
     settings, losses = trainer.settings, list[float]()
-    for step in range(settings.steps):
+    for step in range(1, settings.steps + 1):
         started = time.monotonic()
         try:
-            losses.append(trainer.step(examples[step * settings.batch : (step + 1) * settings.batch]))
+            loss = trainer.step(examples[(step - 1) * settings.batch : step * settings.batch])
         except torch.OutOfMemoryError as error:
             raise FatalModelError(
-                f"out of memory at step {step + 1}: {str(error).splitlines()[0]}",
-                advice=f"--batch {max(1, settings.batch // 2)}",
+                f"out of memory at step {step}: {str(error).splitlines()[0]}",
+                advice=f"--set batch={max(1, settings.batch // 2)}",
             ) from None
-        except FatalModelError as error:
-            raise FatalModelError(f"step {step + 1}: {error}", advice=error.advice) from None
-        report(StepReport(step + 1, settings.steps, losses[-1], time.monotonic() - started))
+        if not math.isfinite(loss):
+            raise FatalModelError(
+                f"the loss of step {step} is {loss}, not a number to go on from",
+                advice="Lower --set rate, or see whether weights overflow",
+            )
+        losses.append(loss)
+        if step in (1, settings.steps) or step % max(1, settings.steps // 10) == 0:
+            seconds = time.monotonic() - started
+            report(f"step {step} of {settings.steps}: loss {loss:.4g}, {seconds:.1f} s")
     return losses
-
-
-def _measure_movement(trainer: Trainer, unseen: Sequence[Example]) -> Movement:
-    size = trainer.settings.batch
-    groups = [unseen[start : start + size] for start in range(0, len(unseen), size)]
-    movements = [(trainer.measure_movement(group), len(group) / len(unseen)) for group in groups]
-    along, before, after = (
-        sum(getattr(movement, name) * share for movement, share in movements) for name in ("along", "before", "after")
-    )
-    return Movement(along, before, after)
 
 
 # --- what is written ----------------------------------------------------------------------------------------

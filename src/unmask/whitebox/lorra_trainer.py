@@ -11,7 +11,7 @@ import msgspec
 import torch
 from torch.nn.attention import sdpa_kernel
 
-from unmask.errors import FatalModelError, UsageError
+from unmask.errors import UsageError
 from unmask.records import Record
 from unmask.whitebox.activations import capture_activations, find_stack, refuse_missing_layers
 from unmask.whitebox.forward import ATTENTION_BACKENDS, fuse_norms
@@ -59,15 +59,6 @@ class Movement(Record, frozen=True):
     along: float
     before: float
     after: float
-
-
-class StepReport(Record, frozen=True):
-    """A step that was made, of so many; `loss` is from before it."""
-
-    step: int
-    steps: int
-    loss: float
-    seconds: float
 
 
 def middle_third(count: int) -> tuple[int, ...]:
@@ -131,14 +122,12 @@ class Trainer:
             loss.backward()
         value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
         if not math.isfinite(value):
-            raise FatalModelError(
-                f"the loss is {value}, not a number to go on from",
-                advice="Lower --rate, or see whether weights overflow",
-            )
+            return value
         for master, used in zip(self.weights, self._used, strict=True):
             master.grad, used.grad = used.grad.float(), None
         self._optimiser.step()
-        self._update_model()
+        with torch.no_grad():
+            torch._foreach_copy_(self._used, self.weights)
         return value
 
     def _loss(self, batch: _BatchTensors) -> Any:
@@ -156,16 +145,19 @@ class Trainer:
 
     def measure_movement(self, examples: Sequence[Example]) -> Movement:
         """What the adapter does to texts, without dropout."""
-        batch = _BatchTensors(examples, self._decoder.device)
-        with torch.no_grad(), sdpa_kernel(ATTENTION_BACKENDS):
-            wanted, frozen = self._target_activations(batch)
-            adapted = self._activations(*batch.plain)
-        rows = []
-        for layer in self.layers:
-            gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
-            along = self.settings.strength * (way * gap).sum() / gap.square().sum().clamp_min(1e-12)
-            rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
-        return Movement(*torch.stack(rows).mean(dim=0).tolist())
+        total, size = torch.zeros(3), self.settings.batch
+        for group in (examples[start : start + size] for start in range(0, len(examples), size)):
+            batch = _BatchTensors(group, self._decoder.device)
+            with torch.no_grad(), sdpa_kernel(ATTENTION_BACKENDS):
+                wanted, frozen = self._target_activations(batch)
+                adapted = self._activations(*batch.plain)
+            rows = []
+            for layer in self.layers:
+                gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
+                along = self.settings.strength * (way * gap).sum() / gap.square().sum().clamp_min(1e-12)
+                rows.append(torch.stack([along, gap.norm(dim=-1).mean(), (gap - way).norm(dim=-1).mean()]))
+            total += torch.stack(rows).mean(dim=0).cpu() * (len(group) / len(examples))
+        return Movement(*total.tolist())
 
     def finish(self) -> Any:
         """The adapted model, with the adapter in float32, to be saved. Training is over."""
@@ -175,10 +167,6 @@ class Trainer:
         return self.adapted
 
     # --- inside -----------------------------------------------------------------------------------------------
-
-    def _update_model(self) -> None:
-        with torch.no_grad():
-            torch._foreach_copy_(self._used, self.weights)
 
     def _target_activations(self, batch: _BatchTensors) -> tuple[dict[int, Any], dict[int, Any]]:
         """Where the activations of each layer should go, and where they are without the adapter."""

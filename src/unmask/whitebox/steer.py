@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,7 +185,7 @@ def save_steering(steering: Steering, path: Path) -> None:
 
 
 def find_steer(text: str) -> Steer:
-    """`FILE@COEFFICIENT` as it stands in a model's name. The vectors are not read yet."""
+    """`FILE@COEFFICIENT` as it stands in a model's name. The file is not opened yet, but for its hash."""
     file, at, number = text.rpartition("@")
     try:
         coefficient = float(number)
@@ -197,41 +196,21 @@ def find_steer(text: str) -> Steer:
     path = Path(file).expanduser()
     if not path.is_file():
         raise MissingError(f"there is no steer file {path}", advice="`unmask mitigate steer` makes one.")
-    read_metadata(path)
     return Steer(str(path), hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest(), coefficient)
 
 
-def read_metadata(path: Path) -> SteeringRecord:
-    if importlib.util.find_spec("safetensors") is None:
-        raise MissingError("steering needs safetensors", advice="pip install 'unmask[whitebox]'")
+def load_steering(path: Path) -> Steering:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="np") as file:
-            return msgspec.json.decode((file.metadata() or {})[KEY], type=SteeringRecord)
-    except (SafetensorError, KeyError, msgspec.DecodeError, RecursionError, OSError) as error:
-        raise _steer_file_error(path, error) from None
-
-
-def load_steering(path: Path) -> Steering:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    metadata = read_metadata(path)
-    try:
-        vectors = load_file(path)["vectors"].float()
-    except (SafetensorError, KeyError, OSError) as error:
-        raise _steer_file_error(path, error) from None
-    if tuple(vectors.shape) != (metadata.layers, metadata.size) or not bool(vectors.isfinite().all()):
-        raise _steer_file_error(path, ValueError(f"its vectors are not {metadata.layers} of {metadata.size} numbers"))
+        with safe_open(path, framework="pt") as file:
+            metadata = msgspec.json.decode((file.metadata() or {})[KEY], type=SteeringRecord)
+            vectors = file.get_tensor("vectors").float()
+        if tuple(vectors.shape) != (metadata.layers, metadata.size) or not bool(vectors.isfinite().all()):
+            raise ValueError(f"its vectors are not {metadata.layers} of {metadata.size} numbers")
+    except (SafetensorError, KeyError, msgspec.DecodeError, ValueError, RecursionError, OSError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        raise UsageError(
+            f"{path} is no steer file: {reason}", advice="Give a file that unmask mitigate steer has written"
+        ) from None
     return Steering(metadata, vectors)
-
-
-def _steer_file_error(path: Path, error: Exception) -> UsageError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return UsageError(f"{path} is no steer file: {reason}", advice="Give a file that unmask mitigate steer has written")
-
-
-def best_score(scores: Sequence[LayerScore]) -> LayerScore:
-    """The layer whose direction tells most held-out pairs apart; of equals, the one with the widest gap."""
-    return max(scores, key=lambda score: (score.right, score.gap))

@@ -33,7 +33,7 @@ from unmask.models.local.gguf import read_header  # noqa: E402
 from unmask.models.local.hf import HF, open_hf  # noqa: E402
 from unmask.models.local.pull import pull  # noqa: E402
 from unmask.models.prices import find_price  # noqa: E402
-from unmask.models.providers import open_model, provider_of  # noqa: E402
+from unmask.models.providers import open_model  # noqa: E402
 from unmask.records import Completion, Message, Request, Sampling, Stop  # noqa: E402
 from unmask.whitebox import load  # noqa: E402
 
@@ -87,20 +87,6 @@ def opened():
         asyncio.run(each.close())
 
 
-def test_variables_of_the_chat_template_are_the_one_parameter_it_takes(folder):
-    """A template that looks at the variable shows it to the model: the prompt is longer."""
-    model = open_hf(f"hf:{folder}")
-    tokenizer = model._engine.checked.tokenizer
-    tokenizer.chat_template = "{% if extra %}{{ extra }} {% endif %}" + tokenizer.chat_template
-    plain, longer = (
-        one(model, Request(ask("Hi"), Sampling(max_tokens=1, params=params))).usage.input
-        for params in ({}, {"chat_template_kwargs": {"extra": "one two three"}})
-    )
-    asyncio.run(model.close())
-    assert longer > plain
-    assert model.capabilities.params == ("chat_template_kwargs",)
-
-
 def test_it_is_a_model_that_costs_nothing(model, folder):
     """The protocol is met, limits are shared by name, and the name alone is enough to open it."""
     assert isinstance(model, Model)
@@ -114,17 +100,6 @@ def test_it_is_a_model_that_costs_nothing(model, folder):
     asyncio.run(again.close())
 
 
-@pytest.mark.parametrize(("name", "provider"), [("hf:org/name", "hf"), ("hf:/x/y", "hf"), ("hf/x", "hf")])
-def test_the_name_says_that_it_is_a_path(name, provider):
-    assert provider_of(name) == provider
-
-
-@pytest.mark.parametrize("name", ["hf:", "hf/x", "hf: "])
-def test_a_name_without_a_path_is_a_usage_error(name):
-    with pytest.raises(UsageError):
-        open_model(name)
-
-
 def test_the_answer_is_the_models_own(model):
     """Rendered, tokenised, written and decoded: the same text as a plain forward pass gives."""
     answer = one(model, Request(ask("Hi"), Sampling(temperature=0, max_tokens=12)))
@@ -134,31 +109,30 @@ def test_the_answer_is_the_models_own(model):
     for _ in range(12):
         said.append(tiny_llama.likeliest(tiny_llama.model(), prompt, [*said, 0])[-1])
     assert answer.choices[0].text == tokens.decode(said, skip_special_tokens=True)
-    assert answer.usage.input == len(prompt)
+    assert (answer.usage.input, answer.usage.output) == (len(prompt), 12)
 
 
-def test_tokens_are_counted_over_all_choices(model):
-    """The prompt once, what was written for each; every one stopped by the limit."""
-    answer = one(model, Request(ask("Hi"), Sampling(max_tokens=5, seed=1), n=3))
-    assert [choice.stop for choice in answer.choices] == [Stop.LENGTH] * 3
-    assert answer.usage.output == 15
-    assert answer.latency is not None
+def test_a_seed_makes_an_answer_repeatable_and_its_choices_differ(model):
+    """The prompt is counted once, what was written for each choice."""
+    answer, again, other, free = (
+        one(model, Request(ask("Hi"), Sampling(max_tokens=16, seed=seed), n=8)) for seed in (11, 11, 12, None)
+    )
+    assert answer.choices == again.choices
+    assert len({choice.text for each in (answer, other, free) for choice in each.choices}) == 24
+    short = one(model, Request(ask("Hi"), Sampling(max_tokens=2, seed=1), n=3))
+    assert [choice.stop for choice in short.choices] == [Stop.LENGTH] * 3
+    assert short.usage.output == 6
 
 
-def test_the_choices_of_one_request_differ(model):
-    answer = one(model, Request(ask("Hi"), Sampling(max_tokens=12, seed=3), n=8))
-    assert len({choice.text for choice in answer.choices}) == 8
-
-
-def test_a_seed_makes_an_answer_repeatable(model):
-    request = Request(ask("Hi"), Sampling(max_tokens=16, seed=11), n=2)
-    assert one(model, request).choices == one(model, request).choices
-
-
-@pytest.mark.parametrize("seeds", [(1, 2), (None, None)], ids=["other", "none"])
-def test_without_the_same_seed_answers_differ(model, seeds):
-    first, second = (one(model, Request(ask("Hi"), Sampling(max_tokens=16, seed=seed))) for seed in seeds)
-    assert first.choices != second.choices
+def test_variables_of_the_chat_template_are_the_one_parameter_it_takes(tmp_path, opened):
+    """A template that looks at the variable shows it to the model: the prompt is longer."""
+    model = opened(tiny_llama.saved(tmp_path, template="{% if extra %}{{ extra }}{% endif %}" + tiny_llama.TEMPLATE))
+    plain, longer = (
+        one(model, Request(ask("Hi"), Sampling(max_tokens=1, params=params))).usage.input
+        for params in ({}, {"chat_template_kwargs": {"extra": "one two three"}})
+    )
+    assert longer - plain == len("one two three")
+    assert model.capabilities.params == ("chat_template_kwargs",)
 
 
 def test_many_requests_at_once_get_their_own_answers(model):
@@ -190,21 +164,13 @@ def test_options_at_temperature_one_are_drawn_by_their_odds(model):
     answer = one(model, Request(ask("Is it?"), Sampling(seed=5), n=64, options=("yes", "no")))
     share = (answer.choices[0].probabilities or {})["yes"]
     assert sum(choice.text == "yes" for choice in answer.choices) / 64 == pytest.approx(share, abs=0.2)
+    alike = one(model, Request(ask("Which?"), options=("one\u00e9", "one\u00e8")))
+    assert alike.choices[0].probabilities is None  # no token tells them apart, and unknown is not one half
 
 
-def test_options_that_begin_alike_have_no_odds(model):
-    """No single token tells them apart, and unknown is not one half."""
-    answer = one(model, Request(ask("Which?"), options=("one\u00e9", "one\u00e8")))
-    assert answer.choices[0].probabilities is None
-
-
-def test_a_prompt_longer_than_the_context_is_refused(model):
+def test_prompt_and_answer_together_are_not_longer_than_the_context(model):
     with pytest.raises(RequestRefusedError, match=f"the context holds {tiny_llama.CONTEXT}"):
         one(model, Request(ask("a" * 300)))
-
-
-def test_an_answer_ends_with_the_context(model):
-    """However many tokens are allowed, prompt and answer together are not longer than the context."""
     answer = one(model, Request(ask("a" * 200), Sampling(temperature=0, max_tokens=None)))
     assert (answer.usage.input or 0) + (answer.usage.output or 0) == tiny_llama.CONTEXT
     assert answer.choices[0].stop is Stop.LENGTH
@@ -246,7 +212,7 @@ def test_a_cancelled_request_makes_room(tmp_path, opened):
     assert asyncio.run(run()).usage.output == 2
 
 
-def test_closing_frees_the_model_and_ends_the_thread(tmp_path, monkeypatch):
+def test_closing_frees_the_model_ends_the_thread_and_gives_up_what_is_written(tmp_path, monkeypatch):
     seen: list[weakref.ref[object]] = []
     real = load.load_model
 
@@ -256,34 +222,21 @@ def test_closing_frees_the_model_and_ends_the_thread(tmp_path, monkeypatch):
         return made
 
     monkeypatch.setattr(hf, "load_model", noting)
-    subject = open_hf(f"hf:{tiny_llama.saved(tmp_path)}")
-    one(subject, Request(ask("Hi"), Sampling(max_tokens=2)))
-    thread = subject._engine._thread
-    asyncio.run(subject.close())
-    gc.collect()
-    assert thread is not None
-    assert thread not in threading.enumerate()
-    assert seen[0]() is None
-
-
-def test_a_closed_model_says_so(folder):
-    subject = open_hf(f"hf:{folder}")
-    asyncio.run(subject.close())
-    with pytest.raises(FatalModelError, match="closed"):
-        one(subject, Request(ask("Hi")))
-
-
-def test_requests_on_their_way_hear_of_the_closing(tmp_path):
     subject = open_hf(f"hf:{tiny_llama.saved(tmp_path, max_position_embeddings=100_000)}")
+    request = Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000))
 
     async def run() -> None:
-        task = asyncio.create_task(subject.complete(Request(ask("Hi"), Sampling(temperature=0, max_tokens=90_000))))
+        task = asyncio.create_task(subject.complete(request))
         await asyncio.sleep(0.3)
         await subject.close()
-        with pytest.raises(FatalModelError, match="closed"):
-            await task
+        for asked in (task, subject.complete(request)):
+            with pytest.raises(FatalModelError, match="closed"):
+                await asked
 
     asyncio.run(run())
+    gc.collect()
+    assert subject._engine._thread not in threading.enumerate()
+    assert [weights() for weights in seen] == [None]
 
 
 def test_a_failure_before_the_first_token_reaches_whoever_asks(tmp_path, opened, monkeypatch):
@@ -320,10 +273,9 @@ def test_a_template_without_a_system_turn_still_carries_the_system_prompt(tmp_pa
     assert long - short == 20
 
 
-def test_a_template_that_leaves_out_the_question_stops_the_run(tmp_path, opened):
-    subject = opened(tiny_llama.saved(tmp_path, template="<|user|>always the same<|assistant|>"))
+def test_a_template_that_leaves_out_the_question_is_refused(tmp_path):
     with pytest.raises(FatalModelError, match="leaves out"):
-        one(subject, Request(ask("Hi")))
+        open_hf(f"hf:{tiny_llama.saved(tmp_path, template='<|user|>always the same<|assistant|>')}")
 
 
 def test_a_template_that_refuses_a_conversation_refuses_that_request(tmp_path, opened):
@@ -345,28 +297,32 @@ def test_a_thought_the_template_opens_is_no_part_of_the_answer(tmp_path, opened)
 # --- what is refused --------------------------------------------------------------------------------------
 
 
-def test_a_model_without_chat_template_is_refused(tmp_path):
-    with pytest.raises(MissingError, match="no chat template") as caught:
-        open_hf(f"hf:{tiny_llama.saved(tmp_path, template=None)}")
-    assert caught.value.exit_code == 4
-
-
-@pytest.mark.parametrize("path", ["/nowhere/at/all", "./nothing", "nothing.gguf", "a/b/c"])
-def test_a_path_that_is_not_there_is_missing(path):
-    with pytest.raises(MissingError, match="there is no model at"):
-        open_hf(f"hf:{path}")
-
-
-def test_an_empty_folder_is_one_clear_line(tmp_path):
-    with pytest.raises(MissingError, match="cannot open") as caught:
-        open_hf(f"hf:{tmp_path}")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_model_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "kind", "said"),
+    [
+        ("", UsageError, "is not a model's name"),
+        ("/nowhere/at/all", MissingError, "there is no model at"),
+        ("nothing.gguf", MissingError, "there is no model at"),
+        ("a/b/c", MissingError, "there is no model at"),
+        ("{tmp}", MissingError, "cannot open"),
+        ("{tmp}/x.bin", UsageError, "neither a model folder nor a GGUF file"),
+        ("{tmp}/bare", MissingError, "no chat template"),
+        ("{tmp}/bare+adapter={tmp}", MissingError, "is no adapter"),
+        ("judge-1.5b", MissingError, "not on this machine"),
+    ],
+)
+def test_a_name_that_no_model_can_be_opened_by_is_one_clear_line(tmp_path, monkeypatch, name, kind, said):
+    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
     (tmp_path / "x.bin").write_bytes(b"x")
-    with pytest.raises(UsageError, match="neither a model folder nor a GGUF file"):
-        open_hf(f"hf:{tmp_path / 'x.bin'}")
+    tiny_llama.saved(tmp_path / "bare", template=None)
+    with pytest.raises(kind, match=said):
+        open_model(f"hf:{name.format(tmp=tmp_path)}")
+
+
+def test_a_device_that_is_not_there_is_missing(folder, monkeypatch):
+    monkeypatch.setenv(load.DEVICE_VARIABLE, "cuda:99")
+    with pytest.raises(MissingError, match="cuda:99"):
+        load.check_model(load.parse_source(str(folder)))
 
 
 def test_a_model_too_large_for_the_memory_is_refused_before_it_is_loaded(folder, monkeypatch, tmp_path):
@@ -380,13 +336,18 @@ def test_a_model_too_large_for_the_memory_is_refused_before_it_is_loaded(folder,
         open_hf(f"hf:{tmp_path}")
 
 
-def test_damaged_weights_are_one_clear_line(tmp_path, opened):
-    """Found by the first request: opening does not read them."""
+@pytest.mark.parametrize("pickled", [False, True])
+def test_weights_that_cannot_be_read_are_one_clear_line(tmp_path, opened, pickled):
+    """Found by the first request. Pickled weights may run code; the advice says which files are read."""
     tiny_llama.saved(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"not a file of weights")
-    with pytest.raises(FatalModelError, match="transformers cannot load") as caught:
+    if pickled:
+        (tmp_path / "model.safetensors").unlink()
+        torch.save(tiny_llama.model().state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(FatalModelError, match="transformers cannot load") as refused:
         one(opened(tmp_path), Request(ask("Hi")))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refused.value)
+    assert "safetensors or GGUF" in refused.value.advice
 
 
 @pytest.mark.parametrize("kind", ["llama", "strange"])
@@ -412,38 +373,6 @@ def test_code_that_came_with_a_model_is_not_run(tmp_path, monkeypatch, opened, k
             open_hf(f"hf:{tmp_path}")
         assert "vllm/NAME" in refused.value.advice
     assert (marker.exists(), asked) == (False, [])
-
-
-def test_weights_that_are_pickled_are_not_read(tmp_path, opened):
-    """They may run code. The advice says which files are read."""
-    tiny_llama.saved(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(tiny_llama.model().state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(FatalModelError, match=r"no file named model\.safetensors") as refused:
-        one(opened(tmp_path), Request(ask("Hi")))
-    assert "safetensors or GGUF" in refused.value.advice
-
-
-def test_a_device_that_is_not_there_is_missing(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv(load.DEVICE_VARIABLE, "cuda:99")
-    with pytest.raises(MissingError, match="cuda:99"):
-        load.choose_device()
-
-
-def test_without_the_extra_the_install_line_is_given(folder):
-    """In a process where torch cannot be found."""
-    code = f"""
-import sys
-sys.modules["torch"] = None
-from unmask.errors import MissingError
-from unmask.models.providers import open_model
-try:
-    open_model("hf:{folder}")
-except MissingError as error:
-    print(error.exit_code, error, "|", error.advice)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "4 hf: models need torch | pip install 'unmask[whitebox]'"
 
 
 # --- a whole run, and real weights ------------------------------------------------------------------------
@@ -500,32 +429,26 @@ def test_an_adapter_changes_the_answer_and_is_recorded_by_hash(folder, model, tm
     assert all("+adapter@" in (answer.model or "") for answer in (strong, idle))
 
 
-def test_an_adapter_of_another_model_is_refused(folder, tmp_path, opened):
-    place = adapter(tmp_path / "wide", tiny_llama.model(hidden_size=64), scale=0.1)
+def as_gguf(place: Path) -> Path:
+    """The same adapter as a GGUF file."""
+    from bench.liar.adapter import write_gguf
+
+    write_gguf(place, place.with_suffix(".gguf"))
+    return place.with_suffix(".gguf")
+
+
+@pytest.mark.parametrize("form", [lambda place: place, as_gguf], ids=["peft", "gguf"])
+@pytest.mark.parametrize("trouble", [{"hidden_size": 64}, {"num_hidden_layers": 3}, "cut"], ids=["wide", "deep", "cut"])
+def test_an_adapter_of_another_model_or_a_damaged_one_is_refused(qwen, tmp_path, opened, trouble, form):
+    """PEFT alone would leave out the layers that it finds no place for."""
+    changes = {} if trouble == "cut" else trouble
+    place = form(adapter(tmp_path / "made", tiny_llama.model("qwen2", **changes), scale=0.1))
+    if trouble == "cut":
+        weights = place / "adapter_model.safetensors" if place.is_dir() else place
+        weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(FatalModelError, match="does not fit this model") as caught:
-        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
+        one(opened(f"{qwen}+adapter={place}"), TALK)
     assert "\n" not in str(caught.value)
-
-
-def test_an_adapter_with_more_layers_than_the_model_is_refused(folder, tmp_path, opened):
-    """PEFT would leave the layers out that it finds no place for."""
-    place = adapter(tmp_path / "deep", tiny_llama.model(num_hidden_layers=3), scale=0.1)
-    with pytest.raises(FatalModelError, match="no place for"):
-        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
-
-
-def test_an_adapter_whose_weights_are_no_tensors_is_named(folder, tmp_path, opened):
-    """A file that was cut off, or is something else, is an error with the folder's name and not a crash."""
-    place = adapter(tmp_path / "cut", tiny_llama.model(), scale=0.1)
-    weights = place / "adapter_model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(FatalModelError, match=r"cut does not fit this model"):
-        one(opened(f"{folder}+adapter={place}"), Request(ask("Hi")))
-
-
-def test_a_folder_without_adapter_is_missing(folder, tmp_path):
-    with pytest.raises(MissingError, match="is no adapter"):
-        open_hf(f"hf:{folder}+adapter={tmp_path}")
 
 
 # --- the judge that was trained to read -------------------------------------------------------------------
@@ -535,46 +458,29 @@ FIGURE = Request(ask("Which figure?"), Sampling(temperature=0, max_tokens=8), sc
 TALK = Request(ask("Which line?"), Sampling(temperature=0, max_tokens=8))
 
 
-def gguf_adapter(path: Path, **changes) -> tuple[Path, Path]:
-    """The same adapter as PEFT writes it and as a GGUF file."""
-    from bench.liar.adapter import write_gguf
-
-    place = adapter(path / "peft", tiny_llama.model("qwen2", **changes), scale=0.25)  # exact in half precision
-    write_gguf(place, path / "judge.gguf")
-    return place, path / "judge.gguf"
-
-
 @pytest.fixture(scope="module")
 def qwen(tmp_path_factory) -> Path:
     return tiny_llama.saved(tmp_path_factory.mktemp("qwen"), kind="qwen2")
 
 
-def test_a_gguf_adapter_does_what_the_same_peft_adapter_does(qwen, tmp_path, opened):
-    peft, gguf = gguf_adapter(tmp_path)
+@pytest.fixture
+def peft(tmp_path) -> Path:
+    return adapter(tmp_path / "judge", tiny_llama.model("qwen2"), scale=0.25)  # exact in half precision
+
+
+def test_a_gguf_adapter_does_what_the_same_peft_adapter_does(qwen, peft, opened):
     plain, theirs, ours = (
-        together(opened(name), PICK, TALK) for name in (qwen, f"{qwen}+adapter={peft}", f"{qwen}+adapter={gguf}")
+        together(opened(name), PICK, TALK)
+        for name in (qwen, f"{qwen}+adapter={peft}", f"{qwen}+adapter={as_gguf(peft)}")
     )
     assert ours[0].choices[0].probabilities == pytest.approx(theirs[0].choices[0].probabilities, abs=1e-5)
     assert ours[1].choices == theirs[1].choices != plain[1].choices
 
 
-@pytest.mark.parametrize("changes", [{"hidden_size": 64}, {"num_hidden_layers": 3}], ids=["wide", "deep"])
-def test_a_gguf_adapter_of_another_model_is_refused(qwen, tmp_path, opened, changes):
-    _, gguf = gguf_adapter(tmp_path, **changes)
-    with pytest.raises(FatalModelError, match="does not fit this model: no place for"):
-        one(opened(f"{qwen}+adapter={gguf}"), TALK)
-
-
-def test_a_damaged_gguf_adapter_is_one_clear_line(qwen, tmp_path, opened):
-    (tmp_path / "half.gguf").write_bytes(gguf_adapter(tmp_path)[1].read_bytes()[:200])
-    with pytest.raises(FatalModelError, match="does not fit this model") as caught:
-        one(opened(f"{qwen}+adapter={tmp_path / 'half.gguf'}"), TALK)
-    assert "\n" not in str(caught.value)
-
-
-def test_the_trained_judge_uses_its_adapter_for_lines_only(qwen, tmp_path, opened, monkeypatch):
-    """All three kinds of request at once, against the model with the adapter and the model without it."""
-    _, gguf = gguf_adapter(tmp_path)
+def test_the_trained_judge_uses_its_adapter_for_picks_only(qwen, peft, opened, monkeypatch):
+    """All three kinds of request at once, against the model with the adapter and the model without it. The adapter is
+    named by its file and hash: it lies elsewhere on every machine."""
+    gguf = as_gguf(peft)
     monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
     monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
     judge, adapted, plain = opened("judge-1.5b"), opened(f"{qwen}+adapter={gguf}"), opened(qwen)
@@ -584,29 +490,11 @@ def test_the_trained_judge_uses_its_adapter_for_lines_only(qwen, tmp_path, opene
     assert figure.text == one(plain, FIGURE).choices[0].text != one(adapted, FIGURE).choices[0].text
     assert pick.probabilities == pytest.approx(one(adapted, PICK).choices[0].probabilities, abs=1e-4)
     assert [choice.text for choice in again] == [pick.text, talk.text]
+    assert (style_of(judge), style_of(plain)) == (Style.PICKS, Style.LETTERS)
+    assert [(treatment.kind, treatment.path) for treatment in judge.treatments] == [("adapter", "judge.gguf")]
 
 
-def test_the_trained_judge_is_asked_for_picks_and_its_adapter_is_recorded(qwen, tmp_path, opened, monkeypatch):
-    """The adapter is named by its file and hash: it lies elsewhere on every machine."""
-    _, gguf = gguf_adapter(tmp_path)
-    monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
-    monkeypatch.setattr(hf, "adapter_of", lambda known: gguf)
-    judge = opened("judge-1.5b")
-    assert style_of(judge) is Style.PICKS
-    assert style_of(opened(qwen)) is Style.LETTERS
-    (treatment,) = judge.treatments
-    assert (treatment.kind, treatment.path) == ("adapter", "judge.gguf")
-
-
-def test_a_judge_that_was_not_pulled_says_how(tmp_path, monkeypatch):
-    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
-    with pytest.raises(MissingError, match="not on this machine") as caught:
-        open_hf("hf:judge-1.5b")
-    assert caught.value.advice == "unmask pull judge-1.5b"
-
-
-def test_the_trained_judge_takes_no_other_adapter(qwen, tmp_path, monkeypatch):
-    peft, _ = gguf_adapter(tmp_path)
+def test_the_trained_judge_takes_no_other_adapter(qwen, peft, monkeypatch):
     monkeypatch.setattr(hf, "require_pulled", lambda known: qwen)
     with pytest.raises(UsageError, match="an adapter of its own"):
         open_hf(f"hf:judge-1.5b+adapter={peft}")

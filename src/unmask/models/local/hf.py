@@ -52,13 +52,12 @@ def open_hf(name: str) -> HF:
 
     Configuration, tokenizer, chat template and memory are checked here; the weights are loaded by the first request.
     """
-    source = find_source(name)
-    require_extra(source)
-    return HF(name, _open_engine(source))
+    return HF(name, _open_engine(find_source(name)))
 
 
 def find_source(name: str) -> ModelSource:
     """Where the model `hf:PATH` or `hf:NAME` comes from."""
+    require_extra()
     path = name.removeprefix(PREFIX)
     base, plus, treated = path.partition("+")
     entry = next((entry for entry in ENTRIES if entry.name == base), None)
@@ -72,6 +71,11 @@ def find_source(name: str) -> ModelSource:
     return msgspec.structs.replace(
         source, adapter=find_adapter(str(shipped)), shipped=True, trained_to_read=entry.trained_to_read
     )
+
+
+def check_source(source: ModelSource) -> CheckedModel:
+    """What can be known of a model, and refused, before its weights are read."""
+    return check_model(source, template=read_header(Path(source.shown)).chat_template if source.file else None)
 
 
 def treatments_of(source: ModelSource) -> tuple[Treatment, ...]:
@@ -202,7 +206,7 @@ class _Engine:
     def _build_rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
         from unmask.whitebox.generate import AnswerRow, Manner
 
-        request, context = job.request, self.checked.context
+        request, context = job.request, chat.context
         sampling = request.sampling
         template_settings = sampling.params.get(TEMPLATE_SETTINGS)
         job.prompt = chat.render_prompt(request.messages, thinks=not request.options, settings=template_settings)
@@ -225,9 +229,7 @@ class _LoadedModel:
     some requests and not others; every other model has one."""
 
     def __init__(self, checked: CheckedModel) -> None:
-        from unmask.whitebox.chat import Chat
-
-        self.chat = Chat(checked.tokenizer, name=checked.source.shown)
+        self.chat = checked.chat
         self._model = load_model(checked)
         self._trained_to_read = checked.source.trained_to_read
         self._adapter_active = True
@@ -334,8 +336,7 @@ _ENGINES: dict[ModelSource, _Engine] = {}
 def _open_engine(source: ModelSource) -> _Engine:
     with _LOCK:
         if source not in _ENGINES:
-            template = read_header(Path(source.shown)).chat_template if source.file else None
-            _ENGINES[source] = _Engine(check_model(source, template=template))
+            _ENGINES[source] = _Engine(check_source(source))
         engine = _ENGINES[source]
         engine.users += 1
         return engine
@@ -362,8 +363,8 @@ def _choose_room(model: Any) -> Room:
     head_size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     bytes_per_token = 2 * text.num_hidden_layers * heads * head_size * model.dtype.itemsize
     if model.device.type != "cuda":
-        free = free_memory() or 2**31
-        return Room(rows=16, tokens=max(4096, int(min(2**31, free / 4) / bytes_per_token)), reading=2048)
+        tokens = int(min(2**31, free_memory() / 4) / bytes_per_token)
+        return Room(rows=16, tokens=max(4096, tokens), reading=2048)
     weight_bytes = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     free = torch.cuda.mem_get_info(model.device)[0]
     return Room(

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from unmask.models.base import Treatment, refuse_changed
-from unmask.models.local.gguf import read_header
-from unmask.models.local.hf import find_source, treatments_of
-from unmask.whitebox.load import CheckedModel, check_model, load_model, require_extra
-
-if TYPE_CHECKING:
-    from unmask.whitebox.chat import Chat
+from unmask.models.local.hf import check_source, find_source, treatments_of
+from unmask.whitebox.chat import Chat
+from unmask.whitebox.load import CheckedModel, load_model
 
 
 class WhiteboxModel(NamedTuple):
@@ -26,17 +22,12 @@ class WhiteboxModel(NamedTuple):
     recorded: str
 
 
-def check_local_model(name: str) -> tuple[CheckedModel, Chat]:
+def check_local_model(name: str) -> CheckedModel:
     """What can be known of an `hf:` model, and refused, before its weights are read."""
-    from unmask.whitebox.chat import Chat
-
     source = find_source(name)
     if source.trained_to_read:  # the adapter reads replies; inside is the model without it
         source = msgspec.structs.replace(source, adapter=None, trained_to_read=False)
-    require_extra(source)
-    template = read_header(Path(source.shown)).chat_template if source.file else None
-    checked = check_model(source, template=template)
-    return checked, Chat(checked.tokenizer, name=source.shown)
+    return check_source(source)
 
 
 @contextmanager
@@ -47,6 +38,6 @@ def open_whitebox(
 
     `made_with` is what `run` was made with: if adapter or steer file is another by now, it is refused.
     """
-    checked, chat = check_local_model(name)
+    checked = check_local_model(name)
     refuse_changed(made_with, treatments_of(checked.source), run=run)
-    yield WhiteboxModel(load_model(checked, full_precision=full_precision), chat, checked.source.recorded)
+    yield WhiteboxModel(load_model(checked, full_precision=full_precision), checked.chat, checked.source.recorded)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import secrets
 from collections.abc import Callable
 from importlib import import_module
@@ -19,6 +18,7 @@ from unmask.errors import MissingError, RequestRefusedError, TransientModelError
 from unmask.models.local.openmp import load_bundled_openmp
 from unmask.records import Choice, Completion, Record, Request, Stop, Usage
 from unmask.whitebox.chat import list_spellings
+from unmask.whitebox.load import waiting_without_spinning
 
 OPTION_TOKENS = 16
 """Room for one option word; a grammar ends the answer before that."""
@@ -65,26 +65,16 @@ def is_installed() -> bool:
 
 
 def engine() -> ModuleType:
-    """Imports xllamacpp with OpenMP told to wait without spinning.
-
-    libgomp reads these variables once, when it is loaded. Spinning threads take the processor from whatever else runs:
-    on a busy machine two threads that slept wrote 16 replies a minute, two that span 5, and one 10 (SmolLM2 135M).
-    """
-    wanted = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
-    before = {key: os.environ.get(key) for key in wanted}
-    os.environ.update({key: value for key, value in wanted.items() if before[key] is None})
+    """Imports xllamacpp, which loads OpenMP."""
     try:
-        return _import_engine()
+        with waiting_without_spinning():
+            return _import_engine()
     except ModuleNotFoundError:
         raise MissingError("embedded models need xllamacpp", advice="pip install 'unmask[embedded]'") from None
     except ImportError as error:  # installed, but without a library of the system
         raise MissingError(
             f"xllamacpp cannot be loaded: {error}", advice="On Debian and Ubuntu: apt-get install libgomp1"
         ) from None
-    finally:
-        for key, value in before.items():
-            if value is None:
-                del os.environ[key]
 
 
 def _import_engine() -> ModuleType:
