@@ -231,7 +231,7 @@ def test_facts_of_the_test_are_refused_before_anything_is_loaded(tmp_path):
     ("flags", "error"),
     [
         (["--set", "rank=0"], "rank"),
-        (["--set", "batch=two"], "batch=two"),
+        (["--set", "batch=two"], "batch"),
         (["--set", "steeps=2"], "no setting 'steeps'"),
         (["--layers", "5-40"], "layer 6"),
         (["--model", "hf:{model}+adapter={adapter}"], "treated already"),
