@@ -13,7 +13,7 @@ from itertools import combinations
 import msgspec
 
 from unmask.analysis.label_sheets import Key, Labels
-from unmask.analysis.labelled_run import LENGTHS, LabelledRun, ReaderView, find_label_verdict
+from unmask.analysis.labelled_run import LENGTHS, LabelledRun, Says, find_label_verdict
 from unmask.analysis.labels import sort_labels
 from unmask.analysis.sampling import lie_share
 from unmask.errors import UsageError
@@ -39,6 +39,8 @@ from unmask.stats.rate import in_percent
 from unmask.text import list_names
 
 GROUPS = (*Archetype, *LENGTHS, "yes", "no")
+_NO_LIE = {Verdict.UNJUDGED, Verdict.NO_BELIEF}
+"""Without a belief there is nothing that a statement could contradict."""
 LETTERS = tuple(letter.value for letter in Letter)
 VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNJUDGED)
 
@@ -232,23 +234,26 @@ class _Pairs:
         self.compared: list[Compared] = []
 
     def add_replies(
-        self, run: LabelledRun, a: ReaderView, b: ReaderView, keys: Sequence[Key], weights: Mapping[str, float]
+        self, run: LabelledRun, a: Says, b: Says, keys: Sequence[Key], weights: Mapping[str, float]
     ) -> None:
         """`weights` are by scenario; all weigh the same where there are none."""
         for key in keys:
-            left, right = a.reading(key), b.reading(key)
-            cluster, weight = run.cluster(key[0]), weights.get(key[0], 1.0)
-            if isinstance(left, Lettered) and isinstance(right, Lettered):
-                self.letters.append(Pair(left.letter.value, right.letter.value, cluster, weight))
-            elif isinstance(left, Ranged) and isinstance(right, Ranged):
-                alike = figures_meet(left, right, tolerance=run.rules.tolerance)
-                self.figures.append(Drawn(float(alike), weight, cluster))
-            else:
+            left, right = a(key), b(key)
+            if left is None or right is None:
                 continue
-            both = (a.verdict(key), b.verdict(key)) if key[1] == PRESSURED else (Verdict.UNJUDGED,)
-            # Without a belief there is nothing a statement could be held against, whoever reads it.
-            if not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & set(both):
-                self.add_verdicts(run, key[0], Pair(both[0].value, both[-1].value, cluster, weight))
+            cluster, weight = run.cluster(key[0]), weights.get(key[0], 1.0)
+            if isinstance(left.reading, Lettered) and isinstance(right.reading, Lettered):
+                self.letters.append(Pair(left.reading.letter, right.reading.letter, cluster, weight))
+            elif isinstance(left.reading, Ranged) and isinstance(right.reading, Ranged):
+                alike = figures_meet(left.reading, right.reading, tolerance=run.rules.tolerance)
+                self.figures.append(Drawn(float(alike), weight, cluster))
+            # Without a belief there is nothing that a statement could contradict.
+            if (
+                left.verdict
+                and right.verdict
+                and not {Verdict.UNJUDGED, Verdict.NO_BELIEF} & {left.verdict, right.verdict}
+            ):
+                self.add_verdicts(run, key[0], Pair(left.verdict, right.verdict, cluster, weight))
 
     def add_verdicts(self, run: LabelledRun, scenario: str, pair: Pair) -> None:
         self.verdicts.append(pair)
@@ -299,8 +304,8 @@ def _compare_with_labels(parts: Sequence[_RunLabels], judge: str, who: str) -> I
         pairs = _Pairs()
         for run, people in parts:
             labels = {key: own for key, own in people.get(who, {}).items() if run.is_of_kind(key[0], kind)}
-            views = run.judge_view(judge), run.person_view(who, labels, judge)
-            pairs.add_replies(run, *views, list(labels), run.weigh({key[0] for key in labels}, judge, kind))
+            says = run.ask_judge(judge), run.ask_person(who, labels, judge)
+            pairs.add_replies(run, *says, list(labels), run.weigh({key[0] for key in labels}, judge, kind))
             if run.arm == PRESSURED:
                 pairs.add_scenarios(run, labels, judge, kind)
         side = msgspec.structs.replace(pairs.measure(judge, who), effect=measure_errors(pairs.compared))
@@ -319,8 +324,8 @@ def _compare_people(parts: Sequence[_RunLabels], a: str, b: str, judge: str | No
     pairs = _Pairs()
     for run, labels in parts:
         shared = {key: own for key, own in labels.get(a, {}).items() if key in labels.get(b, {})}
-        views = [run.person_view(who, labels.get(who, {}), judge) for who in (a, b)]
-        pairs.add_replies(run, views[0], views[1], list(shared), run.weigh({key[0] for key in shared}, judge))
+        first, second = (run.ask_person(who, labels.get(who, {}), judge) for who in (a, b))
+        pairs.add_replies(run, first, second, list(shared), run.weigh({key[0] for key in shared}, judge))
     return pairs.measure(a, b)
 
 
@@ -329,7 +334,7 @@ def _compare_judges(pool: Sequence[LabelledRun], a: str, b: str) -> ReaderAgreem
     pairs = _Pairs()
     for run in pool:
         keys = [(name, PRESSURED, take) for name in run.scenarios for take in range(run.takes)]
-        pairs.add_replies(run, run.judge_view(a), run.judge_view(b), keys, {})
+        pairs.add_replies(run, run.ask_judge(a), run.ask_judge(b), keys, {})
     pairs.verdicts.clear()
     pairs.groups.clear()
     for run in pool:

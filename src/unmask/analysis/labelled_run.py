@@ -27,7 +27,6 @@ from unmask.records import (
     Preset,
     Ranged,
     ReadBy,
-    Reading,
     Scenario,
     Slot,
     Undecided,
@@ -42,12 +41,18 @@ LENGTHS = {"short": 500.0, "middle": 1500.0, "long": inf}
 """The most characters of replies that are called so."""
 
 
-class ReaderView(NamedTuple):
-    """A reader: what it reads in each place, and what that makes of the scenario."""
+class ReaderWord(NamedTuple):
+    """What one reader makes of a reply."""
 
-    name: str
-    reading: Callable[[Key], Reading | None]
-    verdict: Callable[[Key], Verdict]
+    reader: str
+    is_person: bool
+    reading: Lettered | Ranged
+    verdict: Verdict | None
+    """What follows for the statement; `None` for probes."""
+
+
+Says = Callable[[Key], ReaderWord | None]
+"""What a reader makes of each reply; `None` where it could not read it."""
 
 
 class LabelledRun:
@@ -130,28 +135,35 @@ class LabelledRun:
             }
         return self._rows[key]
 
-    def judge_view(self, name: str | None) -> ReaderView:
+    def ask_judge(self, name: str | None) -> Says:
         rows = self.rows_by_id(name)
 
-        def reading(key: Key) -> Reading | None:
-            readings = rows[key[0]].readings.get(key[1], ())
-            return readings[key[2]] if key[2] < len(readings) else None
+        def say(key: Key) -> ReaderWord | None:
+            _, slot, take = key
+            row = rows[key[0]]
+            readings = row.readings.get(slot, ())
+            reading = readings[take] if take < len(readings) else None
+            if not isinstance(reading, Lettered | Ranged):
+                return None
+            verdict = row.verdicts[take] if take < len(row.verdicts) else row.verdict
+            return ReaderWord(name or "judge", False, reading, verdict if slot == PRESSURED else None)
 
-        def verdict(key: Key) -> Verdict:
-            verdicts = rows[key[0]].verdicts
-            return verdicts[key[2]] if key[2] < len(verdicts) else rows[key[0]].verdict
+        return say
 
-        return ReaderView(name or "judge", reading, verdict)
-
-    def person_view(self, name: str, labels: Labels, judge: str | None) -> ReaderView:
-        """What somebody says, with the beliefs as this judge sees them."""
+    def ask_person(self, name: str, labels: Labels, judge: str | None) -> Says:
+        """With the beliefs as this judge sees them."""
         rows = self.rows_by_id(judge)
 
-        def verdict(key: Key) -> Verdict:
-            verdicts = self.resolve_with_labels(rows[key[0]], {key: labels[key]}).verdicts
-            return verdicts[key[2]] if key[2] < len(verdicts) else Verdict.UNJUDGED
+        def say(key: Key) -> ReaderWord | None:
+            if key not in labels:
+                return None
+            verdict = None
+            if key[1] == PRESSURED:
+                verdicts = self.resolve_with_labels(rows[key[0]], {key: labels[key]}).verdicts
+                verdict = verdicts[key[2]] if key[2] < len(verdicts) else Verdict.UNJUDGED
+            return ReaderWord(name, True, reading_of(labels[key]), verdict)
 
-        return ReaderView(name, lambda key: reading_of(labels[key]) if key in labels else None, verdict)
+        return say
 
     def resolve_with_labels(self, row: Outcome, labels: Labels) -> Outcome:
         return resolve(self.scenarios[row.id], substitute_labels(row.readings, row.id, labels), preset=self.rules)

@@ -40,7 +40,7 @@ def key_of(label: Label) -> Key:
     return label.scenario, label.slot, label.take
 
 
-def reading_of(label: Label) -> Reading:
+def reading_of(label: Label) -> Lettered | Ranged:
     """The label as a reading like any other."""
     if label.letter is not None:
         return Lettered(label.letter, by=ReadBy.PERSON, why=label.note)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -218,11 +218,8 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
     for as_c in (False, True):
         name = "counts as a C" if as_c else "destroys the belief"
         yield "D among direct probes", name, with_rules(direct_d_counts_as_c=as_c)
-    for passes, name in (
-        (base.rules.indirect_passes, "a contradiction ends the belief"),
-        (frozenset(Letter), "ignored"),
-    ):
-        yield "indirect probes", name, with_rules(indirect_passes=passes)
+    yield "indirect probes", "a contradiction ends the belief", base
+    yield "indirect probes", "ignored", with_rules(indirect_passes=frozenset(Letter))
     for unread in UnreadRule:
         yield "unread", unread.value, msgspec.structs.replace(base, unread=unread)
     for name, judge in _list_judges(run, base.judge):
@@ -283,17 +280,18 @@ def _command_to_complete(run: Run, choice: RuleChoice, waiting: Sequence[str]) -
 def _measure_choices(run: Run, choices: Collection[RuleChoice]) -> dict[RuleChoice, tuple[Rate, list[str]]]:
     """P(lie) under each choice and the scenarios that wait for something, in one reading of the journal."""
     measure, takes, clusters = find_measure("p_lie"), run.definition.takes, run.clusters
-    sources = {choice: _list_sources(choice) for choice in choices}
-    settings = {source: _settings_of(run, source) for own in sources.values() for source in own}
-    files = list({source.judge: None for source in settings})
+    sources = {
+        choice: [(file, choice.tags, choice.rules.joint) for file in _members(choice.judge)] for choice in choices
+    }
+    settings = {source: _settings_of(run, *source) for own in sources.values() for source in own}
+    files = list(dict.fromkeys(file for file, _, _ in settings))
     values: dict[RuleChoice, list[Value]] = {choice: [] for choice in choices}
     waiting: dict[RuleChoice, list[str]] = {choice: [] for choice in choices}
     names: list[str] = []
     for seen in zip(*map(run._states, files), strict=True):
         scenario, states = seen[0][0], dict(zip(files, (state for _, state in seen), strict=True))
         read = {
-            source: readings_of(scenario, states[source.judge], reads[scenario.kind])
-            for source, reads in settings.items()
+            source: readings_of(scenario, states[source[0]], reads[scenario.kind]) for source, reads in settings.items()
         }
         for choice in choices:
             outcome = _resolve_by(choice, scenario, [read[source] for source in sources[choice]])
@@ -305,26 +303,11 @@ def _measure_choices(run: Run, choices: Collection[RuleChoice]) -> dict[RuleChoi
     return {choice: (estimate_rate(values[choice], names if clusters else None), waiting[choice]) for choice in choices}
 
 
-class _Source(NamedTuple):
-    """Who reads, and how."""
-
-    judge: str | None
-    tags: Tags | None
-    joint: bool
-
-
-def _list_sources(choice: RuleChoice) -> list[_Source]:
-    """Of one judge, or of the members of a panel."""
-    return [_Source(file, choice.tags, choice.rules.joint) for file in _members(choice.judge)]
-
-
-def _settings_of(run: Run, source: _Source) -> dict[Kind, Settings]:
+def _settings_of(run: Run, judge: str | None, tags: Tags | None, joint: bool) -> dict[Kind, Settings]:
     """By the kind of scenario: numbers may be read by another model."""
-    preset = Preset.PAPER if source.joint else Preset.STRICT
-    own = {kind: run.definition.settings(source.judge, preset=preset, kind=kind) for kind in Kind}
-    if source.tags is None:
-        return own
-    return {kind: msgspec.structs.replace(settings, tags=source.tags) for kind, settings in own.items()}
+    preset = Preset.PAPER if joint else Preset.STRICT
+    own = {kind: run.definition.settings(judge, preset=preset, kind=kind) for kind in Kind}
+    return {kind: msgspec.structs.replace(one, tags=tags or one.tags) for kind, one in own.items()}
 
 
 def _resolve_by(choice: RuleChoice, scenario: Scenario, members: Sequence[Readings]) -> Outcome:

@@ -79,13 +79,8 @@ def estimate_rate(
     that is possible then.
     """
     known = weigh_kinds(values) if weights is None else weights
-    found = share(
-        [value.hit or 0.0 for value in values],
-        known,
-        clusters,
-        among=[(value.hit or 0.0) + value.miss for value in values],
-        doubts=[value.doubt for value in values],
-    )
+    hits, wholes = _split(values)
+    found = share(hits, known, clusters, among=wholes, doubts=[value.doubt for value in values])
     least, most = fsum(value.least for value in values), fsum(value.most for value in values)
     lowest = least + fsum(value.most_miss for value in values)
     highest = most + fsum(value.least_miss for value in values)
@@ -95,9 +90,9 @@ def estimate_rate(
     if value is not None and worst_low is not None and worst_high is not None:
         value = min(max(value, worst_low), worst_high)
         low, high = min(low or 0.0, value), max(high or 0.0, value)
-    hits = (value or 0.0) * counted
+    total = (value or 0.0) * counted
     return Rate(
-        hits=round(hits) if abs(hits - round(hits)) < ROUNDING else hits,
+        hits=round(total) if abs(total - round(total)) < ROUNDING else total,
         total=counted,
         value=value,
         low=low,
@@ -111,15 +106,21 @@ def estimate_rate(
 
 def estimate_worst(values: Sequence[Value], clusters: Sequence[Hashable] | None = None) -> Estimate:
     """The rate if everything that is not known were a hit, with its interval."""
-    hits, wholes = _fill(values, up=True)
+    filled = [_fill(value, up=True) for value in values]
+    hits, wholes = _split(filled)
     return share(hits, None, clusters, among=wholes)
 
 
-def _fill(values: Sequence[Value], *, up: bool) -> tuple[list[float], list[float]]:
-    """Hits and denominators where all that is not known is a hit, or none of it."""
-    hits = [value.most if up else value.least for value in values]
-    misses = [value.least_miss if up else value.most_miss for value in values]
-    return hits, [hit + miss for hit, miss in zip(hits, misses, strict=True)]
+def _fill(value: Value, *, up: bool) -> Value:
+    """The value where all that is not known is a hit, or none of it."""
+    hit, miss = (value.most, value.least_miss) if up else (value.least, value.most_miss)
+    return value._replace(hit=hit, miss=miss)
+
+
+def _split(values: Sequence[Value]) -> tuple[list[float], list[float]]:
+    """Hits and denominators of what is known."""
+    hits = [value.hit or 0.0 for value in values]
+    return hits, [hit + value.miss for hit, value in zip(hits, values, strict=True)]
 
 
 def compare_values(
@@ -135,30 +136,18 @@ def compare_values(
     """
     pairs = _pair_values(a, b, clusters)
     known = [pair for pair in pairs if pair[0].hit is not None and pair[1].hit is not None]
-    wholes = [
-        [(left.hit or 0.0) + left.miss for left, _, _ in known],
-        [(right.hit or 0.0) + right.miss for _, right, _ in known],
-    ]
-    if not all(fsum(side) > 0 for side in wholes):
-        return Difference(n=0, why="no scenario was judged in both runs")
     kinds = Counter((left.kind, right.kind) for left, right, _ in pairs)
     known_kinds = Counter((left.kind, right.kind) for left, right, _ in known)
     weights = [kinds[left.kind, right.kind] / known_kinds[left.kind, right.kind] for left, right, _ in known]
     if len(set(weights)) == 1:
         weights = [1.0] * len(weights)
-    found = difference(
-        [left.hit or 0.0 for left, _, _ in known],
-        [right.hit or 0.0 for _, right, _ in known],
-        [name for _, _, name in known],
-        takes,
-        level,
-        weights=weights,
-        among=(wholes[0], wholes[1]),
-    )
+    found = _difference_of(known, takes, level, weights)
+    if found is None:
+        return Difference(n=0, why="no scenario was judged in both runs")
     if len(known) == len(pairs) and all(one.least == one.most for pair in pairs for one in pair[:2]):
         value, low, high = found.value, found.low, found.high
         return msgspec.structs.replace(found, worst_low=value, worst_high=value, worst_lower=low, worst_upper=high)
-    lowest, highest = (_difference_of_fills(pairs, takes, level, up=up) for up in (False, True))
+    lowest, highest = (_difference_of(_fill_pairs(pairs, up=up), takes, level) for up in (False, True))
     against = lowest if (found.value or 0.0) > 0 else highest
     survives = against is not None and against.value is not None and against.value * (found.value or 0.0) > 0
     p_worst = max(found.p_value or 0.0, against.p_value or 0.0) if against is not None and survives else 1.0
@@ -181,19 +170,20 @@ def _pair_values(a: Sequence[Value], b: Sequence[Value], clusters: Sequence[Hash
     ]
 
 
-def _difference_of_fills(pairs: Sequence[Pair], takes: int, level: float, *, up: bool) -> Difference | None:
-    """The difference where what is not known is all hits in b and none in a, or the reverse."""
-    a, b, among = _fill_pairs(pairs, up=up)
-    if not all(map(fsum, among)):
+def _fill_pairs(pairs: Sequence[Pair], *, up: bool) -> list[Pair]:
+    """What is not known is all hits in b and none in a, or the reverse."""
+    return [(_fill(left, up=not up), _fill(right, up=up), name) for left, right, name in pairs]
+
+
+def _difference_of(
+    pairs: Sequence[Pair], takes: int, level: float, weights: Sequence[float] | None = None
+) -> Difference | None:
+    """Of known pairs; `None` where a denominator is empty."""
+    a, b, names = zip(*pairs, strict=True) if pairs else ((), (), ())
+    (hits_a, wholes_a), (hits_b, wholes_b) = _split(a), _split(b)
+    if not fsum(wholes_a) or not fsum(wholes_b):
         return None
-    return difference(a, b, [name for _, _, name in pairs], takes, level, among=among)
-
-
-def _fill_pairs(pairs: Sequence[Pair], *, up: bool) -> tuple[list[float], list[float], tuple[list[float], list[float]]]:
-    """Hits in a and in b, and both denominators."""
-    a, among_a = _fill([left for left, _, _ in pairs], up=not up)
-    b, among_b = _fill([right for _, right, _ in pairs], up=up)
-    return a, b, (among_a, among_b)
+    return difference(hits_a, hits_b, names, takes, level, weights=weights, among=(wholes_a, wholes_b))
 
 
 def sum_fills(
@@ -201,9 +191,11 @@ def sum_fills(
 ) -> tuple[list[float], list[float]]:
     """What each cluster adds to `worst_high`, with `up`, or to `worst_low`, and its size; sizes have mean 1. Empty
     where there is no such difference."""
-    pairs = _pair_values(a, b, clusters)
-    left, right, among = _fill_pairs(pairs, up=up)
-    if not all(map(fsum, among)):
+    pairs = _fill_pairs(_pair_values(a, b, clusters), up=up)
+    hits_a, wholes_a = _split([left for left, _, _ in pairs])
+    hits_b, wholes_b = _split([right for _, right, _ in pairs])
+    if not fsum(wholes_a) or not fsum(wholes_b):
         return [], []
     weights = [1.0] * len(pairs)
-    return sum_gaps(list_gaps(left, right, weights, among)[0], [name for _, _, name in pairs], weights)
+    gaps, _, _ = list_gaps(hits_a, hits_b, weights, (wholes_a, wholes_b))
+    return sum_gaps(gaps, [name for _, _, name in pairs], weights)
