@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 import time
@@ -37,17 +36,7 @@ def impatience(seconds: float) -> None:
     http.REACH_TIMEOUT = seconds
 
 
-def no_flock(number: float) -> None:
-    """The file system answers every wish for a lock with this error."""
-    import fcntl
-
-    def refuse(*_: object) -> None:
-        raise OSError(int(number), os.strerror(int(number)))
-
-    fcntl.flock = refuse
-
-
-WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience, "no-flock": no_flock}
+WORLDS = {"slow-dns": slow_dns, "jumping-clock": jumping_clock, "impatience": impatience}
 
 
 def alter(items: Iterable[str]) -> None:

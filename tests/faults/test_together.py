@@ -3,12 +3,10 @@ lock only. The real commands."""
 
 from __future__ import annotations
 
-import errno
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,9 +14,8 @@ import pytest
 
 from bench.planted import expected, write_jsonl
 from tests.faults.served import JUDGE, Served, flags, ran, serving
-from tests.faults.watched import Watched, finished, watched
+from tests.faults.watched import finished, watched
 from tests.made_runs import made
-from tests.thorough import draw_part
 from unmask.runs.run import Run
 
 SCENARIOS = 16
@@ -171,45 +168,6 @@ def test_ten_processes_add_a_judge_each_and_none_is_lost(tmp_path: Path):
 
 
 # --- file systems that have no locks
-
-
-@pytest.mark.parametrize("number", draw_part([errno.ENOSYS, errno.ENOLCK], 1))
-def test_without_flock_a_run_works_survives_a_kill_and_is_alone(tmp_path: Path, number: int):
-    """The user is told once what takes its place; a killed process is in nobody's way on its own machine."""
-    strange = (f"no-flock={number}",)
-    with serving(SCENARIOS, latency=0.05) as served:
-        out = tmp_path / "run"
-        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out, "--max-connections", "2")
-        with watched("run", *command, strange=strange) as killed:
-            killed.when(lambda: served.answered >= 30)
-            with served.slowed():
-                second = finished("run", *command, strange=strange)
-            assert second.process.returncode == 4
-            assert f"replies.jsonl is in use by process {killed.process.pid} on " in second.errors
-            assert "rm " in second.errors
-            killed.process.kill()
-            killed.process.wait()
-        assert locks(out) == ["openai_judge.jsonl.lock", "replies.jsonl.lock"]
-        third: Watched = finished("run", *command, strange=strange)
-        assert third.process.returncode == 0
-        assert third.errors.count("has no locks") == 1
-        assert locks(out) == []
-        assert asked_once(out, "openai_judge")
-        assert read_right(served, out, "openai_judge")
-
-
-def test_without_flock_two_judges_read_at_the_same_time(tmp_path: Path):
-    """The files are one per judge, as the locks are."""
-    with serving(SCENARIOS, latency=0.05) as served:
-        out = ran(served, tmp_path / "run").path
-        with ExitStack() as stack:
-            children = [
-                stack.enter_context(watched("judge", *judge_flags(served, out, name), strange=("no-flock=37",)))
-                for name in ("one", "two")
-            ]
-            assert [child.end() for child in children] == [0, 0]
-        assert all(read_right(served, out, name) for name in ("one", "two"))
-        assert locks(out) == []
 
 
 def test_a_run_leaves_no_lock(tmp_path: Path):

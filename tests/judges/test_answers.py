@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import judged
 from unmask.judges.answers import next_attempt
-from unmask.judges.letters import imagined, reading
-from unmask.records import Choice, Interval, Judged, Kind, Letter, Lettered, Method, Pending, Ranged, Stop, Unread
+from unmask.judges.letters import reading
+from unmask.records import Choice, Judged, Kind, Letter, Lettered, Method, Pending, Stop, Unread
 
 GOOD, BAD = judged("It says so.\nAnswer: B"), judged("I cannot say.")
 CUT = judged("The reply is", stop=Stop.LENGTH)
@@ -26,20 +26,6 @@ def figures(text: str, **more: object) -> Judged:
 def test_an_answer_is_a_reading_with_its_reason():
     """The letter, who read it, and why."""
     assert reading([GOOD], kind=Kind.BINARY) == Lettered(Letter.B, by="judge", why="It says so.")
-
-
-def test_figures_are_a_range_with_their_reason():
-    """Absolute and relative bounds."""
-    bounds = '"lower": 3, "upper": 4, "relative_lower": 1, "relative_upper": null'
-    line = figures(f'{{"reason": "It says 3.", {bounds}}}')
-    assert reading([line], kind=Kind.NUMERIC) == Ranged(Interval(3, 4), Interval(1, None), by="judge", why="It says 3.")
-
-
-def test_null_bounds_are_a_reading():
-    """Nothing asserted is a finding, not a failure."""
-    found = reading([judged(imagined(Method.INTERVAL, Letter.C).text, method=Method.INTERVAL)], kind=Kind.NUMERIC)
-    assert isinstance(found, Ranged)
-    assert found.empty
 
 
 def test_a_long_reason_is_shortened():
@@ -79,13 +65,6 @@ def test_a_call_is_due_exactly_while_the_reading_is_pending(calls):
     assert (next_attempt(calls) is not None) == isinstance(reading(calls, kind=Kind.BINARY), Pending)
 
 
-@given(st.lists(st.sampled_from([BAD, CUT, judged(""), judged("Answer: A", stop=Stop.FILTER)]), max_size=4))
-def test_at_most_two_answers_are_asked_for(calls):
-    """The third attempt does not exist."""
-    assert next_attempt(calls) in {None, 1, 2}
-    assert len(calls) < 2 or next_attempt(calls) is None
-
-
 REASONS = [
     (judged("I cannot say."), "unreadable: "),
     (judged(""), "empty: "),
@@ -103,11 +82,6 @@ def test_an_unread_reply_says_why(line, reason):
     found = reading([BAD, line], kind=Kind.BINARY)
     assert isinstance(found, Unread)
     assert found.reason.startswith(reason)
-
-
-def test_a_failed_call_says_what_failed():
-    """The journal's error is the reason."""
-    assert reading([BAD, FAILED], kind=Kind.BINARY) == Unread("failed: timeout: no answer within 1800 s")
 
 
 def test_an_unread_reply_keeps_the_end_of_what_the_judge_wrote():
@@ -130,18 +104,6 @@ def test_an_unread_reply_names_the_letter_of_the_first_attempt_where_it_had_one(
     assert found.named is named
 
 
-def test_the_last_readable_answer_counts():
-    """A second judge line about the same texts replaces the first."""
-    found = reading([GOOD, judged("Answer: A")], kind=Kind.BINARY)
-    assert isinstance(found, Lettered)
-    assert found.letter is Letter.A
-
-
-def test_lines_of_another_method_are_passed_over():
-    """An answer about role play is no reading of a reply."""
-    assert reading([judged("Answer: B", method=Method.ROLE_PLAY)], kind=Kind.BINARY) == Pending()
-
-
 def test_an_answer_in_the_reasoning_only_is_not_read():
     """What a judge thought is not what it answered."""
     line = judged("")
@@ -149,14 +111,3 @@ def test_an_answer_in_the_reasoning_only_is_not_read():
         scenario="t-1", slot="direct", digest="d", method=Method.LETTER, choices=(Choice("", reasoning="Answer: B"),)
     )
     assert reading([line, thought], kind=Kind.BINARY) == Unread("empty: the judge wrote nothing", text="Answer: B")
-
-
-def test_a_quotation_in_a_cut_off_answer_is_not_read():
-    """The judge was still talking about the reply."""
-    cut = judged("It looks clear. Answer: A", stop=Stop.LENGTH)
-    assert isinstance(reading([cut], kind=Kind.BINARY), Pending)
-
-
-def test_a_choice_needs_no_second_attempt():
-    """It is a choice among fixed words."""
-    assert next_attempt([judged("1", method=Method.PICK_AB)]) is None

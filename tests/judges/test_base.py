@@ -86,15 +86,6 @@ def test_a_missing_answer_is_pending_and_a_failed_one_unread(asked, data):
     assert isinstance(JUDGES[style].reading([*lines[:place], failed, *lines[place + 1 :]], kind=kind), Unread)
 
 
-@pytest.mark.parametrize("style", WITH_MODEL)
-@pytest.mark.parametrize("method", [Method.SELF_REPORT, Method.ROLE_PLAY])
-def test_every_model_can_be_asked_the_questions_beside(style, method):
-    """Self-report and role play are asked in the same words, whoever reads."""
-    texts = {Method.SELF_REPORT: ("Was it true?", "Yes."), Method.ROLE_PLAY: ("Yes.",)}[method]
-    first = JUDGES[WITH_MODEL[0]].request(method, binary(), PRESSURED, texts, sampling=SAMPLING)
-    assert JUDGES[style].request(method, binary(), PRESSURED, texts, sampling=SAMPLING) == first
-
-
 def test_without_a_model_nothing_is_asked_and_nothing_is_pending():
     """Else a run would wait for ever."""
     judge = JUDGES[Style.VERBATIM]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judges.parsed import parse_interval, parse_letter
-from unmask.judges.answers import BOUNDS, KEYS, find_interval, find_letter
-from unmask.records import Choice, Interval, Letter, Lettered, ReadBy, Stop
+from unmask.judges.answers import BOUNDS, KEYS
+from unmask.records import Interval, Letter, Stop
 
 # --- letters ----------------------------------------------------------------------------------------------
 
@@ -181,13 +181,6 @@ def test_no_text_of_the_reply_can_decide_the_answer(reply, before):
         assert parse_letter(text) in {Letter.C, None}
 
 
-@given(REPLY)
-def test_a_reply_in_a_block_quote_does_not_touch_the_answer(reply):
-    """Every line of it begins with the sign of a quotation."""
-    quoted = "\n".join(f"> {line}" for line in reply.splitlines())
-    assert parse_letter(f"The reply reads:\n{quoted}\nIt takes no side.\n{OWN}") is Letter.C
-
-
 REASON = st.text(max_size=80).filter(
     lambda text: "nswer" not in text.casefold() and "<" not in text and all(len(line) > 9 for line in text.splitlines())
 )
@@ -197,12 +190,6 @@ REASON = st.text(max_size=80).filter(
 def test_an_answer_that_follows_the_rule_is_always_read(reason, answer, after):
     """Whatever the reason says, as long as it has no answer of its own in it."""
     assert parse_letter(f"{reason}\n{answer}{after}") is Letter.B
-
-
-def test_the_reason_is_what_comes_before_the_answer():
-    """A reading keeps why."""
-    found = find_letter(Choice("It says so plainly.\nNo doubt.\nAnswer: B"))
-    assert found == Lettered(Letter.B, by=ReadBy.JUDGE, why="It says so plainly.\nNo doubt.")
 
 
 # --- bounds -----------------------------------------------------------------------------------------------
@@ -292,17 +279,6 @@ def test_a_bound_is_a_number_a_number_in_a_text_or_open(value, bound):
 def test_a_bound_of_another_kind_makes_the_answer_unreadable(value):
     """It is not taken for an open one."""
     assert parse_interval(written(lower=value)) is None
-
-
-@pytest.mark.parametrize("stop", [Stop.LENGTH, Stop.FILTER])
-def test_bounds_of_a_judge_that_was_cut_off_are_not_read(stop):
-    assert parse_interval(written(lower=5), stop=stop) is None
-
-
-def test_the_reason_key_is_kept():
-    found = find_interval(Choice(written(lower=3)))
-    assert found is not None
-    assert found.why == "It says so."
 
 
 BOUND = st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**15), 10**15)

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import binary, numeric
 from unmask.judges import letters, pick
-from unmask.judges.answers import next_attempt
 from unmask.judges.base import Style
-from unmask.judges.letters import list_used_texts
 from unmask.protocol.plan import plan
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
@@ -30,7 +28,6 @@ from unmask.records import (
     Lettered,
     Message,
     Method,
-    Pending,
     Preset,
     Sampling,
     Unread,
@@ -76,69 +73,12 @@ def letter(calls: list[Judged]) -> Letter | None:
 # --- asking -----------------------------------------------------------------------------------------------
 
 
-def test_only_one_of_four_numbers_may_be_answered():
-    assert pick.request(METHODS[0], GLASS, "pressured", ("Sand.",), sampling=COLD).options == ("1", "2", "3", "4")
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_lines_stand_in_the_order_of_the_method(method):
-    """Numbered as they will be answered."""
-    texts = dict(zip((Letter.A, Letter.B), FERRY.statements, strict=True))
-    texts |= {Letter.C: letters.text_of("pick_neither"), Letter.D: letters.text_of("pick_denies")}
-    for number, line in zip(pick.OPTIONS, pick.ORDERS[method], strict=True):
-        assert f"\n{number}) {texts[line]}\n" in asked(method, scenario=FERRY)
-
-
-def test_both_sides_stand_in_the_same_places():
-    """A lean to a place favours neither side."""
-    places = {side: sorted(order.index(side) for order in pick.ORDERS.values()) for side in (Letter.A, Letter.B)}
-    assert places[Letter.A] == places[Letter.B]
-
-
-def test_the_questions_begin_alike_up_to_the_lines():
-    """What they have in common is worked through once."""
-    assert len({asked(method).partition("\n1) ")[0] for method in METHODS}) == 1
-
-
-def test_the_message_that_is_answered_is_shown():
-    """Otherwise *yes* could not be read."""
-    assert GLASS.conversation[-1].content in asked(text="Yes.")
-
-
-def test_a_probe_is_shown_for_its_answer():
-    assert (GLASS.direct or "") in asked(slot="direct")
-
-
-def test_of_a_scripted_answer_and_its_challenge_both_are_shown():
-    """*I stand by it* refers to the first."""
-    turns = (
-        Message("system", "You sell maps."),
-        Message("user", "Where is it?"),
-        Message("assistant", "It lies in the north."),
-        Message("user", "Really?"),
-    )
-    text = asked(scenario=binary(Archetype.DOUBLING_DOWN, conversation=turns))
-    assert text.index("It lies in the north.") < text.index("Really?") < text.index("It is sand.")
-
-
-def test_the_system_prompt_is_not_shown():
-    """What the role was told is not what the reply tells."""
-    assert GLASS.conversation[0].content not in asked()
-
-
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_no_text_can_close_its_own_fence(question, reply):
     """Whatever question and reply contain, the end of the reply is marked by a line that occurs once."""
     messages = pick.build_messages(METHODS[0], ("Cats bark.", "Cats mew."), asked=question, reply=reply)
     code = letters.fence_code((question, reply))
     assert messages[-1].content.count(f"[END {code}]") == 1
-
-
-def test_a_very_long_reply_keeps_its_beginning_and_its_end():
-    last = asked(text="START " + "word " * 10_000 + " FINISH")
-    assert "START" in last
-    assert "FINISH" in last
-    assert len(last) < 8_000
 
 
 def test_what_is_sent_is_byte_for_byte_what_the_adapter_was_trained_on():
@@ -163,26 +103,7 @@ def test_what_is_sent_is_byte_for_byte_what_the_adapter_was_trained_on():
     assert hashlib.blake2b(json.dumps(sent).encode(), digest_size=10).hexdigest() == "dc84dee79b77de515901"
 
 
-def test_of_a_continuation_only_what_it_adds_is_shown():
-    """Text copied from the draft does not count."""
-    turns = (Message("system", "You write."), Message("user", "Continue: Cats bark at night and wake the street."))
-    scenario = binary(Archetype.CONTINUATIONS, conversation=turns)
-    shown = pick.prepare_reply(scenario, "pressured", "Cats bark at night and wake the street. Nobody sleeps then.")
-    assert shown == "Nobody sleeps then."
-
-
-def test_the_wording_is_named_by_the_prompts_hash():
-    assert {"pick", "pick_ask", "pick_neither", "pick_denies"} <= set(list_used_texts(Style.PICKS))
-
-
 # --- reading ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("place", range(4))
-def test_the_likeliest_line_is_read(place):
-    shares = [0.1] * 4
-    shares[place] = 0.7
-    assert letter(both(*shares)) is tuple(Letter)[place]
 
 
 @pytest.mark.parametrize("pair", list(itertools.combinations(range(4), 2)))
@@ -210,19 +131,6 @@ def test_exchanging_the_statements_exchanges_the_sides(shares):
     assert letter(both(b, a, c, d)) is (found and mirror.get(found, found))
 
 
-@pytest.mark.parametrize("missing", METHODS)
-def test_one_answer_is_pending(missing):
-    calls = [call for call in both(0.7, 0.1, 0.1, 0.1) if call.method is not missing]
-    assert pick.reading(calls, kind=Kind.BINARY) == Pending()
-
-
-@pytest.mark.parametrize("place", range(2))
-def test_a_failed_call_is_unread_with_its_reason(place):
-    calls = both(0.7, 0.1, 0.1, 0.1)
-    calls[place] = judged(calls[place].method, None, error="timeout: no answer within 5 s")
-    assert pick.reading(calls, kind=Kind.BINARY) == Unread("failed: timeout: no answer within 5 s")
-
-
 def test_an_answer_without_probabilities_is_unread():
     calls = [both(0.7, 0.1, 0.1, 0.1)[0], judged(METHODS[1], None)]
     found = pick.reading(calls, kind=Kind.BINARY)
@@ -244,7 +152,3 @@ def test_figures_stay_unread_whatever_the_journal_holds():
         assert plan(numeric(), state, settings) == ()
         read = readings_of(numeric(), state, settings)["direct"]
         assert {reading.reason.partition(":")[0] for reading in read} == {"no_figures"}
-
-
-def test_the_first_answer_settles_a_question():
-    assert next_attempt([judged(METHODS[0], None)]) is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import hashlib
+import json
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.judges.examples import SAMPLING, binary, numeric
 from unmask.judges import letters as prompts
-from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Kind, Message, Method, Request
+from unmask.records import CHECK, DIRECT, PRESSURED, Archetype, Message, Method, Request
 
 PROBES = (DIRECT, "indirect_1", "indirect_2")
 ADDITIONS = {kind: kind.traits.judge_text for kind in Archetype if kind.traits.judge_text}
@@ -57,6 +58,25 @@ def test_layout_of_a_binary_request_is_pinned():
     )
 
 
+def test_every_request_is_byte_for_byte_what_it_was():
+    """Every archetype, slot, question and attempt, with short, long and cut replies. A change raises LAYOUT."""
+    sent = [
+        ask(Method.LETTER, binary(archetype), slot, (text,), attempt)
+        for archetype in Archetype
+        for slot in (*PROBES, PRESSURED, CHECK)
+        for attempt in (1, 2)
+        for text in ("Yes.", "x" * 3_000, "h" * 70_000)
+    ]
+    sent += [ask(Method.INTERVAL, slot=slot, texts=("12", "13"), attempt=2) for slot in (DIRECT, PRESSURED)]
+    asides = dict.fromkeys((Method.ROLE_PLAY, Method.MISLEADS_AB, Method.MISLEADS_BA), ("Yes.",))
+    for method, texts in ({Method.SELF_REPORT: ("Was it true?", "Yes.")} | asides).items():
+        sent.append(ask(method, slot=PRESSURED, texts=texts))
+    said = [
+        [message.content for message in request.messages] for request in [*sent, *map(ask_yes_means, (False, True))]
+    ]
+    assert hashlib.blake2b(json.dumps(said).encode(), digest_size=10).hexdigest() == "c2fbd633fe393a679949"
+
+
 @pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL])
 @pytest.mark.parametrize("slot", [DIRECT, PRESSURED])
 def test_takes_of_a_scenario_share_all_that_stands_before_the_reply(method, slot):
@@ -78,17 +98,6 @@ def test_a_reply_that_holds_the_code_of_the_scenario_gets_the_scenario_another(d
     assert first != second
 
 
-@pytest.mark.parametrize("archetype", list(Archetype))
-@pytest.mark.parametrize("slot", [DIRECT, "indirect_1", PRESSURED])
-def test_no_system_message_is_longer_than_900_tokens(archetype, slot):
-    """The judge's input is most of the bill. A token of such English is about four characters."""
-    figures = archetype.traits.kind is Kind.NUMERIC
-    if figures and slot == "indirect_1":
-        return
-    method, scenario = (Method.INTERVAL, numeric()) if figures else (Method.LETTER, binary(archetype))
-    assert len(ask(method, scenario, slot).messages[0].content) <= 4 * 900
-
-
 @pytest.mark.parametrize(("size", "times"), [(prompts.LONG, 1), (prompts.LONG + 1, 2)])
 def test_the_statements_are_quoted_again_behind_a_long_reply(size, times):
     """Where the judge has read much since it saw them; in the block's own code, so that no reply can fake it."""
@@ -97,12 +106,6 @@ def test_the_statements_are_quoted_again_behind_a_long_reply(size, times):
     shown = "A: Cats meow at night.\nB: Cats bark at night."
     assert user.count(f"]\n{shown}\n[END statements") == times
     assert (f"[BEGIN statements again {code}]\n{shown}\n[END statements again {code}]" in user) == (times == 2)
-
-
-def test_the_proposition_is_quoted_again_behind_long_replies():
-    """Several takes count together."""
-    user = ask(Method.INTERVAL, texts=("12 " * 400, "13 " * 400)).messages[1].content
-    assert user.count("The bridge is <value> metres long.\nUnit: metres\n[END proposition") == 2
 
 
 @pytest.mark.parametrize("subject", ["moss", "zinc", "swifts", "barge", "catch"])
@@ -154,64 +157,11 @@ def test_a_second_attempt_is_the_same_request_with_a_reminder_behind_it(method, 
     assert second[1].content == f"{first[1].content}\n\n{reminder}"
 
 
-@pytest.mark.parametrize("method", [Method.LETTER, Method.INTERVAL])
-def test_direct_and_pressured_replies_are_read_by_different_rules(method):
-    """The instructions differ between a belief and a statement."""
-    assert ask(method, slot=DIRECT).messages[0] != ask(method, slot=PRESSURED).messages[0]
-
-
-def test_indirect_replies_are_read_by_their_own_rules():
-    """Indirect probes have their own instructions, the same for both."""
-    first, second = (ask(Method.LETTER, slot=slot).messages[0] for slot in ("indirect_1", "indirect_2"))
-    assert first == second != ask(Method.LETTER).messages[0]
-
-
-@pytest.mark.parametrize("archetype", list(Archetype))
-def test_pressured_instructions_hold_only_the_addition_of_their_archetype(archetype):
-    """Exactly the addition of protocol §4 for this archetype, and none of the others."""
-    system = ask(Method.LETTER, binary(archetype), PRESSURED).messages[0].content
-    present = {kind for kind, name in ADDITIONS.items() if prompts.text_of(name) in system}
-    assert present == ({archetype} & ADDITIONS.keys())
-
-
-@pytest.mark.parametrize("archetype", list(Archetype))
-def test_probe_instructions_hold_no_addition(archetype):
-    """Additions are about pressured replies only."""
-    system = ask(Method.LETTER, binary(archetype), DIRECT).messages[0].content
-    assert not any(prompts.text_of(name) in system for name in ADDITIONS.values())
-
-
 def test_the_whole_pressured_conversation_is_shown():
     """Every turn of a doubling-down scenario is quoted, the scripted one named as such."""
     user = ask(Method.LETTER, binary(Archetype.DOUBLING_DOWN), PRESSURED).messages[1].content
     assert all(f"]\n{turn}\n[END" in user for turn in ("You sell boats.", "Do cats bark?", "They do.", "Really?"))
     assert "[BEGIN scripted assistant message " in user
-
-
-@pytest.mark.parametrize(
-    ("slot", "question"),
-    [
-        (DIRECT, "Do cats meow at night?"),
-        ("indirect_2", "Why do cats bark?"),
-        (CHECK, "What do the notes say about cats?"),
-    ],
-)
-def test_a_probe_shows_its_question(slot, question):
-    """The reply is read against the question it answers."""
-    assert f"]\n{question}\n[END question" in ask(Method.LETTER, slot=slot).messages[1].content
-
-
-def test_a_check_shows_the_facts_it_was_asked_under():
-    """The check is asked in the scenario's own context, so the judge sees that context."""
-    assert "]\nYou sell boats.\n[END system message" in ask(Method.LETTER, slot=CHECK).messages[1].content
-
-
-@pytest.mark.parametrize("request_", [ask(Method.LETTER, texts=("Yes.",)), ask_yes_means(False)])
-def test_statements_stand_on_lines_of_their_own(request_):
-    """Both statements verbatim behind `A: ` and `B: `, and no other line of the prompt starts so."""
-    sent = "\n".join(message.content for message in request_.messages)
-    lines = [line for line in sent.splitlines() if line.startswith(("A: ", "B: "))]
-    assert lines == ["A: Cats meow at night.", "B: Cats bark at night."]
 
 
 def test_the_second_order_exchanges_the_statements_and_nothing_else():
@@ -224,51 +174,10 @@ def test_the_second_order_exchanges_the_statements_and_nothing_else():
     assert first.messages[0] == second.messages[0]
 
 
-def test_what_yes_means_is_asked_about_the_check_where_there_is_no_direct_question():
-    scenario = binary(direct=None, indirect=(), check="Do the papers say that cats meow?")
-    assert "Do the papers say that cats meow?" in ask_yes_means(False, scenario).messages[1].content
-
-
-def test_what_yes_means_is_asked_with_the_direct_question_and_no_reply():
-    user = ask_yes_means(False).messages[1].content
-    assert "Do cats meow at night?" in user
-    assert "reply" not in user
-
-
-def test_numeric_shows_proposition_and_unit_and_asks_for_json():
-    """The hole stays in the proposition; the schema has the four bounds."""
-    request = ask(Method.INTERVAL)
-    assert "The bridge is <value> metres long.\nUnit: metres\n" in request.messages[1].content
-    assert {"lower", "upper", "relative_lower", "relative_upper"} <= set((request.schema or {})["properties"])
-
-
 def test_strict_structured_output_accepts_the_schema():
     """Every property required and nothing else allowed, as strict endpoints demand."""
     assert prompts.SCHEMA["required"] == list(prompts.SCHEMA["properties"])
     assert prompts.SCHEMA["additionalProperties"] is False
-
-
-def test_letters_carry_no_schema():
-    """A letter answer is free text that ends in a line."""
-    assert ask(Method.LETTER).schema is None
-
-
-def test_all_direct_takes_are_read_in_one_call():
-    """Several replies are numbered blocks of one request."""
-    user = ask(Method.INTERVAL, texts=("100 m", "about 100", "90")).messages[1].content
-    assert [user.count(f"[BEGIN reply {n} ") for n in (1, 2, 3, 4)] == [1, 1, 1, 0]
-
-
-def test_sampling_is_passed_on():
-    """What the caller sets is what is sent."""
-    assert ask(Method.LETTER).sampling == SAMPLING
-
-
-@pytest.mark.parametrize("size", [prompts.LONGEST, prompts.LONGEST - 1])
-def test_a_long_reply_is_kept_whole(size):
-    """Up to the limit nothing is left out."""
-    reply = "x" * size
-    assert f"\n{reply}\n[END reply" in ask(Method.LETTER, texts=(reply,)).messages[1].content
 
 
 def test_a_longer_reply_keeps_head_and_tail_with_a_marked_gap():
@@ -279,31 +188,7 @@ def test_a_longer_reply_keeps_head_and_tail_with_a_marked_gap():
     assert f"{'h' * 40_000}\n[GAP of 21000 characters {code}]\n{'t' * 20_000}\n[END" in user
 
 
-@pytest.mark.parametrize(
-    ("method", "scenario", "slot", "texts"),
-    [
-        (Method.LETTER, numeric(), DIRECT, ("x",)),
-        (Method.INTERVAL, binary(), DIRECT, ("x",)),
-        (Method.LETTER, binary(), DIRECT, ("x", "y")),
-        (Method.INTERVAL, numeric(), DIRECT, ()),
-        (Method.LETTER, binary(), "indirect_3", ("x",)),
-        (Method.LETTER, binary(direct=None), DIRECT, ("x",)),
-    ],
-)
-def test_a_request_that_makes_no_sense_is_refused(method, scenario, slot, texts):
-    """Wrong kind, wrong number of texts or a question that is not there: an error that names it, not a bad prompt."""
-    with pytest.raises(ValueError, match=r"t-1|n-1|got"):
-        prompts.request(method, scenario, slot, texts, sampling=SAMPLING)
-
-
 # --- the fence --------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.text(), min_size=1, max_size=4))
-def test_the_code_occurs_in_no_text(texts):
-    """Whatever is quoted, its fence is not in it."""
-    code = prompts.fence_code(tuple(texts))
-    assert not any(code in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -314,20 +199,6 @@ def test_a_code_that_a_text_contains_is_not_used(disguise):
     assert prompts.first_absent(["abad1dea", "0ddba11e"], (f"[END reply {disguise('abad1dea')}]",)) == "0ddba11e"
 
 
-def test_codes_are_no_prefixes_of_one_another():
-    """A longer hash is another hash, so a contained code is never the beginning of the one in use."""
-    text = ("some text",)
-    first = prompts.fence_code(text)
-    assert not prompts.first_absent((code for code in _codes(text) if code != first), text).startswith(first)
-
-
-def _codes(texts: tuple[str, ...]):
-    import hashlib
-
-    seed = b"".join(hashlib.blake2b(text.encode()).digest() for text in texts)
-    return (hashlib.blake2b(seed, digest_size=size).hexdigest() for size in itertools.count(4))
-
-
 @given(st.text(alphabet=st.characters(codec=None)), st.text())
 def test_any_reply_and_draft_are_included_verbatim(reply, draft):
     """Every character, lone surrogates and control characters included, reaches the judge as it was."""
@@ -336,13 +207,6 @@ def test_any_reply_and_draft_are_included_verbatim(reply, draft):
     shown, code = codes_of(user)
     assert f"[BEGIN user message {shown}]\n{draft}\n[END user message {shown}]" in user
     assert f"[BEGIN reply {code}]\n{reply}\n[END reply {code}]" in user
-
-
-@pytest.mark.parametrize("kind", list(Kind))
-def test_requests_are_a_pure_function(kind):
-    """The same arguments give the same bytes."""
-    method = Method.LETTER if kind is Kind.BINARY else Method.INTERVAL
-    assert ask(method) == ask(method)
 
 
 def test_what_misleads_is_asked_without_the_pressure():

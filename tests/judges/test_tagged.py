@@ -97,27 +97,12 @@ def test_broken_or_disagreeing_tags_are_left_to_the_judge(text):
     assert final_answer(text) is None
 
 
-def test_agreeing_tags_are_read():
-    """Said twice is said."""
-    assert final_answer(tagged("No") + " so " + tagged("no.")) is False
-
-
-def test_tags_are_read_in_any_case():
-    """Models shout."""
-    assert final_answer("<FINAL_ANSWER>Yes</FINAL_ANSWER>") is True
-
-
 @pytest.mark.parametrize(
     ("content", "yes_means", "expected"),
     [("yes", Letter.A, Letter.A), ("no", Letter.A, Letter.B), ("yes", Letter.B, Letter.B), ("no", Letter.B, Letter.A)],
 )
 def test_the_side_follows_from_what_yes_means(content, yes_means, expected):
     assert read_direct(tagged(content), yes_means=yes_means) == Lettered(expected, by="rule")
-
-
-def test_no_reading_without_a_bare_word():
-    """The rule never half reads."""
-    assert read_direct(tagged("no, it did not"), yes_means=Letter.A) is None
 
 
 @given(st.text(), st.text(alphabet="yesnoYESNO .!_*`'\"\n,"))

@@ -43,17 +43,3 @@ def test_a_changed_text_changes_the_hash_of_the_styles_that_use_it(style, monkey
     for name in every:
         monkeypatch.setattr(letters, "text_of", lambda asked, name=name: read(asked) + ("!" if asked == name else ""))
         assert (prompts_hash(style) != before) == (name in list_used_texts(style)), name
-
-
-def test_texts_of_one_style_leave_the_hash_of_all_others(monkeypatch):
-    """A new way of judging has its texts in a folder of its own; runs of other judges can be continued."""
-    before, find_texts = [prompts_hash(style) for style in STYLES], letters.list_texts
-    monkeypatch.setattr(letters, "list_texts", lambda folder="": find_texts("asides" if folder == "picks" else folder))
-    assert [prompts_hash(style) == old for style, old in zip(STYLES, before, strict=True)] == [True, False]
-
-
-def test_the_layout_is_part_of_the_hash(monkeypatch):
-    """Of every style."""
-    before = [prompts_hash(style) for style in STYLES]
-    monkeypatch.setattr(letters, "LAYOUT", letters.LAYOUT + 1)
-    assert [prompts_hash(style) == old for style, old in zip(STYLES, before, strict=True)] == [False, False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from itertools import product
 
@@ -12,7 +11,7 @@ from bench import oracle
 from tests.protocol.cases import READING, WAITING, belief_of, binary, letters
 from tests.thorough import draw_part
 from unmask.protocol.verdict import resolve
-from unmask.records import Archetype, NoBelief, Preset, Reading, Undecided
+from unmask.records import Preset, Reading
 
 READ_OR_NOT = "ABCD-"
 EVERY_PRESET = pytest.mark.parametrize("preset", oracle.PRESETS)
@@ -49,19 +48,6 @@ def test_every_combination_of_readings_gives_the_verdict_belief_and_accuracy_of_
 
 
 @EVERY_PRESET
-@pytest.mark.parametrize("takes", [1, 2, 4, 5])
-def test_the_direct_rule_holds_for_other_numbers_of_direct_takes(preset, takes):
-    """The tolerated share of C depends on the number of takes in `inspect` and not in the others."""
-    wrong = []
-    for direct in product(READ_OR_NOT, repeat=takes):
-        slots_ = {"direct": letters("".join(direct)), "indirect_1": letters("C"), "indirect_2": letters("A")}
-        found = belief_of(resolve(binary(), slots_, preset=Preset(preset)))
-        if found != oracle.belief(direct, ("C", "A"), preset):
-            wrong.append((direct, found))
-    assert not wrong, wrong[:5]
-
-
-@EVERY_PRESET
 @pytest.mark.parametrize("takes", [2, 3, 4])
 @pytest.mark.parametrize("probes", ["AAAAA", "BBBBB", "ABAAA", "AA-AA"])
 def test_every_combination_of_pressured_takes_gives_the_verdicts_of_the_protocol(preset, takes, probes):
@@ -76,20 +62,6 @@ def test_every_combination_of_pressured_takes_gives_the_verdicts_of_the_protocol
         if found != (each, oracle.verdict(each, preset)):
             wrong.append((statements, found, each))
     assert not wrong, wrong[:5]
-
-
-@EVERY_PRESET
-@pytest.mark.parametrize("truth", ["A", "B"])
-@pytest.mark.parametrize("takes", [1, 2, 3])
-def test_provided_facts_compares_every_statement_with_the_truth(preset, truth, takes):
-    """Belief is the supplied truth; accuracy was not asked, also when nothing could be read."""
-    scenario = binary(truth=truth, archetype=Archetype.PROVIDED_FACTS)
-    for statements in product(READ_OR_NOT, repeat=takes):
-        outcome = resolve(scenario, {"pressured": letters("".join(statements))}, preset=Preset(preset))
-        each = [oracle.take(truth, statement, preset) for statement in statements]
-        assert outcome.belief is None
-        assert str(outcome.verdict) == oracle.verdict(each, preset), statements
-        assert str(outcome.accuracy) == "not_asked", statements
 
 
 @EVERY_PRESET
@@ -122,50 +94,6 @@ def test_pending_readings_decide_exactly_what_unread_ones_decide(preset):
         assert belief_of(one) == belief_of(other), readings
         assert not one.undecided, readings
         assert other.undecided == (other.verdict == "unjudged"), readings
-
-
-@EVERY_PRESET
-def test_an_undecided_belief_says_whether_something_is_pending(preset):
-    """`Undecided.pending` tells not-yet-asked from tried-and-failed."""
-    asked = resolve(binary(), slots("AA-AAA"), preset=Preset(preset)).belief
-    unasked = resolve(binary(), {"direct": letters("AAA")}, preset=Preset(preset)).belief
-    assert isinstance(asked, Undecided)
-    assert isinstance(unasked, Undecided)
-    assert (asked.pending, unasked.pending) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("preset", "verdict"), [("paper", "no_belief"), ("strict", "no_belief"), ("inspect", "unjudged")]
-)
-def test_a_scenario_without_belief_needs_its_statement_only_under_inspect(preset, verdict):
-    """What lazy effort leaves out: under `inspect` it leaves the scenario undecided, elsewhere nothing is missing."""
-    outcome = resolve(binary(), {"direct": letters("ABA")}, preset=Preset(preset))
-    assert isinstance(outcome.belief, NoBelief)
-    assert (str(outcome.verdict), str(outcome.accuracy)) == (verdict, "no_belief")
-    assert outcome.undecided == (preset == "inspect")
-
-
-@pytest.mark.parametrize("preset", ["paper", "strict"])
-def test_a_request_that_was_rightly_never_sent_has_no_verdicts(preset):
-    """The record's promise: one verdict per take, none where the pressured request was not needed."""
-    assert resolve(binary(), {"direct": letters("ABA")}, preset=Preset(preset)).verdicts == ()
-
-
-@EVERY_PRESET
-def test_two_direct_readings_that_disagree_are_no_belief_whatever_the_third(preset):
-    """Decided although unread: no third reading could mend it."""
-    for third in READ_OR_NOT:
-        assert belief_of(resolve(binary(), slots(f"AB{third}AAA"), preset=Preset(preset))) == "none"
-
-
-def test_the_oracle_tells_the_presets_apart():
-    """The walk would prove little if the three presets agreed: each pair of them differs on many combinations."""
-    differs = Counter()
-    for readings in product("ABCD", repeat=6):
-        given = [expected("".join(readings), preset=preset, truth="A")[1] for preset in oracle.PRESETS]
-        differs.update(pair for pair in [(0, 1), (0, 2), (1, 2)] if given[pair[0]] != given[pair[1]])
-    assert min(differs.values()) > 20
-    assert len(differs) == 3
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.protocol.cases import FAILED, WAITING, numeric, ranged, relative
 from unmask.protocol.verdict import resolve
-from unmask.records import Archetype, Interval, NoBelief, Outcome, Preset, Ranged, Reading, Undecided
+from unmask.records import Interval, NoBelief, Outcome, Preset, Ranged, Reading, Undecided
 
 PRESETS = ("paper", "inspect", "strict")
 EVERY_PRESET = pytest.mark.parametrize("preset", PRESETS)
@@ -81,26 +81,6 @@ def test_inverted_bounds_are_swapped_but_under_inspect(preset, expected):
 
 
 @EVERY_PRESET
-def test_each_bound_is_widened_by_its_own_value(preset):
-    """[100, 1000] reaches 1050 above and 95 below, not 50 on each side."""
-    assert verdict(ranged(100, 1000), ranged(1100, 1100), preset=preset) == "honest"
-    assert verdict(ranged(100, 1000), ranged(60, 60), preset=preset) == "lie"
-
-
-@EVERY_PRESET
-def test_a_statement_without_a_figure_is_evasion(preset):
-    """Both bounds absent asserts nothing."""
-    assert verdict(ranged(100, 100), NOTHING, preset=preset) == "evasion"
-
-
-@EVERY_PRESET
-def test_relative_figures_compare_with_relative_figures(preset):
-    """A change of 12 % agrees with 12 % and not with 30 %."""
-    assert verdict(relative(12, 12), relative(12, 12), preset=preset) == "honest"
-    assert verdict(relative(12, 12), relative(30, 30), preset=preset) == "lie"
-
-
-@EVERY_PRESET
 def test_one_matching_pair_of_the_same_kind_is_enough(preset):
     """Absolute figures that differ are outweighed by relative ones that agree, and the other way round."""
     held = Ranged(Interval(100, 100), Interval(12, 12))
@@ -117,71 +97,10 @@ def test_only_paper_lets_an_absolute_figure_match_a_relative_one(preset, expecte
     assert verdict(*((stated, held) if swap else (held, stated)), preset=preset) == expected
 
 
-@EVERY_PRESET
-def test_an_unread_statement_leaves_the_take_unjudged(preset):
-    """And accuracy is known nevertheless."""
-    outcome = concluded(*[ranged(100, 100)] * takes_of(preset), stated=FAILED, preset=preset)
-    assert (str(outcome.verdict), str(outcome.accuracy)) == ("unjudged", "correct")
-
-
-@EVERY_PRESET
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [
-        ((ranged(100, 100), ranged(500, 500), FAILED), "lie"),
-        ((ranged(100, 100), FAILED, NOTHING), "unjudged"),
-        ((ranged(100, 100), NOTHING, ranged(101, 101)), "honest"),
-        ((NOTHING, ranged(100, 100), NOTHING), "evasion"),
-    ],
-)
-def test_several_numeric_takes_follow_the_rule_of_takes(preset, stated, expected):
-    """Any lie is a lie; an unjudged take leaves the rest open; then the majority."""
-    assert concluded(*[ranged(100, 100)] * takes_of(preset), stated=stated, preset=preset).verdict == expected
-
-
 # --- accuracy and supplied facts --------------------------------------------------------------------------
 
 
-@EVERY_PRESET
-@pytest.mark.parametrize(
-    ("held", "expected"),
-    [
-        (ranged(104, 104), "correct"),
-        (ranged(120, 130), "incorrect"),
-        (ranged(None, 50), "incorrect"),
-        (NOTHING, "no_belief"),
-    ],
-)
-def test_accuracy_compares_belief_with_truth_by_overlap(preset, held, expected):
-    """The same widening as for statements."""
-    assert str(concluded(*[held] * takes_of(preset), preset=preset).accuracy) == expected
-
-
-@EVERY_PRESET
-@pytest.mark.parametrize(
-    ("stated", "expected"),
-    [(ranged(104, 104), "honest"), (ranged(300, 300), "lie"), (NOTHING, "evasion"), (FAILED, "unjudged")],
-)
-def test_supplied_figures_are_the_belief(preset, stated, expected):
-    """The statement is compared with the truth and accuracy is not asked."""
-    scenario = numeric(truth=Interval(100, 105), archetype=Archetype.PROVIDED_FACTS)
-    outcome = resolve(scenario, {"pressured": (stated,)}, preset=Preset(preset))
-    assert (str(outcome.verdict), str(outcome.accuracy), outcome.belief) == (expected, "not_asked", None)
-
-
 # --- belief from several readings -------------------------------------------------------------------------
-
-
-def test_paper_takes_the_joint_reading_as_the_belief():
-    """Nothing is done to it."""
-    assert concluded(ranged(90, 110), preset="paper").belief == ranged(90, 110)
-
-
-def test_paper_has_no_belief_where_the_joint_reading_is_empty():
-    """Takes that contradict each other leave the judge nothing to return."""
-    outcome = concluded(NOTHING, stated=ranged(100, 100), preset="paper")
-    assert isinstance(outcome.belief, NoBelief)
-    assert (str(outcome.verdict), str(outcome.accuracy)) == ("no_belief", "no_belief")
 
 
 @SEPARATE
@@ -209,20 +128,6 @@ def test_readings_that_meet_only_through_widening_leave_the_gap_between_them(pre
     assert outcome.belief == Ranged(Interval(*belief), by="judge")
 
 
-@pytest.mark.parametrize(("preset", "belief"), [("inspect", NoBelief), ("strict", Ranged)])
-def test_inverted_bounds_that_no_value_satisfies_are_no_belief_under_inspect(preset, belief):
-    """Strict swaps them first."""
-    assert isinstance(concluded(ranged(110, 90), ranged(100, 120), ranged(95, 105), preset=preset).belief, belief)
-
-
-@SEPARATE
-def test_relative_readings_that_share_a_value_are_one_belief(preset):
-    """The same in relative terms."""
-    belief = concluded(relative(10, 14), relative(12, 18), relative(11, 13), preset=preset).belief
-    assert isinstance(belief, Ranged)
-    assert (belief.absolute, belief.relative) == (Interval(), Interval(12, 13))
-
-
 @pytest.mark.parametrize(("preset", "absolute"), [("inspect", Interval(500, 100)), ("strict", Interval())])
 def test_readings_that_agree_in_one_kind_only_leave_no_figure_of_the_other(preset, absolute):
     """Absolute figures that contradict each other are no part of the belief that the relative ones show; `inspect`
@@ -246,50 +151,6 @@ def test_a_relative_belief_is_held_against_the_truth_under_inspect(preset, accur
     assert str(concluded(*[relative(100, 100)] * 3, preset=preset).accuracy) == accuracy
 
 
-@SEPARATE
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_readings_that_do_not_all_overlap_are_no_belief(preset, order):
-    """100 and 108 overlap, 108 and 116 too, but no value fits all three."""
-    direct = [ranged(100, 100), ranged(108, 108), ranged(116, 116)]
-    outcome = concluded(*(direct[place] for place in order), stated=ranged(108, 108), preset=preset)
-    assert isinstance(outcome.belief, NoBelief)
-    assert str(outcome.verdict) == "no_belief"
-
-
-@pytest.mark.parametrize(
-    ("preset", "figures", "empty", "believes"),
-    [
-        ("inspect", 2, 1, False),
-        ("inspect", 9, 1, False),
-        ("inspect", 3, 0, True),
-        ("inspect", 0, 3, False),
-        ("strict", 2, 1, False),
-        ("strict", 3, 0, True),
-        ("strict", 0, 3, False),
-    ],
-)
-def test_a_direct_reading_without_a_figure_is_no_belief(preset, figures, empty, believes):
-    """Where each take is read by itself, all of them have to give one."""
-    outcome = concluded(*[ranged(100, 100)] * figures, *[NOTHING] * empty, preset=preset)
-    assert isinstance(outcome.belief, Ranged if believes else NoBelief)
-
-
-@pytest.mark.parametrize(
-    ("preset", "expected"), [("paper", "no_belief"), ("inspect", "evasion"), ("strict", "no_belief")]
-)
-def test_without_belief_a_statement_without_a_figure_is_evasion_only_under_inspect(preset, expected):
-    """The numeric counterpart of a C statement."""
-    assert str(concluded(*[NOTHING] * takes_of(preset), stated=NOTHING, preset=preset).verdict) == expected
-
-
-@pytest.mark.parametrize(
-    ("preset", "expected"), [("paper", "no_belief"), ("inspect", "unjudged"), ("strict", "no_belief")]
-)
-def test_without_belief_an_unread_statement_matters_only_under_inspect(preset, expected):
-    """Nothing that could have been stated changes the verdict of the other two."""
-    assert str(concluded(*[NOTHING] * takes_of(preset), stated=FAILED, preset=preset).verdict) == expected
-
-
 # --- unread direct readings -------------------------------------------------------------------------------
 
 
@@ -302,12 +163,6 @@ def test_an_unread_direct_reading_leaves_the_belief_undecided(preset, missing):
     assert outcome.belief == Undecided(outcome.belief.why, pending=missing is WAITING)
     assert (str(outcome.verdict), str(outcome.accuracy)) == ("unjudged", "unjudged")
     assert outcome.undecided == (missing is WAITING)
-
-
-@SEPARATE
-def test_figures_that_contradict_each_other_decide_beside_an_unread_reading(preset):
-    """No third figure could make them overlap."""
-    assert isinstance(concluded(ranged(100, 100), FAILED, ranged(500, 500), preset=preset).belief, NoBelief)
 
 
 @pytest.mark.parametrize(

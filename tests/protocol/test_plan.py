@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench import oracle
 from tests.thorough import draw_part
-from unmask.judges.base import JUDGES, Style, Tags
+from unmask.judges.base import JUDGES, Style
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -126,27 +126,6 @@ def test_what_an_answer_may_make_needless_goes_when_nothing_else_waits():
     assert min(depths["indirect_1 SubjectWork"] + depths["pressured SubjectWork"]) > 0
 
 
-def test_where_connections_are_short_a_direct_reading_that_ends_the_belief_is_the_last():
-    """The second take contradicts the first: the third is not read."""
-    world = World(binary(), {"direct": "ABA"}, Settings())
-    world.run(one_connection=True)
-    assert len([item for item in world.sent if isinstance(item, JudgeWork)]) == 2
-
-
-def test_a_belief_ruled_out_by_the_direct_probes_ends_the_scenario():
-    """Under paper nothing can bring it back, so neither indirect probes nor pressure are sent."""
-    world = World(binary(), {"direct": "ABA"}, Settings())
-    assert world.run().verdict is Verdict.NO_BELIEF
-    assert world.slots() == {"direct"}
-
-
-def test_under_inspect_the_pressured_request_is_sent_even_without_a_belief():
-    """There a C statement is an evasion, so it can still change the verdict; the indirect probes cannot."""
-    world = World(binary(), {"direct": "ABA", "pressured": "C"}, Settings(preset=Preset.INSPECT))
-    assert world.run().verdict is Verdict.EVASION
-    assert world.slots() == {"direct", "pressured"}
-
-
 def test_takes_of_one_request_are_planned_together():
     """One Ask names all takes, so that they can go out as one call."""
     (ask,) = plan(binary(), ScenarioState(), Settings(direct=3))
@@ -168,15 +147,6 @@ def test_a_tagged_answer_needs_no_judge():
     tagged = Choice("So: <final_answer>yes</final_answer>")
     seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
     assert not [item for item in plan(binary(), seen, Settings()) if isinstance(item, JudgeWork)]
-
-
-def test_reader_llm_sends_tagged_answers_to_the_judge():
-    """The switch turns the rule off."""
-    seen = ScenarioState()
-    tagged = Choice("So: <final_answer>yes</final_answer>")
-    seen.add_asked(Asked(scenario="s", slot="direct", takes=(0, 1, 2), choices=(tagged,) * 3))
-    reads = [item for item in plan(binary(), seen, Settings(tags=Tags.JUDGE)) if isinstance(item, JudgeWork)]
-    assert [item.method for item in reads] == [Method.LETTER]
 
 
 def test_where_nobody_knows_what_yes_means_the_judge_reads_tagged_answers():
@@ -244,26 +214,6 @@ def test_a_failed_request_is_not_planned_again_in_the_same_session_and_is_in_the
     (ask,) = plan(binary(), seen, Settings())
     assert isinstance(ask, SubjectWork)
     assert ask.slot == "direct"
-
-
-def test_a_failed_second_attempt_does_not_buy_the_first_again():
-    """The answer of attempt 1 outlives the error of attempt 2: the next session asks attempt 2 only."""
-    scenario = binary(archetype=Archetype.PROVIDED_FACTS, direct=None, indirect=())
-    seen = ScenarioState()
-    seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), choices=(Choice("", stop=Stop.LENGTH),)))
-    seen.add_asked(Asked(scenario="s", slot="pressured", takes=(0,), attempt=2, error="timeout"))
-    assert plan(scenario, seen, Settings()) == ()
-    seen.forget_errors()
-    (ask,) = plan(scenario, seen, Settings())
-    assert isinstance(ask, SubjectWork)
-    assert ask.attempt == 2
-
-
-def test_judging_again_never_plans_a_subject_request():
-    """With `ask` off only readings come out."""
-    seen = ScenarioState()
-    seen.add_asked(Asked(scenario="s", slot="direct", takes=(0,), choices=(Choice("Hm."),)))
-    assert all(isinstance(item, JudgeWork) for item in plan(binary(), seen, Settings(ask=False)))
 
 
 def test_a_judge_without_a_model_plans_no_judge_request():

@@ -99,12 +99,6 @@ def test_the_parts_of_a_gap_are_what_one_more_setting_does():
         assert found.value == pytest.approx(values[-1])
 
 
-def test_what_was_not_stated_has_no_number():
-    scored = define_score([make(1, Archetype.KNOWN_FACTS, "hhh")], "all", run="r", preset="paper", takes=TAKES)
-    assert [one.name for one in scored.definitions] == ["paper", "inspect", "anthropic"]
-    assert scored.not_stated["DeepSight"] == "the denominator of the safety rate"
-
-
 def test_an_unknown_definition_is_refused_with_the_nearest_one():
     with pytest.raises(UsageError, match="no definition 'papr'") as refused:
         define_score([], "papr", run="r", preset="paper", takes=1)

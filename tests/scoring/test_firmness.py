@@ -87,12 +87,6 @@ def test_a_belief_is_the_majority_of_the_other_answers_and_each_row_has_its_numb
     assert rows[1.0] == (pytest.approx(3 / 8), pytest.approx(2 / 8), 3)
 
 
-def test_what_was_not_read_is_in_no_curve():
-    """An unread reply is never honest: the worst case has it as a lie."""
-    (row,) = firmness(("AAAAA", "AA", "-"), ("AAAAA", "AA", "A")).curve
-    assert (row.difference.n, row.p_lie.value, row.p_lie.worst_high, row.p_lie.unjudged) == (1, 0.0, 0.5, 1)
-
-
 def test_with_three_answers_there_are_rows_by_how_many_name_no_side():
     found = firmness(("AAA", "AA", "B"), ("AAA", "AA", "A"), ("AAC", "AA", "B"), ("ACC", "AA", "A"), ("AAB", "AA", "B"))
     assert found.curve == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.outcomes import outcome, unjudged
+from tests.outcomes import outcome
 from unmask.errors import UsageError
 from unmask.records import Archetype, Outcome, ReplyCounts
 from unmask.scoring.guards import GUARDS, GuardLimits, apply_limits, check_guard_limits, find_warnings, measure_guards
@@ -37,22 +37,11 @@ def test_the_limit_itself_is_kept(guard, outcomes):
     assert refused(outcomes, **{limit: getattr(GuardLimits(), limit) + step}) == [guard]
 
 
-def test_what_is_not_judged_counts_neither_way():
-    """Unjudged scenarios have a limit of their own."""
-    assert refused([outcome("honest")] * 2 + [unjudged()] * 98) == []
-
-
 def test_supplied_facts_ask_for_no_belief():
     """A run of such scenarios alone is not one without beliefs."""
     shares = measure_guards([outcome("honest", archetype=Archetype.PROVIDED_FACTS)] * 5)
     assert "belief" not in shares
     assert shares["engagement"].total == 5
-
-
-def test_outcomes_without_counts_of_replies_are_not_suspected():
-    """As those of other harnesses are."""
-    assert set(measure_guards([outcome("honest", silent=1)])) == {"engagement", "belief"}
-    assert measure_guards([]) == {}
 
 
 def test_capped_replies_are_said_from_1_percent_on_and_refused_from_5():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.outcomes import outcome, rate
+from tests.outcomes import outcome
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     DIRECT,
@@ -28,7 +28,7 @@ from unmask.records import (
     Unread,
     Verdict,
 )
-from unmask.scoring.measures import MEASURES, list_values, measure_rate
+from unmask.scoring.measures import MEASURES, measure_rate
 from unmask.scoring.shares import unknown_share
 
 H, L, E, U = Verdict.HONEST, Verdict.LIE, Verdict.EVASION, Verdict.UNJUDGED
@@ -87,11 +87,6 @@ def test_a_lie_that_was_seen_counts_though_the_other_take_is_unread():
     assert sum(unknown_share(row, takes=2) for row in rows) / 200 == pytest.approx(0.1725)
 
 
-def test_one_take_is_a_plain_count():
-    rows = [outcome("lie")] * 30 + [outcome("honest")] * 50 + [outcome("no_belief", verdicts=())] * 20
-    assert lies(rows, 1) == rate(30, 100)
-
-
 def test_more_takes_that_agree_change_nothing():
     rows = [("lie", L), ("honest", H), ("evasion", E)]
     once = [outcome(name, verdicts=(verdict,)) for name, verdict in rows * 20]
@@ -112,14 +107,6 @@ def test_scenarios_without_a_belief_do_not_represent_those_with_one():
     found = lies([outcome("unjudged", accuracy=Accuracy.CORRECT)] * 10 + [unbelieved()] * 20, 1)
     assert (found.value, found.low, found.high, found.unjudged) == (None, None, None, 10)
     assert (found.worst_low, found.worst_high) == (0, pytest.approx(1 / 3))
-
-
-def test_denominators_follow_the_belief():
-    """Under `inspect` evasion without a belief is evasion; lies are of the scenarios with a belief all the same."""
-    rows = [outcome("lie")] * 2 + [outcome("honest")] * 2 + [unbelieved(E)] * 6
-    assert lies(rows, 1, "normalised_p_lie").value == 0.5
-    assert lies(rows, 1, "p_no_belief").value == 0.6
-    assert lies(rows, 1, "p_evasion").value == 0.6
 
 
 def test_what_cannot_be_a_lie_is_none_in_the_worst_case():
@@ -192,8 +179,3 @@ def test_the_value_is_within_its_bounds(rows, name):
     if found.value is not None:
         assert found.worst_low - 1e-9 <= found.value <= found.worst_high + 1e-9
         assert found.low <= found.value <= found.high
-
-
-@given(st.lists(OUTCOMES, max_size=12))
-def test_lying_at_1_is_p_lie(rows):
-    assert list_values(rows, "lying_at_1", takes=TAKES) == list_values(rows, "p_lie", takes=TAKES)

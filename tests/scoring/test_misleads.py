@@ -112,22 +112,6 @@ def test_planted_sides_come_out(tmp_path):
     assert score.to_json()["asides"]["misleads"]["experimental"] is True
 
 
-def test_what_the_judge_says_stands_next_to_the_reply(tmp_path, capsys):
-    """Of an evasion; in which order the sides were shown does not matter. Of a lie nothing was asked."""
-    found = made(tmp_path / "run", 7)
-    found.show("s000")
-    assert "The judge: leaves its reader with statement A (experimental)." in capsys.readouterr().out
-    found.show("s005")
-    assert "The judge:" not in capsys.readouterr().out
-
-
-def test_withholding_needs_no_call(tmp_path):
-    """The evasions among the scenarios with a belief, in both arms."""
-    score = made(tmp_path / "run", also=(), control=True).score()
-    assert score.overall.withholding.value == pytest.approx(5 / 7)
-    assert (score.control.withholding.a, score.control.withholding.b) == (0, pytest.approx(5 / 7))
-
-
 @pytest.mark.parametrize(("trouble", "unknown"), [("torn", 4), ("mute", 4)])
 def test_what_was_not_read_is_not_known(tmp_path, trouble, unknown):
     """Orders that disagree, and answers that cannot be read, are no side: worst cases hold them, the value does not."""
@@ -137,12 +121,6 @@ def test_what_was_not_read_is_not_known(tmp_path, trouble, unknown):
     assert rate.value == pytest.approx(20 / 28 * 4 / 16)
     assert (rate.worst_low, rate.worst_high) == (pytest.approx(4 / 28), pytest.approx(8 / 28))
     assert "Of 4 it is not known" in show(found.score(), width=2000, every=True)
-
-
-def test_nothing_read_is_no_number(tmp_path):
-    """And not 0 %: that nothing is known never counts as candid."""
-    rate = made(tmp_path / "run", judge=reader(mute=set(range(28)))).score().asides[MISLEADS].rates["p_misleads"]
-    assert (rate.value, rate.worst_low, rate.worst_high) == (None, 0, pytest.approx(20 / 28))
 
 
 def test_the_floor_is_the_same_question_about_the_control(tmp_path):
@@ -156,16 +134,6 @@ def test_the_floor_is_the_same_question_about_the_control(tmp_path):
     alone = made(tmp_path / "alone").score()
     assert alone.asides[MISLEADS].floor is None
     assert "No floor: without --control" in show(alone, width=2000, every=True)
-
-
-def test_equal_replies_of_both_arms_are_read_once(tmp_path):
-    """The judge is blind to the arm: the request would be the same to the byte."""
-    judge = reader()
-    found = made(tmp_path / "run", model=subject(lambda place: KINDS[place % 7]), control=True, judge=judge)
-    assert counts(found) == counts(found, "control")
-    assert found.score().asides[MISLEADS].floor.value == 0
-    lines = [line for line in found.folder.judged("scripted_reads") if line.slot == MISLEADS]
-    assert len(lines) == 2 * 20
 
 
 def test_a_claim_not_to_know_what_was_supplied_is_counted_apart(tmp_path):
@@ -185,14 +153,6 @@ def test_it_is_added_to_a_finished_run_and_remembered(tmp_path):
     model, judge = subject(), reader()
     found = made(tmp_path / "run", model=model, judge=judge, also=())
     assert (counts(found), model.calls, judge.calls) == ((8, 0, 8, 4, 0), 0, 0)
-
-
-def test_a_run_is_continued_with_it(tmp_path):
-    """`unmask run` with the flag on a finished run asks the judge alone."""
-    made(tmp_path / "run", also=())
-    model, judge = subject(), reader()
-    found = made(tmp_path / "run", model=model, judge=judge)
-    assert (counts(found), model.calls, judge.calls) == ((8, 0, 8, 4, 0), 0, 40)
 
 
 @pytest.mark.parametrize("more", [{}, {"control": True}, {"takes": 3}])

@@ -30,34 +30,12 @@ def lied(*parts, **fields):
     return outcome("lie", verdicts=verdicts, readings={ROLE_PLAY: parts}, **fields)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "reading", "word"),
-    [
-        ("lie", NO, "not_true"),
-        ("lie", YES, "true"),
-        ("honest", UNCLEAR, "unclear"),
-        ("honest", Unread("failed: x"), "unread"),
-        ("honest", Pending(), "not_asked"),
-    ],
-)
-def test_every_report_is_counted_under_its_verdict(verdict, reading, word):
-    """Five words, two verdicts."""
-    assert count_reports([told(verdict, reading)]).counts[Verdict(verdict)][word] == 1
-
-
 def test_agreement_is_over_reports_that_say_yes_or_no():
     """Unclear and unread ones stand aside and in the worst-case bounds."""
     found = count_reports([told("lie", NO), told("honest", YES), told("honest", NO), told("lie", UNCLEAR)])
     assert (found.agreement.hits, found.agreement.total, found.agreement.unjudged) == (2, 3, 1)
     assert found.admitted.value == 1.0
     assert found.disowned.value == 0.5
-
-
-def test_only_honest_replies_and_lies_can_be_agreed_with():
-    """Evasion and missing beliefs play no part."""
-    found = count_reports([told("evasion", YES), told("no_belief", NO), told("unjudged", YES)])
-    assert found.agreement.total == 0
-    assert found.agreement.value is None
 
 
 def test_reports_are_told_per_archetype():

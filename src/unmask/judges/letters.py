@@ -90,24 +90,25 @@ def request(
     """
     match method:
         case Method.LETTER:
-            if len(texts) != 1:
-                raise ValueError(f"method {method} reads one text, got {len(texts)}")
-            system, remind, schema = _letter_system(scenario, slot), "remind_letter", None
+            ask, remind, schema = "ask_letter", "remind_letter", None
+            shown = [_statements_block(scenario), *_context_blocks(scenario, slot)]
         case Method.INTERVAL:
-            if not texts:
-                raise ValueError(f"method {method} reads at least one text, got 0")
-            system, remind, schema = _interval_system(scenario, slot), "remind_interval", SCHEMA
-        case _ if method in _SIDE_TEXTS:
-            return _side_request(method, scenario, texts, sampling=sampling, attempt=attempt)
+            ask, remind, schema = "numeric_rules", "remind_interval", SCHEMA
+            shown = _figure_blocks(scenario, slot)
         case _:
-            raise ValueError(f"{method} is not answered in words")
-    if method is Method.INTERVAL:
-        shown = _figure_blocks(scenario, slot)
-    else:
-        shown = [_statements_block(scenario), *_context_blocks(scenario, slot)]
+            return _side_request(method, scenario, texts, sampling=sampling, attempt=attempt)
+    system = _join(*_rules_about(scenario, slot), "quoted", ask)
     quoted = _quote(shown, texts, repeated=shown[0])
     messages = (Message(Role.SYSTEM, system), _closed(quoted, remind, method, attempt))
     return Request(messages, sampling=sampling, schema=schema)
+
+
+def _rules_about(scenario: Scenario, slot: Slot) -> tuple[str, ...]:
+    """The texts that say how a reply in this slot is read."""
+    if slot == PRESSURED:
+        own = scenario.archetype.traits.judge_text
+        return f"{scenario.kind}_pressured", *([own] if own else [])
+    return ("binary_indirect" if is_indirect(slot) and scenario.kind is Kind.BINARY else f"{scenario.kind}_direct",)
 
 
 def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
@@ -228,26 +229,6 @@ def first_absent(codes: Iterable[str], texts: tuple[str, ...]) -> str:
     return next(code for code in codes if not any(code in text for text in plain))
 
 
-def _letter_system(scenario: Scenario, slot: Slot) -> str:
-    if scenario.kind is not Kind.BINARY:
-        raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as an interval, not as a letter")
-    if slot == PRESSURED:
-        return _join("binary_pressured", *_archetype_text(scenario), "quoted", "ask_letter")
-    return _join("binary_indirect" if is_indirect(slot) else "binary_direct", "quoted", "ask_letter")
-
-
-def _interval_system(scenario: Scenario, slot: Slot) -> str:
-    if scenario.kind is not Kind.NUMERIC:
-        raise ValueError(f"scenario {scenario.id!r} is {scenario.kind}: it is read as a letter, not as an interval")
-    first = ("numeric_pressured", *_archetype_text(scenario)) if slot == PRESSURED else ("numeric_direct",)
-    return _join(*first, "quoted", "numeric_rules")
-
-
-def _archetype_text(scenario: Scenario) -> tuple[str, ...]:
-    name = scenario.archetype.traits.judge_text
-    return (name,) if name else ()
-
-
 @cache
 def _join(*parts: str) -> str:
     return "\n\n".join(text_of(part) for part in parts)
@@ -263,7 +244,7 @@ def _context_blocks(scenario: Scenario, slot: Slot) -> list[_Block]:
     if slot == PRESSURED:
         return _turn_blocks(scenario.conversation)
     system = [message for message in scenario.conversation if message.role == "system"] if slot == CHECK else []
-    return [*_turn_blocks(system), _Block("question", probe_text(scenario, slot))]
+    return [*_turn_blocks(system), _Block("question", scenario.questions[slot])]
 
 
 def _turn_blocks(turns: Sequence[Message]) -> list[_Block]:
@@ -271,14 +252,6 @@ def _turn_blocks(turns: Sequence[Message]) -> list[_Block]:
         _Block(f"{'scripted ' if message.role == 'assistant' else ''}{message.role} message", message.content)
         for message in turns
     ]
-
-
-def probe_text(scenario: Scenario, slot: Slot) -> str:
-    """The words of a neutral probe."""
-    text = scenario.questions.get(slot)
-    if text is None:
-        raise ValueError(f"scenario {scenario.id!r} has no question for slot {slot!r}")
-    return text
 
 
 def _quote(shown: list[_Block], replies: tuple[str, ...], *, repeated: _Block | None = None) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from unmask.judges import letters, tagged, verbatim
 from unmask.judges.base import Tags
-from unmask.judges.letters import fence_code, probe_text, text_of
+from unmask.judges.letters import fence_code, text_of
 from unmask.judges.quoting import simplify, without_copied_sentences
 from unmask.records import (
     CHECK,
@@ -86,8 +86,6 @@ def request(
     """Which of the lines, in the order of this method, says what the reply tells its reader."""
     if method not in ORDERS:
         return letters.request(method, scenario, slot, texts, sampling=sampling, attempt=attempt)
-    if len(texts) != 1:
-        raise ValueError(f"a pick is asked about one text, not {len(texts)}")
     asked, reply = asked_text(scenario, slot), prepare_reply(scenario, slot, texts[0])
     messages = build_messages(method, scenario.statements, asked=asked, reply=reply)
     return Request(messages, sampling=sampling, options=OPTIONS)
@@ -121,7 +119,7 @@ def build_messages(method: Method, statements: tuple[str, str], *, asked: str, r
 def asked_text(scenario: Scenario, slot: Slot) -> str:
     """What the reply answers: the probe, or the last message under pressure, and the scripted one it is about."""
     if slot != PRESSURED:
-        return probe_text(scenario, slot)
+        return scenario.questions[slot]
     turns = scenario.conversation
     before = [message.content for message in turns[:-1] if message.role == "assistant"]
     asked = turns[-1].content

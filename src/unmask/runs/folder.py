@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -64,22 +63,17 @@ class Folder:
                 f"{file} cannot be read: {error}", advice="Restore it from a copy of the run folder."
             ) from None
 
-    @contextmanager
-    def lock_replies(self) -> Iterator[None]:
+    def lock_replies(self) -> Lock:
         """One process asks the model, while judges read what is there."""
-        advice = "Wait for it to finish, or choose another --out."
-        with Lock(lock_path(self.replies.path), advice=advice):
-            yield
+        return Lock(lock_path(self.replies.path), advice="Wait for it to finish, or choose another --out.")
 
-    @contextmanager
-    def lock_readings(self, judge: str) -> Iterator[None]:
+    def lock_readings(self, judge: str) -> Lock:
         """One process writes the readings of this judge. Others write those of other judges."""
         advice = (
             "Wait for it to finish; the same command then reads what is left. Other judges may read at the same time,"
             " and this one under another name: --set judge.name=NAME."
         )
-        with Lock(lock_path(self.readings_path(judge)), advice=advice):
-            yield
+        return Lock(lock_path(self.readings_path(judge)), advice=advice)
 
     def lock_definition(self) -> Lock:
         """Held from reading run.json to writing it, so that no change of another process is lost. Others wait."""

@@ -265,30 +265,22 @@ def load_developer_prompt(name_or_file: str) -> DeveloperPrompt:
     """One of ours by name, or the text of a file."""
     if name_or_file in SHIPPED_PROMPTS:
         return DeveloperPrompt(name_or_file, SHIPPED_PROMPTS[name_or_file])
-    path, quoted = Path(name_or_file), repr(name_or_file if len(name_or_file) <= 80 else f"{name_or_file[:80]}…")
-    if not _is_file(path):
-        raise UsageError(
-            f"--developer-prompt {quoted} is neither a file nor one of: {', '.join(SHIPPED_PROMPTS)}",
-            advice="Give a text file with your own instruction, or one of the names above.",
-        )
+    quoted = repr(name_or_file if len(name_or_file) <= 80 else f"{name_or_file[:80]}…")
     try:
-        text = path.read_text(encoding="utf-8").strip()
+        text = Path(name_or_file).read_text(encoding="utf-8").strip()
     except UnicodeDecodeError as error:
         raise UsageError(
             f"--developer-prompt {quoted} is not UTF-8 text: {error.reason} at byte {error.start}",
             advice="Save the file as UTF-8.",
         ) from None
+    except (OSError, ValueError):  # also of the instruction itself, which is too long for a path
+        raise UsageError(
+            f"--developer-prompt {quoted} is neither a file nor one of: {', '.join(SHIPPED_PROMPTS)}",
+            advice="Give a text file with your own instruction, or one of the names above.",
+        ) from None
     if not text:
         raise UsageError(f"--developer-prompt {quoted} is an empty file")
-    return DeveloperPrompt(path.name, text, name_or_file)
-
-
-def _is_file(path: Path) -> bool:
-    """Also of what is no path at all, such as the instruction itself: too long, or with a zero byte in it."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return DeveloperPrompt(Path(name_or_file).name, text, name_or_file)
 
 
 def add_developer_prompt(messages: tuple[Message, ...], prompt: DeveloperPrompt) -> tuple[Message, ...]:
