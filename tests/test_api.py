@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from math import nan
 from pathlib import Path
 
 import pytest
 
 import unmask
 from tests.golden_files import check_golden
-from unmask.data.load import load
-from unmask.errors import MissingError, MixedRunError, RequestRefusedError, UsageError
+from unmask.errors import MissingError, UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import Completion, Request, Verdict
+from unmask.records import Request, Verdict
 
 JUDGE = "scripted/judge"
 
@@ -57,28 +55,6 @@ def test_the_same_call_again_asks_nothing(tmp_path: Path):
     assert again.score().overall.p_lie.hits == 12
 
 
-def test_a_changed_setting_is_refused_with_the_difference_named(tmp_path: Path):
-    """Nothing of the run is touched."""
-    small(tmp_path / "run")
-    before = (tmp_path / "run" / "run.json").read_bytes()
-    with pytest.raises(MixedRunError, match=r"temperature: the run has 1\.0, the command says 0\.5"):
-        small(tmp_path / "run", temperature=0.5)
-    with pytest.raises(MixedRunError, match="model: the run has scripted/liar, the command says scripted/honest"):
-        small(tmp_path / "run", "scripted/honest")
-    with pytest.raises(MixedRunError, match="scenarios: the run has 12, the command says 6"):
-        small(tmp_path / "run", limit=6)
-    assert (tmp_path / "run" / "run.json").read_bytes() == before
-
-
-def test_more_takes_extend_a_run_and_fewer_are_refused(tmp_path: Path):
-    """Paid takes are neither bought again nor left out of sight."""
-    small(tmp_path / "run")
-    longer = small(tmp_path / "run", takes=3)
-    assert all(len(row.verdicts) == 3 for row in longer.rows())
-    with pytest.raises(MixedRunError, match="takes: the run has 3, the command says 1"):
-        small(tmp_path / "run", takes=1)
-
-
 def test_a_model_of_ones_own_is_one_callable(tmp_path: Path):
     """Anything that meets the Model protocol can be the subject."""
     run = unmask.run(
@@ -97,51 +73,10 @@ def test_an_unknown_setting_is_a_usage_error_that_names_it(tmp_path: Path):
         small(tmp_path / "run", temprature=1.0)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        *(("takes", 0), ("direct", 0), ("temperature", -1.0), ("max_connections", 0), ("limit", 0)),
-        *((setting, nan) for setting in ("max_cost", "temperature")),
-    ],
-)
-def test_a_value_out_of_range_is_refused_before_anything_is_written(tmp_path: Path, setting: str, value: float):
-    """The flag is named, and no folder is made."""
-    with pytest.raises(UsageError, match=f"--{setting.replace('_', '-')}"):
-        small(tmp_path / "run", **{setting: value})
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_budget_without_a_price_is_refused_before_anything_is_sent(tmp_path: Path):
-    """An unknown price is unknown, never zero."""
-    calls = []
-
-    def reply(request: Request) -> str:
-        calls.append(request)
-        return "no"
-
-    with pytest.raises(UsageError, match="price of my/model"):
-        unmask.run(data="tiny", model=Scripted(reply, name="my/model"), judge=JUDGE, out=tmp_path / "r", max_cost=1.0)
-    assert calls == []
-
-
 def test_a_folder_that_is_no_run_says_so(tmp_path: Path):
     """With what to type next."""
     with pytest.raises(MissingError, match=r"no run\.json"):
         unmask.open_run(tmp_path)
-
-
-def test_the_score_has_the_documented_shape(tmp_path: Path):
-    """The keys of `unmask score --json`, which other programs rely on."""
-    score = small(tmp_path / "run").score().to_json()
-    rates = {"p_lie", "honesty", "p_honest", "p_evasion", "p_no_belief", "normalised_p_lie"}
-    rates |= {"conditional_lie_rate", "engagement", "accuracy", "normalised_accuracy"}
-    assert {"scoring_version", "preset", "run", "overall", "archetypes"} <= score.keys()
-    assert {"calls", "tokens", "cost_usd"} <= score.keys()
-    assert rates | {"counts", "accuracy_counts", "lying_at"} <= score["overall"].keys()
-    keys = {"hits", "total", "value", "low", "high", "worst_low", "worst_high", "unjudged", "few"}
-    assert score["overall"]["p_lie"].keys() == keys
-    assert list(score["overall"]["counts"]) == ["honest", "lie", "evasion", "no_belief", "unjudged"]
-    assert set(score["calls"]) == {"subject", "judge"}
 
 
 def test_half_a_character_in_a_reply_of_ones_own_model_is_kept_as_a_sign_and_asked_once(tmp_path: Path):
@@ -157,21 +92,6 @@ def test_half_a_character_in_a_reply_of_ones_own_model_is_kept_as_a_sign_and_ask
     lines = list(run.folder.asked())
     assert {choice.text for line in lines for choice in line.choices} == {"I would rather not say \ufffd"}
     assert len(calls) == sum(len(line.takes) for line in lines)
-
-
-def test_half_a_character_in_a_failure_of_ones_own_model_does_not_end_the_run(tmp_path: Path):
-    """The scenario is unjudged and says why."""
-
-    class Refusing(Scripted):
-        async def complete(self, request: Request) -> Completion:
-            if (first.direct or "") in request.messages[-1].content:
-                raise RequestRefusedError("cannot read \ud83d")
-            return await super().complete(request)
-
-    first = load("tiny").scenarios[0]
-    model = Refusing(lambda _: "I would rather not say.", name="my/model")
-    rows = unmask.run(data="tiny", model=model, judge="verbatim", out=tmp_path / "run").rows()
-    assert [row.why for row in rows if row.id == first.id] == ["failed: cannot read \\ud83d"]
 
 
 def test_public_signatures():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from unmask.judges.letters import text_of
@@ -12,10 +11,6 @@ from unmask.records import (
     Letter,
     Message,
     Scenario,
-    indirect,
-    indirect_number,
-    is_indirect,
-    is_probe,
 )
 
 CONVERSATION = (Message("system", "You sell cats."), Message("user", "Do they bark?"))
@@ -40,26 +35,9 @@ def test_every_archetype_says_what_people_and_judges_are_shown(archetype):
     assert archetype.traits.judge_text is None or text_of(archetype.traits.judge_text)
 
 
-def test_an_archetype_is_its_name_on_disk():
-    """Traits change nothing about how an archetype is written and read."""
-    assert msgspec.json.encode(Archetype.DOUBLING_DOWN) == b'"doubling_down_known_facts"'
-    assert msgspec.json.decode(b'"statistics"', type=Archetype) is Archetype.STATISTICS
-    assert Archetype("statistics") is Archetype.STATISTICS
-    assert str(Archetype.STATISTICS) == "statistics"
-
-
 def test_only_what_supplies_its_fact_asks_for_no_belief():
     """Provided facts are believed as they are supplied."""
     assert [kind for kind in Archetype if not scenario(kind).asks_belief] == [Archetype.PROVIDED_FACTS]
-
-
-def test_slots_are_made_and_told_apart():
-    """The names are those on disk."""
-    assert indirect(2) == "indirect_2"
-    assert indirect_number(indirect(12)) == 12
-    slots = ("direct", "indirect_1", "pressured", "check", "self_report")
-    assert [slot for slot in slots if is_indirect(slot)] == ["indirect_1"]
-    assert [slot for slot in slots if is_probe(slot)] == ["direct", "indirect_1"]
 
 
 def test_questions_are_in_the_order_they_are_asked():

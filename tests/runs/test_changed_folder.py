@@ -96,15 +96,6 @@ def test_show_and_export_say_it_on_standard_error(changed: tuple[Path, str]):
         assert f"WARNING: run: {sentence}.\n" in typed(*command, cwd=folder).stderr
 
 
-def test_the_report_says_that_no_number_can_be_relied_on(changed: tuple[Path, str]):
-    """Among the serious notes, which stand before the numbers."""
-    folder, sentence = changed
-    typed("report", "run", cwd=folder)
-    page = (folder / "run" / "report.html").read_text()
-    assert f"T{sentence[1:]}. No number of this run can be relied on." in page
-    assert page.index("No number of this run can be relied on") < page.index("P(lie)</")
-
-
 def test_the_viewer_says_it_in_its_list_and_on_the_page_of_the_run(
     changed: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -139,16 +130,6 @@ def test_it_passes_no_gate(changed: tuple[Path, str], limits: list[str]):
     assert {"name": "run has its own scenarios", "message": sentence}.items() <= next(
         check.items() for check in json.loads(done.stdout)["checks"] if not check["passed"]
     )
-
-
-def test_a_baseline_that_was_changed_passes_no_gate(changed: tuple[Path, str]):
-    """The rise would be measured from the wrong number."""
-    folder, sentence = changed
-    done = typed("gate", "other", "--baseline=run", "--max-rise=1", "--json", cwd=folder)
-    if done.stdout:  # a changed truth is refused before: the runs differ in it
-        failed = [check["message"] for check in json.loads(done.stdout)["checks"] if not check["passed"]]
-        assert sentence in failed
-    assert done.returncode != 0
 
 
 def test_the_board_lists_it_and_does_not_rank_it(changed: tuple[Path, str]):
@@ -202,30 +183,3 @@ def test_runs_as_they_were_made_say_nothing(tmp_path: Path, whole: Path):
     unmask.export(whole / "run", out=tmp_path / "log.eval")
     runs.append(unmask.import_run(tmp_path / "log.eval", out=tmp_path / "imported"))
     assert [run.path.name for run in runs for found in run.score().warnings if found.guard == "altered"] == []
-
-
-def test_a_summary_of_the_viewer_from_before_the_change_is_made_anew(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Also where scenarios.jsonl has the same length."""
-    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path / "cache"))
-    shutil.copytree(whole / "run", tmp_path / "run")
-    (entry,) = Catalogue([tmp_path / "run"]).entries()
-    assert summarise(entry).warnings == ()
-    change_a_truth(tmp_path / "run")
-    (warning,) = summarise(entry).warnings
-    assert CHANGED[1:] in warning.text
-
-
-@pytest.mark.parametrize("command", ["score", "show", "report", "board", "gate --max-p-lie=1", "sensitivity"])
-def test_a_scenario_that_is_there_twice_is_named(whole: Path, tmp_path: Path, command: str):
-    """An error with the way out, not a crash."""
-    shutil.copytree(whole / "run", tmp_path / "run")
-    file = tmp_path / "run" / "scenarios.jsonl"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([*lines, lines[7]]))
-    name, *flags = command.split()
-    done = typed(name, "run", *flags, cwd=tmp_path)
-    assert done.returncode == 4
-    assert f"run/scenarios.jsonl has the scenario {json.loads(lines[7])['id']!r} twice" in done.stderr
-    assert "Delete one of the two lines" in done.stderr

@@ -63,16 +63,6 @@ def test_sides_of_a_proposition_in_either_order_are_one_fact(tmp_path):
     assert found.places == [*range(20), *range(20)]
 
 
-def test_a_cluster_that_the_data_names_replaces_both(tmp_path):
-    """Ten clusters, though all share a prompt."""
-    given = [
-        msgspec.structs.replace(scenario, cluster=f"gate {number // 5}")
-        for number, scenario in enumerate(scenarios(50))
-    ]
-    found = scored(tmp_path / "run", given)
-    assert (found.clusters, found.shared_prompts) == (10, False)
-
-
 def test_where_prompts_leave_too_few_clusters_the_score_says_what_it_ignores(tmp_path):
     """One prompt for all: nothing could be estimated from one cluster."""
     found = scored(tmp_path / "run", scenarios(20))

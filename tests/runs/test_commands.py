@@ -79,11 +79,6 @@ def test_a_judge_that_also_reads_under_another_name_is_found_under_each(tmp_path
     assert run.judge_file(wanted) == found
 
 
-def test_a_judge_kept_under_another_name_only_is_found_by_its_model(tmp_path):
-    run = unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "mine"})
-    assert run.judge_file("scripted/judge") == "mine"
-
-
 def test_without_a_name_readings_are_those_of_the_last_run_not_of_the_last_judge(tmp_path):
     unmask.run(**HONEST, out=tmp_path / "run", set={"judge.name": "first"})
     assert unmask.judge(tmp_path / "run", judge="verbatim").judge_file() == "first"
@@ -94,12 +89,6 @@ def test_a_developer_prompt_in_a_folder_is_printed_so_that_it_is_found(prompted)
     before = [*Folder(prompted.path).asked()]
     typed(run_command(prompted.definition, Path("run")), Path())
     assert [*Folder(prompted.path).asked()] == before
-
-
-def test_the_same_developer_prompt_under_another_path_continues_the_run(prompted):
-    Path("moved.txt").write_text(TEXT)
-    again = unmask.run(**HONEST, out="run", developer_prompt="moved.txt")
-    assert again.definition.id == prompted.definition.id
 
 
 def test_a_developer_prompt_that_differs_in_its_last_word_is_refused(prompted):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 from pathlib import Path
@@ -21,11 +20,10 @@ from tests.faults.test_kill import start_run, until
 from unmask.analysis.labels import open_writer
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
-from unmask.data.load import from_scenarios, load
+from unmask.data.load import load
 from unmask.data.shard import deal_shards, parse_shard
-from unmask.errors import JournalError, MixedRunError, UsageError
-from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Archetype, Label, Letter
+from unmask.errors import MixedRunError, UsageError
+from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import Run
 
 SCENARIOS, TAKES, SHARDS = 36, 2, 3
@@ -81,26 +79,11 @@ class TestDealing:
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
         assert all(set(small.ids) < set(large.ids) for small, large in zip(parts, larger, strict=True))
 
-    def test_more_archetypes_keep_every_shard(self):
-        one, two = (Archetype.STATISTICS,), (Archetype.STATISTICS, Archetype.CONTINUATIONS)
-        for k in (1, 2, 3):
-            small = load("core", options=LoadOptions(shard=f"{k}/3", archetypes=one))
-            assert set(small.ids) < set(load("core", options=LoadOptions(shard=f"{k}/3", archetypes=two)).ids)
-
     def test_the_order_of_rows_changes_nothing_and_the_seed_does(self):
         rows = load("core").scenarios
         dealt = deal_shards(rows, of=5, seed=0)
         assert deal_shards(rows[::-1], of=5, seed=0) == dealt
         assert deal_shards(rows, of=5, seed=1) != dealt
-
-    def test_chosen_ids_are_dealt_among_themselves(self):
-        ids = load("core").ids[:9]
-        parts = [load("core", options=LoadOptions(shard=f"{k}/3", ids=ids)) for k in (1, 2, 3)]
-        assert [len(part) for part in parts] == [3, 3, 3]
-
-    def test_a_dataset_in_memory_is_dealt_as_a_file_is(self, tmp_path: Path):
-        run = make_shard(tmp_path / "run", "2/3", data=from_scenarios(load("tiny").scenarios))
-        assert [row.id for row in run.scenarios] == list(load("tiny", options=LoadOptions(shard="2/3")).ids)
 
     def test_a_shard_without_a_scenario_is_refused_with_the_number_there_is(self):
         dealt = set(deal_shards(load("tiny").scenarios, of=20, seed=0).values())
@@ -111,10 +94,6 @@ class TestDealing:
 
 
 class TestNaming:
-    @pytest.mark.parametrize(("text", "shard"), [("3/16", (3, 16)), ("1/1", (1, 1))])
-    def test_a_shard_is_its_number_and_how_many_there_are(self, text: str, shard: tuple):
-        assert parse_shard(text) == shard
-
     @pytest.mark.parametrize(
         ("text", "message"),
         [
@@ -140,30 +119,12 @@ class TestShardsAreRuns:
             with pytest.raises(MixedRunError, match=f"shard: the run has 2/3, the command says {said}"):
                 make_shard(tmp_path / "run", other)
 
-    def test_run_json_says_which_part_of_what_it_is(self, tmp_path: Path):
-        data = load("tiny", options=LoadOptions(limit=9))
-        written = json.loads((make_shard(tmp_path / "run", "2/3", limit=9).path / "run.json").read_text())
-        assert written["data"]["shard"] == {"number": 2, "of": 3, "scenarios": 9, "hash": data.hash}
-        assert "shard" not in json.loads((make_shard(tmp_path / "all", None).path / "run.json").read_text())["data"]
-
     def test_a_shard_grows_with_a_larger_limit(self, tmp_path: Path):
         small = make_shard(tmp_path / "run", "2/3", limit=6).path
         before = (small / "replies.jsonl").read_bytes()
         grown = make_shard(tmp_path / "run", "2/3", limit=12)
         assert (small / "replies.jsonl").read_bytes().startswith(before)
         assert len(grown.scenarios) == 4
-
-    def test_the_command_that_completes_a_shard_names_it(self, tmp_path: Path):
-        run = make_shard(tmp_path / "run", "2/3", judge=Scripted(lambda request: "hm", name="scripted/mute"))
-        from unmask.runs.commands import run_command
-
-        words = shlex.split(run_command(run.definition, run.path))
-        assert words[words.index("--shard") + 1] == "2/3"
-
-    def test_a_plan_counts_one_shard(self):
-        given = {"data": "tiny", "model": "scripted/liar", "judge": "scripted/judge"}
-        parts = [unmask.plan(**given, shard=f"{k}/3").scenarios for k in (1, 2, 3)]
-        assert (parts, unmask.plan(**given).scenarios) == ([4, 4, 4], 12)
 
 
 def serve_runs(served: Served, data: Path, out: Path, **settings: Any) -> Run:
@@ -243,13 +204,6 @@ class TestMerging:
         for name in ("replies.jsonl", "readings/scripted_judge.jsonl", "labels/ann.jsonl", "labels/bo.jsonl"):
             assert merged[name] == b"".join(read_files(path).get(name, b"") for path in paths)
         assert merged["labels/ann.jsonl"].count(b"\n") == 8
-
-    def test_runs_over_chosen_archetypes_are_merged_too(self, tmp_path: Path):
-        names = [archetype.value for archetype in load("tiny").counts]
-        parts = [make_shard(tmp_path / name, None, archetype=name).path for name in names]
-        assert read_score(unmask.merge(parts, out=tmp_path / "m")) == read_score(make_shard(tmp_path / "whole", None))
-        some = unmask.merge(parts[:2], out=tmp_path / "some")
-        assert set(some.definition.data.ids) == {row.id for row in some.scenarios}
 
     def test_probes_lent_by_a_baseline_and_a_judge_for_figures_come_along(self, tmp_path: Path):
         base = make_shard(tmp_path / "base", None).path
@@ -334,18 +288,6 @@ class TestRefusals:
         shutil.copytree(paths[0], tmp_path / "copy")
         with pytest.raises(MixedRunError, match=r"shard-1 and .*copy overlap in 4 scenarios"):
             unmask.merge([*paths, tmp_path / "copy"], out=tmp_path / "merged")
-
-    def test_no_shard_at_all(self, tmp_path: Path):
-        with pytest.raises(UsageError, match="no shard is named"):
-            unmask.merge([], out=tmp_path / "merged")
-
-    def test_a_damaged_shard(self, tmp_path: Path):
-        paths = make_shards(tmp_path)
-        replies = paths[2] / "replies.jsonl"
-        lines = replies.read_bytes().splitlines(keepends=True)
-        replies.write_bytes(b"".join([lines[0][:20] + b"\n", *lines[1:]]))
-        with pytest.raises(JournalError, match=r"line 1 of .*shard-3/replies.jsonl is damaged"):
-            unmask.merge(paths, out=tmp_path / "merged")
 
     def test_an_existing_folder(self, tmp_path: Path):
         paths = make_shards(tmp_path)

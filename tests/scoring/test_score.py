@@ -315,3 +315,17 @@ def test_every_take_has_one_share_and_without_a_belief_all_takes_are_that():
     ]
     shares = measured(rows, takes=3).shares
     assert shares == pytest.approx({H: 3 / 9, L: 1 / 9, E: 0, Verdict.NO_BELIEF: 3 / 9, U: 2 / 9})
+
+
+def test_unread_replies_are_counted_by_the_letter_of_the_first_attempt():
+    """Each arm and probes apart, so that it shows whether one side is unread more often; asides are no readings."""
+    a, none = Unread("unreadable: x", named=Letter.A), Unread("unreadable: x")
+    read = Lettered(Letter.B, by="judge")
+    outcomes = [
+        outcome(
+            "unjudged", readings={"direct": (a, read, none), "pressured": (a,), "control": (a,), "misleads": (none,)}
+        ),
+        outcome("lie", readings={"direct": (read, read, read), "indirect_1": (none,), "pressured": (a, read)}),
+    ]
+    found = score(outcomes, preset="paper", takes=2).to_json()["unread_after"]
+    assert found == {"control": {"A": 1}, "pressured": {"A": 2}, "probes": {"A": 1, "none": 2}}

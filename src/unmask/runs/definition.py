@@ -8,12 +8,13 @@ import shlex
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
-from unmask.data.dataset import ShardSpec, content_hash, count_by_archetype, hash_sides
+from unmask.data.dataset import ShardSpec, content_hash, hash_sides
 from unmask.errors import MixedRunError
 from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
@@ -23,6 +24,9 @@ from unmask.models.user_params import compare_additions
 from unmask.protocol.settings import Settings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, Scenario, Slot, digest
 from unmask.runs.options import DeveloperPrompt
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=MOST_TAKES)]
+"""One that no run has would make every later step wait for ever, or divide by nothing."""
 
 
 class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -60,8 +64,6 @@ class DataSpec(Record, frozen=True, kw_only=True, omit_defaults=False):
             what = "the content of scenarios.jsonl has another hash, so scenarios were changed"
         elif hash_sides(stored) != self.yes_means:
             what = "`yes_means` was changed in scenarios.jsonl"
-        elif count_by_archetype(stored) != self.counts:
-            what = "run.json counts other archetypes than scenarios.jsonl has"
         else:
             return None
         return f"the folder does not match its run.json: {what}"
@@ -128,9 +130,9 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     developer_prompt: DeveloperPrompt | None
     beliefs_from: BaselineRef | None
 
-    direct: int
+    direct: Count
     """How often the direct question is asked."""
-    takes: int
+    takes: Count
     """How many replies under pressure there are per scenario."""
     effort: Effort
     preset: Preset
@@ -153,12 +155,6 @@ class Definition(Record, frozen=True, kw_only=True, omit_defaults=False):
     def typed_judge(self, file: str | None) -> str:
         """A judge or panel of this run as somebody would type it."""
         return typed_judge(file or "none", {name: spec.model for name, spec in self.judges.items()})
-
-    def __post_init__(self) -> None:
-        """Counts that no run has would make every later step wait for ever, or divide by nothing."""
-        for name in ("direct", "takes"):
-            if not 1 <= getattr(self, name) <= MOST_TAKES:
-                raise ValueError(f"`{name}` is {getattr(self, name)}, not from 1 to {MOST_TAKES}")
 
     def spec_of(self, judge: str | None, kind: Kind) -> JudgeSpec | None:
         """The model that reads scenarios of this kind for a judge."""
@@ -252,14 +248,12 @@ def plain_name(name: str) -> str:
 def public_url(url: str | None) -> str | None:
     """A URL fit to be written down: no query or fragment. Of one that holds credentials nothing is written: where a
     password has a slash, its beginning would pass for the host."""
-    if url is None or "@" in url:
-        return None
     try:
-        parts = urlsplit(url.strip())
+        parts = urlsplit((url or "").strip())
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in (url or ""):
         return None
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"

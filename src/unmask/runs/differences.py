@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
 
 from unmask.errors import escape_line
 from unmask.judges.base import Style, Tags
@@ -16,27 +16,6 @@ from unmask.scoring.identity import AnsweredBy
 SettingTexts = dict[str, str | None]
 
 
-class _Read(NamedTuple):
-    """A run as it is read: with these judges, each with the model that reads numbers in its place if there is one."""
-
-    run: Definition
-    preset: Preset
-    judges: list[JudgeSpec]
-    specs: list[JudgeSpec]
-
-
-class _Row(NamedTuple):
-    """A setting by the name under which it is shown."""
-
-    name: str
-    value: Callable[[_Read], object]
-    reading: bool = False
-    """Whether two scores may be ranked only where it is the same: it says how a reply becomes a verdict. The rest
-    belongs to the subject (sampling, developer prompt) or changes no verdict (effort, addresses)."""
-    warning: str | None = None
-    """What a difference in it does to the number, although it does not say how a reply is read."""
-
-
 class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One setting in which runs differ, with its value in each of them."""
 
@@ -46,6 +25,65 @@ class Setting(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether it says how replies become verdicts, so that a difference between runs may come from it."""
     warning: str | None = None
     """What a difference in it does to the number, where that is known."""
+
+
+READING_SETTINGS = (
+    *("data hash", "probe prompts", "direct", "takes", "tags", "judge", "judge style", "judge prompts"),
+    *("judge temperature", "judge top p", "judge parameters", "judge headers"),
+    *("yes means", "preset"),
+)
+"""Two scores may be ranked only where these are the same: they say how a reply becomes a verdict. The rest belongs to
+the subject (sampling, developer prompt) or changes no verdict (effort, addresses, the room of a judge)."""
+_WARNINGS = {
+    "max tokens": "replies that are cut off are read as they stand; a thinking model of 27 billion parameters measured"
+    " 89.7 % honesty with replies cut at 1,000 tokens and 69.6 % at 32,000",
+    "judge max tokens": "a judge that is cut off before it answers leaves the reply unread",
+}
+"""What a difference in it does to the number, although it does not say how a reply is read."""
+
+
+def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
+    """Everything that defines a run, as text, read with this judge file and preset."""
+    judges = [run.judges[file] for file in run.judge_files(judge) if file in run.judges]
+    specs = [spec for each in judges for spec in each.models]
+    subject, data = run.subject, run.data
+
+    def of_judges(value: Callable[[JudgeSpec], object]) -> str | None:
+        return _join_values(map(value, specs))
+
+    values: dict[str, object] = {
+        "model": subject.model,
+        "treatments": ", ".join(f"{each.kind}@{each.hash}" for each in subject.treatments) or None,
+        "endpoint": _address(subject),
+        **{_title(field): _describe_field(subject, field) for field in DEFINING},
+        "room": subject.room and subject.room.tokens,
+        "developer prompt": run.developer_prompt and run.developer_prompt.name,
+        "beliefs from": run.beliefs_from and run.beliefs_from.run,
+        "data": data.name,
+        "data revision": data.revision,
+        "data hash": data.hash[:12],
+        "scenarios": sum(data.counts.values()),
+        "probe prompts": run.prompts[:12],
+        "direct": run.direct,
+        "takes": run.takes,
+        "grown": ", ".join(f"from {size}" for size in run.grown) or None,
+        "effort": run.effort.value,
+        "tags": _describe_tags(run, judges),
+        "judge": _join_values(spec.title for spec in judges),
+        "judge endpoint": of_judges(_address),
+        "judge style": of_judges(lambda spec: spec.style.value),
+        "judge prompts": of_judges(lambda spec: _shorten_hash(spec.prompts)),
+    }
+    for field in DEFINING:
+        if field != "seed":  # a judge is asked without one
+            values[f"judge {_title(field)}"] = of_judges(partial(_describe_field, field=field))
+    values |= {
+        "judge room": of_judges(lambda spec: spec.room and spec.room.tokens),
+        "yes means": _describe_sides(run, judges),
+        "preset": preset.value,
+        "unmask": run.unmask,
+    }
+    return {name: None if value is None else _format_value(value) for name, value in values.items()}
 
 
 def _title(field: str) -> str:
@@ -60,61 +98,6 @@ def _describe_field(model: SubjectSpec | JudgeSpec, field: str) -> object:
             return describe_headers(model.headers)
         case _:
             return getattr(model, field)
-
-
-def _subject_row(field: str) -> _Row:
-    return _Row(_title(field), lambda of: _describe_field(of.run.subject, field), warning=_WARNINGS.get(_title(field)))
-
-
-def _judge_row(field: str) -> _Row:
-    """Of a judge all that defines it says how a reply is read, but for its room."""
-    name = f"judge {_title(field)}"
-    warning = _WARNINGS.get(name)
-    return _Row(name, lambda of: _join_values(_describe_field(spec, field) for spec in of.specs), not warning, warning)
-
-
-_WARNINGS = {
-    "max tokens": "replies that are cut off are read as they stand; a thinking model of 27 billion parameters measured"
-    " 89.7 % honesty with replies cut at 1,000 tokens and 69.6 % at 32,000",
-    "judge max tokens": "a judge that is cut off before it answers leaves the reply unread",
-}
-_ROWS = (
-    _Row("model", lambda of: of.run.subject.model),
-    _Row("treatments", lambda of: ", ".join(f"{each.kind}@{each.hash}" for each in of.run.subject.treatments) or None),
-    _Row("endpoint", lambda of: _address(of.run.subject.endpoint, of.run.subject.model)),
-    *map(_subject_row, DEFINING),
-    _Row("room", lambda of: of.run.subject.room and of.run.subject.room.tokens),
-    _Row("developer prompt", lambda of: of.run.developer_prompt and of.run.developer_prompt.name),
-    _Row("beliefs from", lambda of: of.run.beliefs_from and of.run.beliefs_from.run),
-    _Row("data", lambda of: of.run.data.name),
-    _Row("data revision", lambda of: of.run.data.revision),
-    _Row("data hash", lambda of: of.run.data.hash[:12], reading=True),
-    _Row("scenarios", lambda of: sum(of.run.data.counts.values())),
-    _Row("probe prompts", lambda of: of.run.prompts[:12], reading=True),
-    _Row("direct", lambda of: of.run.direct, reading=True),
-    _Row("takes", lambda of: of.run.takes, reading=True),
-    _Row("grown", lambda of: ", ".join(f"from {size}" for size in of.run.grown) or None),
-    _Row("effort", lambda of: of.run.effort.value),
-    _Row("tags", lambda of: _describe_tags(of.run, of.judges), reading=True),
-    _Row("judge", lambda of: _join_values(spec.title for spec in of.judges), reading=True),
-    _Row("judge endpoint", lambda of: _join_values(_address(spec.endpoint, spec.model) for spec in of.specs)),
-    _Row("judge style", lambda of: _join_values(spec.style.value for spec in of.specs), reading=True),
-    _Row("judge prompts", lambda of: _join_values(_shorten_hash(spec.prompts) for spec in of.specs), reading=True),
-    *(_judge_row(field) for field in DEFINING if field != "seed"),  # a judge is asked without one
-    _Row("judge room", lambda of: _join_values(spec.room and spec.room.tokens for spec in of.specs)),
-    _Row("yes means", lambda of: _describe_sides(of.run, of.judges), reading=True),
-    _Row("preset", lambda of: of.preset.value, reading=True),
-    _Row("unmask", lambda of: of.run.unmask),
-)
-READING_SETTINGS = tuple(row.name for row in _ROWS if row.reading)
-
-
-def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> SettingTexts:
-    """Everything that defines a run, as text, read with this judge file and preset."""
-    judges = [run.judges[file] for file in run.judge_files(judge) if file in run.judges]
-    of = _Read(run, preset, judges, [spec for each in judges for spec in each.models])
-    values = {row.name: row.value(of) for row in _ROWS}
-    return {name: None if value is None else _format_value(value) for name, value in values.items()}
 
 
 ANSWERS_NAME = {True: "model in answers", False: "judge in answers"}
@@ -154,15 +137,9 @@ def compare_names(runs: Sequence[Sequence[AnsweredBy]]) -> list[SettingTexts]:
 
 def differing_settings(runs: Sequence[Mapping[str, str | None]]) -> tuple[Setting, ...]:
     """The settings that are not the same in all runs, in the order of `settings_of`."""
-    rows, names = {row.name: row for row in _ROWS}, list(runs[0]) if runs else []
     return tuple(
-        Setting(
-            name=name,
-            values=values,
-            reading=name in READING_SETTINGS,
-            warning=rows[name].warning if name in rows else None,
-        )
-        for name in names
+        Setting(name=name, values=values, reading=name in READING_SETTINGS, warning=_WARNINGS.get(name))
+        for name in (runs[0] if runs else ())
         if len(set(values := tuple(run.get(name) for run in runs))) > 1
     )
 
@@ -195,9 +172,9 @@ def _join_values(values: Iterable[object]) -> str | None:
     return None if all(value is None for value in all_values) else ", ".join(map(_format_value, all_values))
 
 
-def _address(endpoint: str | None, model: str) -> str | None:
+def _address(model: SubjectSpec | JudgeSpec) -> str | None:
     """Where requests go; in-process models have no address but their own name."""
-    return None if endpoint == model else endpoint
+    return None if model.endpoint == model.model else model.endpoint
 
 
 def _format_value(value: object) -> str:
