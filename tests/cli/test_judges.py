@@ -24,7 +24,7 @@ LIAR = ("--data", "tiny", "scripted/liar", "--judge", "scripted/judge", "--quiet
     ],
 )
 def test_the_command_for_another_preset_works_when_typed(tmp_path, model, preset, command, kind):
-    """It is said how many scenarios wait for whom, and at what price; after the command nothing is left."""
+    """It is said how many scenarios wait for whom; after the command nothing is left."""
     api.run(data="tiny", model=model, judge="scripted/judge", out=tmp_path / "a run")
     before = unmask("score", "a run", "--preset", preset, cwd=tmp_path)
     assert before.returncode == 3
@@ -33,25 +33,13 @@ def test_the_command_for_another_preset_works_when_typed(tmp_path, model, preset
     missing = undecided["missing"]
     assert missing["judge"] + missing["subject"] == undecided["count"] > 0
     assert f"one more {kind}" in " ".join(before.stdout.split())
-    price = f"completes the run: at most {missing['calls']} calls, $0.00"
-    assert price in " ".join(before.stdout.split())
-    assert f"\nNEXT\n  {undecided['complete_with']}\n" in before.stdout
+    assert "completes the run" in before.stdout
+    assert f"\nNEXT\n  {undecided['complete_with']}" in before.stdout
     name, *words = shlex.split(undecided["complete_with"])
     assert (name, words[0]) == ("unmask", command)
     done = unmask(*words, "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert unmask("score", "a run", "--preset", preset, cwd=tmp_path).returncode == 0
-
-
-def test_no_more_calls_are_sent_than_were_named(tmp_path):
-    """The price of `score --preset` is an upper bound."""
-    api.run(data="core", limit=30, model="scripted/liar", judge="scripted/judge", out=tmp_path / "run")
-    words = ("score", "run", "--preset", "strict", "--json")
-    before = json.loads(unmask(*words, cwd=tmp_path).stdout)
-    api.judge(tmp_path / "run", judge="scripted/judge", preset="strict")
-    after = json.loads(unmask(*words, cwd=tmp_path).stdout)
-    sent = after["calls"]["judge"] - before["calls"]["judge"]
-    assert 0 < sent <= before["undecided"]["missing"]["calls"]
 
 
 @pytest.fixture(scope="module")

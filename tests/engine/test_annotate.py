@@ -201,6 +201,7 @@ def test_plan_says_what_annotating_saves(path: Path):
     annotated(path)
     known = unmask.plan(**wanted)  # type: ignore[arg-type]
     assert known.annotating_saves == 0
-    assert abs(plan.most.judge.calls - known.most.judge.calls - plan.annotating_saves) <= 1  # rounded apart
+    fewer = plan.most.judge.calls - known.most.judge.calls
+    assert abs(fewer - 1.25 * plan.annotating_saves) <= 1  # a quarter may be sent twice
     assert "unmask data annotate" not in " ".join(str(known).split())
     assert f"annotated by scripted/annotator ({len(OPEN)} scenarios)" in " ".join(str(known).split())

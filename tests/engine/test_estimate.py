@@ -12,8 +12,7 @@ import pytest
 import unmask
 from tests.thorough import THOROUGH
 from unmask.data.load import load
-from unmask.engine.estimate import Estimate, estimate_scenarios
-from unmask.engine.imagine import Amount, Imagination
+from unmask.engine.estimate import Amount, DryRun, Estimate
 from unmask.engine.plan import Pace, Terms, estimate_run, estimate_seconds
 from unmask.errors import UsageError
 from unmask.judges.base import Style
@@ -98,7 +97,7 @@ def test_whoever_reads_the_most_that_the_subject_is_asked_is_the_same():
     """Rules that read an imagined reply must not take it for a change of mind."""
     states = [(scenario, ScenarioState()) for scenario in load("core").scenarios[::15]]
     counts = {
-        style: estimate_scenarios(states, Imagination(Settings(style=style), 128)).most["subject"].calls
+        style: DryRun(Settings(style=style), 128).estimate(states).most["subject"].calls
         for style in (Style.LETTERS, Style.PICKS, Style.VERBATIM)
     }
     assert counts == dict.fromkeys(counts, counts[Style.LETTERS])
@@ -118,20 +117,6 @@ def test_what_a_baseline_lends_is_not_counted(tmp_path):
     assert subject == found.scenarios
     assert found.most["subject"].calls == with_repeats(subject)
     assert found.most["judge"].calls == with_repeats(judge)
-
-
-def test_what_was_copied_from_a_baseline_already_is_not_counted_either(tmp_path):
-    sent(tmp_path / "base", model="scripted/honest")
-    treated = {"model": "scripted/honest", "beliefs_from": str(tmp_path / "base"), "developer_prompt": "plain"}
-    sent(tmp_path / "treated", **treated)
-    found = planned(**treated, out=tmp_path / "treated")
-    assert found.most["subject"].calls == found.most["judge"].calls == 0
-
-
-def test_planning_with_a_baseline_writes_nothing(tmp_path):
-    sent(tmp_path / "base", model="scripted/honest")
-    planned(model="scripted/honest", beliefs_from=str(tmp_path / "base"), out=tmp_path / "treated")
-    assert not (tmp_path / "treated").exists()
 
 
 def test_a_baseline_that_the_run_would_refuse_is_refused(tmp_path):
@@ -237,21 +222,9 @@ def test_batches_stand_beside_live_and_flex_with_their_rounds():
     assert max(map(len, text.splitlines()[1:])) <= 80
 
 
-def test_batches_of_a_model_without_a_price_say_their_time_alone():
-    text = " ".join(str(unmask.plan(data="tiny", model="openai/x", judge="openai/x")).split())
-    assert "Batches: --batch judge, up to 3 rounds, likely 0.3 to 3 h." in text
-    assert "likely unknown" not in text
-
-
 def test_models_without_a_batch_api_have_no_such_lines():
     assert unmask.plan(data="tiny", model="openai/gpt-4o", judge="verbatim").batch == {}
     assert unmask.plan(data="tiny", model="vllm/mine", judge="openai/gpt-4o").batch.keys() == {"judge"}
-
-
-def test_a_provider_without_flex_has_no_such_columns():
-    planned = unmask.plan(data="tiny", model="anthropic/claude-sonnet-4-5", judge="scripted/judge")
-    assert planned.flex is None
-    assert "flex" not in str(planned)
 
 
 # --- after a pilot ----------------------------------------------------------------------------------------

@@ -59,10 +59,6 @@ def score(
         corrected = corrected_p_lie(opened, labels, preset=preset, judge=judge)
         excess = correct_excess(opened, labels, preset=preset, judge=judge)
         result = add_corrected(result, corrected, excess)
-    if result.missing is not None:
-        from unmask.engine.plan import price_missing
-
-        result = price_missing(opened, result, judge=judge)
     typed = [("--judge", judge), ("--preset", preset), *(("--labels", who) for who in labels)]
     shared = [word for flag, value in typed if value for word in (flag, value)]
     own = ["--takes", str(takes)] if takes else []

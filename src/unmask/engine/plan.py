@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from unmask.data.dataset import Dataset, is_open
 from unmask.engine.baseline import Baseline, check_baseline
-from unmask.engine.estimate import DoneScenario, Estimate, estimate_scenarios, lines_of, read_pilot
-from unmask.engine.grow import describe_growth, find_run, fit_data
-from unmask.engine.imagine import USUAL, Amount, Imagination, sum_amounts
+from unmask.engine.estimate import MOST_READ, Amount, DoneScenario, DryRun, Estimate, measure_price
+from unmask.engine.grow import describe_growth, find_run, fit_data, grow_run
 from unmask.engine.prepare import Order, prepare_run
 from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, count_together
-from unmask.judges.base import PANEL, Tags
+from unmask.judges.base import Tags
 from unmask.models.base import Model
 from unmask.models.batch_client import find_service
 from unmask.models.own import AnyModel, name_of
@@ -26,12 +25,10 @@ from unmask.models.prices import Price, price_of
 from unmask.models.tiers import BATCH, FLEX
 from unmask.protocol.probes import find_homes
 from unmask.protocol.state import ScenarioState
-from unmask.records import Asked, Call, Judged, Kind, Letter, Preset, Record, Result, Scenario, Usage
-from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, check_same_run
-from unmask.runs.folder import Folder, Journal
+from unmask.records import Call, Kind, Record, Result, Scenario
+from unmask.runs.definition import Definition
+from unmask.runs.folder import Folder
 from unmask.runs.options import RunSettings
-from unmask.runs.run import Run
-from unmask.scoring.score import Score
 
 TOKENS_PER_SECOND = 50.0
 """How fast one answer of a provider is assumed to be written, after `SECONDS_TO_BEGIN`."""
@@ -40,8 +37,6 @@ STEPS = 2
 """How often a scenario waits for the subject, and then for the judge: what it believes, what it says."""
 ENOUGH_ANSWERS = 20
 """So many answers in a run folder say better how fast a model is."""
-MOST_READ = 500
-"""Done scenarios that are looked at: more say nothing new."""
 ROUND_HOURS = (7 / 60, 1.0)
 """Half of all batches are over after the first, nine of ten after the second, by what OpenRouter has counted. No
 provider promises more than a day."""
@@ -142,28 +137,32 @@ def estimate_run(
 
 
 def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms]:
-    folder, wanted, dataset, options = order.folder, order.wanted, order.dataset, order.options
+    folder, wanted, options = order.folder, order.wanted, order.options
     old = None if folder is None else find_run(folder)
     asked: dict[str, Model | str] = {SUBJECT: order.subject, JUDGE: order.judge.reader}
     asked |= {} if order.judge.numeric is None else {NUMERIC_JUDGE: order.judge.numeric}
     prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
-    imagination = _open_imagination(order, lent=lent)
+    dry_run = DryRun(
+        wanted.settings(),
+        count_together(order.subject, options.subject.takes_per_call),
+        wanted.developer_prompt,
+        numeric=wanted.settings(kind=Kind.NUMERIC) if order.judge.spec.numeric else None,
+        lent=lent,
+        sharing=frozenset(find_homes(order.dataset.scenarios)),
+    )
     pilot: list[DoneScenario] = []
     answered: dict[str, list[Call]] = {}
     if folder is not None and old is not None:
-        states = _continued_states(folder, old, wanted, dataset)
-        pilot = list(islice(read_pilot(folder, wanted.judge, imagination), MOST_READ))
-        takes = [len(line.takes) for line in lines_of(pilot, SUBJECT) if isinstance(line, Asked)]
-        imagination = imagination._replace(size=min(imagination.size, max(takes, default=imagination.size)))
-        for role, _, call in Journal(folder, wanted.judges).calls([wanted.judge]):
+        pilot = list(islice(dry_run.read_pilot(folder, wanted.judge, prices), MOST_READ))
+        for role, _, call in folder.journal().calls([wanted.judge]):
             answered.setdefault(role, []).append(call)
-    else:
-        check_baseline(wanted, dataset)
-        states = ((scenario, ScenarioState()) for scenario in dataset.scenarios)
-    found = estimate_scenarios(_starting_states(wanted, states), imagination, pilot=pilot, prices=prices)
+    found = dry_run.estimate(_list_states(order, old), pilot=pilot, prices=prices)
     if found.pilot is not None:
-        prices = {role: _measure_price(prices[role], lines_of(pilot, role)) for role in prices}
-    names = {"data": dataset.name, "model": name_of(order.subject)}
+        prices = {
+            role: measure_price(price, [done.took[role] for done in pilot if role in done.took])
+            for role, price in prices.items()
+        }
+    names = {"data": order.dataset.name, "model": name_of(order.subject)}
     return found, Terms(
         names=names | {role: name_of(model) for role, model in asked.items() if role != SUBJECT},
         prices=prices,
@@ -173,38 +172,21 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
     )
 
 
-def _open_imagination(order: Order, *, lent: bool = False) -> Imagination:
-    return Imagination(
-        order.wanted.settings(),
-        count_together(order.subject, order.options.subject.takes_per_call),
-        order.wanted.developer_prompt,
-        numeric=order.wanted.settings(kind=Kind.NUMERIC) if order.judge.spec.numeric else None,
-        lent=lent,
-        sharing=frozenset(find_homes(order.dataset.scenarios)),
-    )
-
-
-def _continued_states(
-    folder: Folder, old: Definition, wanted: Definition, dataset: Dataset
-) -> Iterable[tuple[Scenario, ScenarioState]]:
-    """What a run folder holds, with the scenarios that the command adds. Raises where it would be refused."""
-    fitted, other_data = fit_data(folder, old.data, wanted.data, dataset)
-    check_same_run(old, wanted, folder.path, other_data=other_data)
-    journal = folder.journal()
-    stored = journal.scenarios
-    added = () if fitted == old.data else [scenario for scenario in dataset.scenarios if scenario.id not in stored]
-    return chain(
-        ((scenario, journal.state_of(scenario.id, wanted.judge)) for scenario in stored.values()),
-        ((each, ScenarioState()) for each in added),
-    )
-
-
-def _starting_states(
-    wanted: Definition, states: Iterable[tuple[Scenario, ScenarioState]]
-) -> Iterator[tuple[Scenario, ScenarioState]]:
-    """The states as a run would start from them: with what its baseline lends, without failures."""
+def _list_states(order: Order, old: Definition | None) -> Iterator[tuple[Scenario, ScenarioState]]:
+    """All scenarios as a run would start from them: with what its folder holds and its baseline lends, without
+    failures. Raises where the run would be refused."""
+    folder, wanted, dataset = order.folder, order.wanted, order.dataset
+    states = {scenario.id: (scenario, ScenarioState()) for scenario in dataset.scenarios}
+    if folder is None or old is None:
+        if wanted.beliefs_from is not None:
+            check_baseline(wanted, dataset)
+    else:
+        fitted = grow_run(folder, old, wanted, dataset).data
+        journal = folder.journal()
+        stored = {name: (one, journal.state_of(name, wanted.judge)) for name, one in journal.scenarios.items()}
+        states = stored if fitted == old.data else states | stored
     baseline = Baseline(wanted)
-    for scenario, state in states:
+    for scenario, state in states.values():
         asked, judged = baseline.missing_lines(scenario, state)
         for reply in asked:
             state.add_asked(reply)
@@ -218,18 +200,6 @@ def _find_price(model: Model | str, text: str | None) -> Price | None:
     if isinstance(model, str):
         return Price.parse(text) if text else Price(0.0, 0.0)
     return price_of(model.name, endpoint=model.endpoint, text=text)
-
-
-def _measure_price(price: Price | None, lines: Sequence[Asked | Judged]) -> Price | None:
-    """The price with what caches and reasoning have made of it so far."""
-    if price is None or price.free or not lines:
-        return price
-    costs = [price.cost(line.usage) for line in lines]
-    plain = sum(price.cost(Usage(line.usage.input, line.usage.output)) or 0.0 for line in lines)
-    if not plain or None in costs:
-        return None
-    part = sum(cost or 0.0 for cost in costs) / plain
-    return replace(price, input=price.input * part, output=price.output * part)
 
 
 def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:
@@ -260,7 +230,11 @@ def plan(
     """What `run` with the same arguments would cost, in calls, tokens, money and time. Nothing is sent, and no key is
     needed. Of a run folder `out` that exists, only what is missing is counted."""
     models = {"model": model, "judge": judge, "numeric_judge": numeric_judge}
-    order = prepare_run(None if out is None else Folder(out), data, models, dict(settings), asks_for_key=False)
+    folder = None if out is None else Folder(out)
+    return _plan_order(prepare_run(folder, data, models, dict(settings), asks_for_key=False))
+
+
+def _plan_order(order: Order) -> RunPlan:
     found, terms = estimate_order(order)
     live, prices = price_range(found, terms, terms.prices), terms.prices
     flex = {role: price and (price if price.flex is None else _discount(price, FLEX)) for role, price in prices.items()}
@@ -279,37 +253,32 @@ def plan(
         flex=None if flex == prices else price_range(found, terms, flex),
         batch=dict(_price_batches(found, terms)),
         left_out=order.news or None,
-        annotating_saves=_count_saved(order, found),
+        annotating_saves=_count_saved(order),
         may_reason=order.options.subject.max_tokens is None and found.pilot is None,
     )
 
 
-def plan_growth(**command: Any) -> tuple[str, RunPlan] | None:
+def plan_growth(
+    *, out: str | Path, data: str | Path | Dataset | None = None, **command: Any
+) -> tuple[str, RunPlan] | None:
     """How a command makes the run of its folder larger, as in `from 1 to 3 takes`, and what that costs."""
-    settings = dict(command)
-    folder = Folder(settings.pop("out"))
-    if not folder.exists:
+    folder = Folder(out)
+    if not folder.exists or (old := find_run(folder)) is None:
         return None
-    models = {name: settings.pop(name, None) for name in ("model", "judge", "numeric_judge")}
-    order = prepare_run(folder, settings.pop("data", None), models, settings, asks_for_key=False)
-    old = find_run(folder)
-    if old is None:
-        return None
-    data, _ = fit_data(folder, old.data, order.wanted.data, order.dataset)
-    growth = describe_growth(old, replace(order.wanted, data=data))
-    return (growth, plan(**command)) if growth else None
+    models = {name: command.pop(name, None) for name in ("model", "judge", "numeric_judge")}
+    order = prepare_run(folder, data, models, command, asks_for_key=False)
+    fitted, _ = fit_data(folder, old.data, order.wanted.data, order.dataset)
+    growth = describe_growth(old, replace(order.wanted, data=fitted))
+    return (growth, _plan_order(order)) if growth else None
 
 
-def _count_saved(order: Order, found: Estimate) -> int:
+def _count_saved(order: Order) -> int:
     """Questions to the judge that a new run would be spared at most, if it were known of all scenarios which side yes
     means."""
-    scenarios = order.dataset.scenarios
     is_new = order.folder is None or not order.folder.exists
-    if not is_new or order.wanted.tags is not Tags.RULE or not any(map(is_open, scenarios)):
+    if not is_new or order.wanted.tags is not Tags.RULE or isinstance(order.judge.reader, str):
         return 0
-    known = (replace(one, yes_means=Letter.A) if is_open(one) else one for one in scenarios)
-    states = _starting_states(order.wanted, ((scenario, ScenarioState()) for scenario in known))
-    return found.most[JUDGE].calls - estimate_scenarios(states, _open_imagination(order)).most[JUDGE].calls
+    return order.wanted.direct * sum(map(is_open, order.dataset.scenarios))
 
 
 def price_range(found: Estimate, terms: Terms, prices: Mapping[str, Price | None]) -> Range:
@@ -369,32 +338,3 @@ def estimate_seconds(amounts: Mapping[str, Amount], terms: Terms) -> float | Non
     if terms.requests_per_minute:
         waits += [count * 60 / terms.requests_per_minute for count in calls.values()]
     return max(waits, default=0.0) + steps
-
-
-def price_missing(run: Run, score: Score, *, judge: str | None = None) -> Score:
-    """The score with what completes its undecided scenarios, in calls and money: an upper bound, as if no two takes
-    shared a request. Of a panel it is the first judge that lacks something, as in the command."""
-    if score.missing is None:
-        return score
-    definition, undecided = run.definition, frozenset(score.undecided)
-    for file in (run.judge_file(judge) or "").removeprefix(PANEL).split(","):
-        settings, numeric = (
-            replace(definition.settings(file, preset=Preset(score.preset), kind=kind), ask=score.missing.subject > 0)
-            for kind in (Kind.BINARY, Kind.NUMERIC)
-        )
-        judges = definition.judges[file].models if file in definition.judges else ()
-        asked: list[SubjectSpec | JudgeSpec] = [definition.subject, *judges]
-        specs = dict(zip((SUBJECT, JUDGE, NUMERIC_JUDGE), asked, strict=False))
-        imagination = Imagination(
-            settings, prompt=definition.developer_prompt, numeric=numeric if NUMERIC_JUDGE in specs else None
-        )
-        states = ((scenario, state) for scenario, state in run._states(file) if scenario.id in undecided)
-        total = sum_amounts((imagination.imagine(*each, USUAL)[0] for each in states), imagination.roles)
-        if calls := sum(amount.calls for amount in total.values()):
-            prices = {
-                role: price_of(spec.model, endpoint=spec.endpoint or "", text=spec.price)
-                for role, spec in specs.items()
-            }
-            cost = _add_costs(amount.priced(prices.get(role)) for role, amount in total.items())
-            return replace(score, missing=replace(score.missing, calls=calls, cost_usd=cost))
-    return score

@@ -69,10 +69,6 @@ class Missing(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Scenarios that need the judge only, as far as can be seen now."""
     subject: int
     """Scenarios that need a question to the subject as well."""
-    calls: int | None = None
-    """At most so many requests complete them; `None` where nobody has estimated it."""
-    cost_usd: float | None = None
-    """What these cost at most; `None` where a price is not known."""
 
     def __str__(self) -> str:
         """`5 need one more judge call under this preset`."""

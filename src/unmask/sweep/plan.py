@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from unmask.engine.estimate import Estimate
-from unmask.engine.imagine import Amount
+from unmask.engine.estimate import Amount, Estimate
 from unmask.engine.plan import Terms, estimate_run, estimate_seconds
 from unmask.engine.work import JUDGE, SUBJECT
 from unmask.models.providers import provider_of

@@ -21,7 +21,7 @@ from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import AsideScore, SelfReport
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
-from unmask.scoring.score import Missing, Score
+from unmask.scoring.score import Score
 from unmask.stats.rate import Corrected, Rate
 
 Steps = Sequence[tuple[str, str]]
@@ -62,7 +62,7 @@ def describe_score(
             yield Heading("Before quoting this")
             yield from map(Text, mild)
         yield from describe_import(about) if about is not None else ()
-    completing = [(score.complete_with, _explain_price(score.missing))] if score.complete_with else []
+    completing = [(score.complete_with, "completes the run")] if score.complete_with else []
     yield from next_steps([*completing, *steps])
 
 
@@ -207,15 +207,6 @@ ROLES = {"subject": "the model", "judge": "the judge", "numeric_judge": "the jud
 
 def list_calls(calls: Mapping[str, int | None]) -> str:
     return ", ".join(f"{words.count(count)} to {ROLES[role]}" for role, count in calls.items())
-
-
-def _explain_price(missing: Missing | None) -> str:
-    """What completing the run costs, where somebody has estimated it."""
-    what = "completes the run"
-    if missing is None or missing.calls is None:
-        return what
-    price = "at a price that is not known" if missing.cost_usd is None else words.money(missing.cost_usd)
-    return f"{what}: at most {words.plural(missing.calls, 'call')}, {price}"
 
 
 # --- what else was asked --------------------------------------------------------------------------------------------
