@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from functools import partial
 from urllib.error import URLError
 from urllib.parse import quote
 
@@ -20,11 +19,11 @@ from bench.grown import Shape, grow
 from bench.process import DIRECT
 from tests.interop.made import made_run, verdicts
 from tests.thorough import THOROUGH
-from unmask.errors import MissingError, UsageError
+from unmask.errors import MissingError
 from unmask.interop.export import export
 from unmask.records import Per
 from unmask.runs.run import Run
-from unmask.runs.tables import COLUMNS, split_summary
+from unmask.runs.tables import COLUMNS
 from unmask.text import unguard_formula
 
 
@@ -65,24 +64,6 @@ def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
                 assert cell[:1] not in set("=+-@\t\r\n")
 
 
-def test_one_row_per_scenario_and_take(run):
-    """Every take of a scenario has its row, with verdicts that are those of the score."""
-    rows = run.table().rows
-    for found in run.rows():
-        own = [row for row in rows if row["id"] == found.id]
-        assert [row["take_verdict"] for row in own if row["take"] is not None] == [v.value for v in found.verdicts]
-        assert {row["verdict"] for row in own} == {found.verdict.value}
-        assert own
-
-
-def test_one_row_per_reply(run):
-    """Replies of all slots are there, with their text and reading."""
-    rows = run.table("reply").rows
-    replies = [choice.answer for each in run.scenarios for choice in run.replies(each.id).values()]
-    assert sorted(row["reply"] for row in rows if row["reply"] is not None) == sorted(replies)
-    assert any(row["error"] for row in rows)
-
-
 @pytest.mark.parametrize("preset", ["paper", "strict"])
 def test_one_row_of_a_run_has_its_settings_and_the_numbers_of_its_score(run, preset):
     """Intervals and worst cases with every rate; what warns comes before the numbers, and what is unknown is absent."""
@@ -97,22 +78,17 @@ def test_one_row_of_a_run_has_its_settings_and_the_numbers_of_its_score(run, pre
     assert list(row).index("warnings") < list(row).index("p_lie")
 
 
-def test_a_run_in_a_tracker_has_no_number_where_none_is_known(run):
-    """Settings and numbers apart, as Weights & Biases and MLflow take them; tests/interop/test_trackers.py has both."""
-    (row,) = run.table("run").rows
-    settings, numbers = split_summary(row)
-    assert numbers["p_lie"] == row["p_lie"]
-    assert settings["model"] == "scripted/planted"
-    assert {*settings, *numbers} == {name for name, value in row.items() if value is not None}
-    assert "excess" not in numbers
-    assert all(type(value) is float for value in numbers.values())
-
-
-def test_presets_change_the_table(run):
-    """A table under another preset has that preset's verdicts."""
-    rows = run.table("scenario", preset="strict").rows
-    assert {row["id"]: (row["verdict"], row["accuracy"]) for row in rows} == verdicts(run, "strict")
-    assert {row["preset"] for row in rows} == {"strict"}
+def test_rows_of_takes_and_replies_are_those_of_the_score(run):
+    """Every take of a scenario has its row; replies of all slots are there, with their text, reading or error."""
+    takes = run.table("take", preset="strict").rows
+    for found in run.rows(preset="strict"):
+        own = [row for row in takes if row["id"] == found.id]
+        assert [row["take_verdict"] for row in own if row["take"] is not None] == [v.value for v in found.verdicts]
+        assert {row["verdict"] for row in own} == {found.verdict.value}
+    rows = run.table("reply").rows
+    replies = [choice.answer for each in run.scenarios for choice in run.replies(each.id).values()]
+    assert sorted(row["reply"] for row in rows if row["reply"] is not None) == sorted(replies)
+    assert any(row["error"] for row in rows)
 
 
 def test_pandas(run):
@@ -126,13 +102,6 @@ def test_pandas(run):
     assert frame["error"].isna().sum() == sum(row["error"] is None for row in table.rows)
 
 
-def test_without_pandas_the_error_says_what_to_type(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingError) as caught:
-        run.to_pandas()
-    assert caught.value.advice == "pip install pandas"
-
-
 @pytest.mark.parametrize(
     ("form", "module", "package"),
     [
@@ -140,13 +109,15 @@ def test_without_pandas_the_error_says_what_to_type(run, monkeypatch):
         ("inspect", "inspect_ai.log", "'unmask[inspect]'"),
         ("wandb", "wandb", "wandb"),
         ("mlflow", "mlflow", "mlflow"),
+        ("pandas", "pandas", "pandas"),
     ],
 )
 def test_a_missing_package_is_named(run, monkeypatch, form, module, package):
     """Formats that need another package say which, and write nothing."""
     monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "unmask.interop.inspect.export", raising=False)
     with pytest.raises(MissingError) as caught:
-        export(run, format=form, out=run.path / "x.eval")
+        run.to_pandas() if form == "pandas" else export(run, format=form, out=run.path / "x.eval")
     assert not (run.path / "x.eval").exists()
     assert caught.value.advice == f"pip install {package}"
 
@@ -163,16 +134,6 @@ def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):
     p_lie = run.score().overall.p_lie
     assert f"The model lied in {100 * p_lie.value:.0f} % of its replies, 2 in each of {p_lie.total} scenarios" in shown
     assert "<script" not in shown
-
-
-def test_nothing_is_overwritten(run, tmp_path):
-    """A file or a folder at --out is left alone."""
-    (tmp_path / "there").write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="is there already"):
-        export(run, format="csv", out=tmp_path / "there")
-    with pytest.raises(UsageError, match="is there already"):
-        export(run, format="csv", out=tmp_path, overwrite=True)
-    assert (tmp_path / "there").read_text(encoding="utf-8") == "mine"
 
 
 # --- Inspect's own tools ----------------------------------------------------------------------------------
@@ -275,12 +236,6 @@ def fetched(port: int, path: str):
     raise AssertionError("the viewer does not answer")
 
 
-def test_a_log_needs_its_ending(run, tmp_path):
-    """Inspect goes by the name of a file, so another one is refused."""
-    with pytest.raises(UsageError, match=r"ends in \.eval"):
-        export(run, format="inspect", out=tmp_path / "log.zip")
-
-
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory) -> Run:
     """One of 300 replies, each after 20,000 characters of reasoning."""
@@ -297,7 +252,7 @@ def long_run(tmp_path_factory) -> Run:
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"] if THOROUGH else ["csv", "parquet"])
 def test_an_export_never_holds_all_reasoning(long_run, tmp_path, form, monkeypatch):
     """It is read from the file reply by reply, as it is written."""
-    monkeypatch.setattr("unmask.interop.export.GROUP", 50)
+    monkeypatch.setattr("unmask.interop.export.GROUP", 50)  # the last group is not full
     export(Run(long_run.path), format=form, out=tmp_path / "first", per="reply")  # imports what is needed
     tracemalloc.start()
     try:
@@ -306,17 +261,6 @@ def test_an_export_never_holds_all_reasoning(long_run, tmp_path, form, monkeypat
     finally:
         tracemalloc.stop()
     assert peak < long_run.folder.replies.path.stat().st_size * 2 / 3
-
-
-@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_parquet_groups_and_streams_lose_no_row(run, tmp_path, form, monkeypatch):
-    """Also where the last group is not full."""
-    monkeypatch.setattr("unmask.interop.export.GROUP", 3)
-    export(run, format=form, out=tmp_path / f"rows.{form}", per="reply")
-    import pandas as pd
-
-    read = {"csv": pd.read_csv, "jsonl": partial(pd.read_json, lines=True), "parquet": pd.read_parquet}[form]
-    assert len(read(tmp_path / f"rows.{form}")) == len(run.table("reply").rows)
 
 
 def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):

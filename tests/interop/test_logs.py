@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from math import inf, nan
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tests.interop.made import verdicts
 from unmask.errors import UsageError
 from unmask.interop.against import REASONS
 from unmask.interop.importing import import_run
-from unmask.records import PRESSURED, Choice, Letter, Lettered, Preset, Ranged
+from unmask.records import Choice, Letter, Lettered, Preset, Ranged
 from unmask.render.blocks import to_terminal
 from unmask.render.describe.imported import describe_import
 from unmask.runs.imported import read_import_file
@@ -52,29 +52,19 @@ def test_there_is_a_log_of_every_released_version():
     assert all(f"| {version} |" in told for version in TAKES)
 
 
-def test_the_log_says_how_it_was_made(imported):
-    """Model, judge, takes and version come from the header."""
+def test_scenarios_settings_and_replies_are_those_of_the_log(imported, plants):
+    """Model, judge and takes come from the header; every scenario from its sample, word for word, with all replies."""
     version, run, found = imported
     assert found.harness == f"inspect_evals/mask {version}"
     assert run.definition.subject.model == "openai-api/loop/mock"
     assert [spec.model for spec in run.definition.judges.values()] == ["openai-api/loop/judge"]
     assert (run.definition.direct, run.definition.takes) == (3, TAKES[version])
     assert run.definition.preset is Preset.INSPECT
-
-
-def test_scenarios_are_those_of_the_data(imported, plants):
-    """Every scenario comes back from the metadata of its sample, word for word."""
-    version, run, _ = imported
     planted = plants[TAKES[version]]
     for scenario in run.scenarios:
         source = planted[scenario.id].scenario
         for field in ("archetype", "kind", "proposition", "truth", "conversation", "direct", "indirect"):
             assert getattr(scenario, field) == getattr(source, field), (scenario.id, field)
-
-
-def test_every_reply_is_there(imported):
-    """No sample of these logs misses a reply."""
-    version, run, _ = imported
     for scenario, held in run._states(run.judge_file()):
         wanted = TAKES[version] + (3 if scenario.direct else 0) + len(scenario.indirect)
         assert len(dict(held.choices())) == wanted
@@ -111,23 +101,17 @@ def differences(found, preset: Preset) -> dict[str, tuple[str, ...]]:
 
 
 def test_verdicts_differ_from_theirs_only_for_a_named_reason(imported):
-    """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have."""
-    version, _, found = imported
-    named = {REASONS["stopped"], REASONS["failed"], REASONS["error"]}
-    if version in {"0", "1.0.1", "2-A", "2-B"}:
-        named |= {REASONS["tolerated"], REASONS["indirect_passes"], REASONS["several"]}
-    assert differences(found, Preset.INSPECT).keys() <= named
-
-
-def test_failures_are_unjudged_here_and_honest_there(imported):
-    """A judge answer nobody can read makes a scenario unjudged; their honesty counts it as no lie."""
-    _, run, found = imported
+    """Under their own rules our verdict is theirs, unless a call failed or their rule is one we do not have. A failure
+    is unjudged here; their honesty counts it as no lie."""
+    version, run, found = imported
     failed = differences(found, Preset.INSPECT)[REASONS["failed"]]
     assert failed
     assert all(found.theirs[name].first == "error" for name in failed)
     assert all(verdicts(run, "inspect")[name][0] == "unjudged" for name in failed)
-    lies = sum(1 for one in found.theirs.values() if one.first == "lie")
-    assert found.against.measures["honesty"] == pytest.approx(1 - lies / found.against.scored)
+    named = {REASONS["stopped"], REASONS["failed"], REASONS["error"]}
+    if version in {"0", "1.0.1", "2-A", "2-B"}:
+        named |= {REASONS["tolerated"], REASONS["indirect_passes"], REASONS["several"]}
+    assert differences(found, Preset.INSPECT).keys() <= named
 
 
 def test_their_measures_are_those_their_log_reports(imported):
@@ -144,6 +128,9 @@ def test_a_headline_of_several_statements_is_told(imported):
     assert bool(found.against.several) <= (TAKES[version] > 1)
     if version == "5-E":
         assert found.against.several
+        text = to_terminal(describe_import(found))
+        assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
+        assert "Their headline honesty is that of all 3 statements" in " ".join(text.split())
     for name in found.against.several:
         assert found.theirs[name].first == found.theirs[name].all == "lie"
 
@@ -172,15 +159,20 @@ def test_paper_rules_recover_what_was_planted(imported, plants):
     assert checked >= 7
 
 
-def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
-    """Where the transcript was left out, nothing is read into a verdict: theirs is kept beside the run."""
-    bare = tmp_path / "bare.eval"
-    with zipfile.ZipFile(HERE / "3-C.eval") as old, zipfile.ZipFile(bare, "w") as new:
+def changed_log(source: Path, out: Path, change) -> Path:
+    """A log with something done to every sample."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
             data = json.loads(old.read(name))
             if name.startswith("samples/"):
-                data["events"] = []
+                change(data)
             new.writestr(name, json.dumps(data))
+    return out
+
+
+def test_a_log_without_judge_calls_has_replies_and_no_readings(tmp_path):
+    """Where the transcript was left out, nothing is read into a verdict: theirs is kept beside the run."""
+    bare = changed_log(HERE / "3-C.eval", tmp_path / "bare.eval", lambda sample: sample.update(events=[]))
     run = import_run(bare, out=tmp_path / "run")
     assert {line.scenario for line in run.folder.asked()} == {scenario.id for scenario in run.scenarios}
     rows = list(run.rows(preset="inspect"))
@@ -202,31 +194,6 @@ def test_a_log_in_the_older_format_is_the_same(tmp_path):
     assert other.rows() == one.rows()
 
 
-def with_non_finite(sample):
-    """A sample with numbers that are not finite, as Python writes them, and a reply with such words."""
-    sample["total_time"] = inf
-    for reply in sample["store"]["pressured_responses"]:
-        reply["time"] = nan
-        reply["choices"][0]["message"]["content"] += ' It said: "[NaN, Infinity, -Infinity]" and so on'
-    for score in sample["scores"].values():
-        score["value"]["accuracy"] = nan
-
-
-@pytest.mark.parametrize("name", ["log.eval", "log.json"])
-def test_a_number_that_is_not_finite_is_unknown(tmp_path, name):
-    """Settings, times and scores; a reply that writes about infinity keeps its words."""
-
-    def settings(header):
-        header["eval"]["task_args"] |= {"numeric_tol": inf, "judge_temperature": nan}
-
-    run = import_run(changed_log(tmp_path, with_non_finite, settings, name=name), out=tmp_path / "run")
-    assert {spec.sampling.temperature for spec in run.definition.judges.values()} == {None}
-    replies = [line for line in run.folder.asked() if line.slot == PRESSURED]
-    assert {line.latency for line in replies} == {None}
-    assert all(line.choices[0].text.endswith(' "[NaN, Infinity, -Infinity]" and so on') for line in replies)
-    assert read_import_file(run.path).against.measures["accuracy"] is None
-
-
 def test_an_unfinished_log_gives_what_it_has(tmp_path):
     """A log whose evaluation was stopped has no final header; the samples that were finished are imported."""
     cut = tmp_path / "cut.eval"
@@ -241,61 +208,24 @@ def test_an_unfinished_log_gives_what_it_has(tmp_path):
 
 def test_a_log_of_several_epochs_is_refused(tmp_path):
     """Their own harness gives it no score; the message says how to ask for several statements."""
-
-    def change(sample):
-        sample["epoch"] = 2
-
-    with pytest.raises(UsageError, match="is of epoch 2, and a log of several epochs has no score") as refused:
-        import_run(changed_log(tmp_path, change), out=tmp_path / "run")
+    log = changed_log(HERE / "2-A.eval", tmp_path / "changed.eval", lambda sample: sample.update(epoch=2))
+    with pytest.raises(UsageError, match="several epochs, which has no score") as refused:
+        import_run(log, out=tmp_path / "run")
     assert "honesty_at_n" in refused.value.advice
     assert not (tmp_path / "run").exists()
 
 
-def test_honesty_of_the_first_statement_is_not_computed_there(tmp_path):
-    """The table does not put their number of all statements beside ours of the first."""
-    text = to_terminal(describe_import(read_import_file(import_run(HERE / "5-E.eval", out=tmp_path / "run").path)))
-    assert "not computed" in next(line for line in text.splitlines() if "first statement" in line)
-    assert "Their headline honesty is that of all 3 statements" in " ".join(text.split())
+def with_other_verdicts(sample):
+    for score in (sample["scores"] or {}).values():
+        score["value"] |= {"honesty": "evade", "honesty@n": "evade"}
 
 
-# --- what explains a difference that no rule does
+def with_half_of_the_calls(sample):
+    sample["events"] = sample["events"][::2]
 
 
-def changed_log(folder: Path, change=lambda _: None, header=lambda _: None, *, name: str = "changed.eval") -> Path:
-    """The log of 2-A with something done to every sample and to the header, in one format or the other."""
-    with zipfile.ZipFile(HERE / "2-A.eval") as old:
-        members = {name: json.loads(old.read(name)) for name in old.namelist()}
-    samples = [member for name, member in members.items() if name.startswith("samples/")]
-    for sample in samples:
-        change(sample)
-    header(members["header.json"])
-    if name.endswith(".json"):
-        (folder / name).write_text(json.dumps(members["header.json"] | {"samples": samples}), encoding="utf-8")
-        return folder / name
-    with zipfile.ZipFile(folder / name, "w") as new:
-        for member, content in members.items():
-            new.writestr(member, json.dumps(content))
-    return folder / name
-
-
-def reasons_of(log: Path, out: Path) -> set[str]:
-    return set(differences(read_import_file(import_run(log, out=out).path), Preset.INSPECT))
-
-
-def test_a_verdict_that_its_own_readings_do_not_give_is_named_so(tmp_path):
-    """The rules of 5-E are known in full, so something else than the log's answers made it."""
-
-    def change(sample):
-        for score in (sample["scores"] or {}).values():
-            score["value"] |= {"honesty": "evade", "honesty@n": "evade"}
-
-    assert REASONS["other"] in reasons_of(changed_log(tmp_path, change), tmp_path / "run")
-
-
-def test_answers_that_are_not_in_the_log_are_named_so(tmp_path):
-    """Half of the judge calls are gone: what they were about is unjudged here."""
-
-    def change(sample):
-        sample["events"] = [event for place, event in enumerate(sample["events"]) if place % 2]
-
-    assert REASONS["unlogged"] in reasons_of(changed_log(tmp_path, change), tmp_path / "run")
+@pytest.mark.parametrize(("change", "reason"), [(with_other_verdicts, "other"), (with_half_of_the_calls, "unlogged")])
+def test_a_difference_that_no_rule_explains_is_named_so(tmp_path, change, reason):
+    """The rules of 5-E are known in full, so something else than the log's answers made it, or answers are missing."""
+    run = import_run(changed_log(HERE / "2-A.eval", tmp_path / "changed.eval", change), out=tmp_path / "run")
+    assert REASONS[reason] in differences(read_import_file(run.path), Preset.INSPECT)

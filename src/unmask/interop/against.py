@@ -9,24 +9,20 @@ The comparison is made when a log is imported, and kept in the run folder.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from unmask.files import write_atomically
-from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource
-from unmask.protocol.presets import RULES, Rules, Tolerated
+from unmask.interop.cases import ImportedRun, ImportedScenario
+from unmask.protocol.presets import RULES, Rules
 from unmask.protocol.readings import readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
-    Judged,
     Lettered,
-    Method,
     Outcome,
     Pending,
     Preset,
@@ -62,8 +58,6 @@ REASONS = {
     "literal_figures": "inverted bounds, or figures of a kind that not all direct probes give: used as they are there",
     "tolerance": "figures are compared with another tolerance there (`numeric_tol`)",
     "several": "several of these rules at once",
-    "reread": "identical replies were read in different ways there, once here",
-    "first_answer": "a judge answer that names several letters or figures: the first counts there, the last here",
     "silent": "an empty reply: the judge was asked about it there, it is unclear (C) without a question here",
     "unlogged": "a reply or a judge answer is missing in the log, or belongs to no reply there: unjudged here",
     "other": UNEXPLAINED,
@@ -73,27 +67,26 @@ _PRESETS = (Preset.INSPECT, Preset.PAPER, Preset.STRICT)
 _RULES = [name for name in REASONS if name in Rules.__struct_fields__]
 
 
-def write_import(run: Run, imported: ImportedRun) -> ImportFile:
+def write_import(run: Run, imported: ImportedRun) -> None:
     """Compare, and keep the comparison in the run folder."""
     about = ImportFile(
-        harness=imported.about.harness,
-        file=Path(imported.about.path).name,
+        harness=imported.harness,
+        file=imported.definition.data.name,
         theirs={case.scenario.id: case.theirs for case in imported.cases if case.theirs},
         against=compare_with_harness(run, imported),
     )
     write_atomically(run.path / "imported.json", msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
-    return about
 
 
 def compare_with_harness(run: Run, imported: ImportedRun) -> HarnessComparison | None:
     by_id = {case.scenario.id: case for case in imported.cases}
     cases = [by_id[scenario.id] for scenario in run.scenarios]
     theirs = [case.theirs for case in cases if case.theirs is not None]
-    if not theirs:
+    if not theirs or imported.theirs is None:
         return None
     seen = [state for _, state in run._states(run.judge_file())]
     return HarnessComparison(
-        takes=imported.about.takes,
+        takes=run.definition.takes,
         scored=len(theirs),
         measures=_their_measures(theirs),
         counts=dict(Counter(verdict.word for verdict in theirs).most_common()),
@@ -102,18 +95,8 @@ def compare_with_harness(run: Run, imported: ImportedRun) -> HarnessComparison |
             for case, row in zip(cases, run.rows(preset=Preset.INSPECT), strict=True)
             if case.theirs and case.theirs.first == "lie" and row.verdicts and row.verdicts[0] is not Verdict.LIE
         ),
-        ours=tuple(_compare_preset(run, cases, seen, imported.about, preset) for preset in _PRESETS),
+        ours=tuple(_compare_preset(run, cases, seen, imported.theirs, preset) for preset in _PRESETS),
     )
-
-
-def their_rules(about: ImportSource) -> Rules:
-    """The rules of 5-E with the arguments of the task; strict where it has no argument for it, as in older versions."""
-    rules = RULES[Preset.INSPECT]
-    if about.tolerance is not None:
-        rules = msgspec.structs.replace(rules, tolerance=max(0.0, about.tolerance))
-    if about.tolerant:
-        return rules
-    return msgspec.structs.replace(rules, tolerated=Tolerated.NONE, indirect_passes=frozenset())
 
 
 def _their_measures(theirs: Sequence[TheirVerdict]) -> dict[str, float | None]:
@@ -130,12 +113,12 @@ def _share(hits: Sequence[bool]) -> float | None:
 
 
 def _compare_preset(
-    run: Run, cases: Sequence[ImportedScenario], seen: Sequence[ScenarioState], about: ImportSource, preset: Preset
+    run: Run, cases: Sequence[ImportedScenario], seen: Sequence[ScenarioState], theirs: Rules, preset: Preset
 ) -> PresetComparison:
     rows, takes = run.rows(preset=preset), run.definition.takes
     ids_by_reason: dict[str, list[str]] = {}
     for case, state, row in zip(cases, seen, rows, strict=True):
-        reason = _explain_difference(run, case, state, row, ours=RULES[preset], theirs=their_rules(about))
+        reason = _explain_difference(run, case, state, row, ours=RULES[preset], theirs=theirs)
         if reason is not None:
             ids_by_reason.setdefault(reason, []).append(row.id)
     never = measure_rate(rows, f"{LYING_AT}{takes}", takes=takes).value
@@ -179,29 +162,12 @@ def _explain_difference(
         switched = msgspec.structs.replace(ours, **{field: getattr(theirs, field)})
         if switched != ours and verdict_by(switched) is wanted:
             return field
-    return "several" if verdict_by(theirs) is wanted else _explain_reading(case, row)
+    return "several" if verdict_by(theirs) is wanted else _explain_reading(row)
 
 
-def _explain_reading(case: ImportedScenario, row: Outcome) -> str:
+def _explain_reading(row: Outcome) -> str:
     """Why a reading of theirs differs from ours, where the rules do not explain the verdict."""
     readings = [reading for slot_readings in row.readings.values() for reading in slot_readings]
-    if case.reread:
-        return "reread"
-    if any(_names_several_answers(line) for line in case.judged):
-        return "first_answer"
     if any(isinstance(reading, Lettered | Ranged) and reading.by is ReadBy.SILENT for reading in readings):
         return "silent"
     return "unlogged" if any(isinstance(reading, Unread | Pending) for reading in readings) else "other"
-
-
-_ANSWERS = {
-    Method.LETTER: re.compile(r"Final Answer:\s*\W*([A-D])\b", re.IGNORECASE),
-    Method.INTERVAL: re.compile(r"(\{.*?\})", re.DOTALL),
-}
-"""What inspect_evals takes for an answer."""
-
-
-def _names_several_answers(line: Judged) -> bool:
-    pattern = _ANSWERS.get(line.method)
-    answers = [answer for choice in line.choices for answer in pattern.findall(choice.text)] if pattern else []
-    return len(set(answers)) > 1

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from unmask.files import file_exists
 from unmask.judges import letters
 from unmask.judges.base import Style, Tags
 from unmask.protocol.belief import join_figures
+from unmask.protocol.presets import Rules
 from unmask.records import (
     DIRECT,
     Asked,
@@ -50,35 +50,16 @@ class ImportedScenario(Record, frozen=True, kw_only=True):
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()
     theirs: TheirVerdict | None = None
-    reread: bool = False
-    """Whether the other harness read identical replies in different ways. Here the first reading counts."""
-
-
-class ImportSource(Record, frozen=True, kw_only=True):
-    """What is known about a run made elsewhere."""
-
-    harness: str
-    """Name and version, as it stands in `source`."""
-    path: str
-    model: str
-    judge: str
-    preset: Preset
-    direct: int = 3
-    takes: int = 1
-    sampling: Sampling = Sampling()
-    judge_sampling: Sampling = Sampling(temperature=None, max_tokens=None)
-    probe_system: str = ""
-    tolerant: bool = True
-    """Inspect only: whether unclear probes are tolerated when a belief is made of readings."""
-    tolerance: float | None = None
-    """Inspect only: by which bounds are widened before figures are compared. `None` where that is not known."""
-    definition: dict[str, Any] | None = None
-    """`run.json` of the run, where the file was exported by unmask."""
 
 
 class ImportedRun(Record, frozen=True, kw_only=True):
-    about: ImportSource
+    harness: str
+    """Name and version, as in the `source` of its lines."""
+    definition: Definition
+    """What run.json will say; its data is described when the folder is written."""
     cases: tuple[ImportedScenario, ...]
+    theirs: Rules | None = None
+    """The rules of the other harness, where it left verdicts."""
 
 
 # --- journal lines ----------------------------------------------------------------------------------------
@@ -138,22 +119,74 @@ def joint_judge_lines(
 # --- the folder -------------------------------------------------------------------------------------------
 
 
-def write_run(imported: ImportedRun, out: Path) -> Definition:
+def define_imported(
+    harness: str,
+    path: Path,
+    *,
+    model: str,
+    judge: str,
+    preset: Preset,
+    direct: int,
+    takes: int,
+    probe_system: str,
+    sampling: Sampling = Sampling(),  # noqa: B008  frozen
+    judge_sampling: Sampling = Sampling(temperature=None, max_tokens=None),  # noqa: B008  frozen
+) -> Definition:
+    """The definition of a run made by another harness, with that harness's own readings."""
+    file = judge_file(judge)
+    readings = JudgeSpec(
+        model=judge,
+        endpoint=None,
+        **msgspec.structs.asdict(judge_sampling),
+        prompts=harness,
+        style=Style.LETTERS,
+    )
+    return Definition(
+        id=secrets.token_hex(8),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        unmask=__version__,
+        data=DataSpec(
+            name=path.name, source=path.name, revision=None, hash="", full_hash="", yes_means=None, counts={}
+        ),
+        subject=SubjectSpec(model=model, endpoint=harness, **msgspec.structs.asdict(sampling)),
+        prompts=digest((probe_system,)),
+        developer_prompt=None,
+        beliefs_from=None,
+        direct=direct,
+        takes=takes,
+        effort=Effort.FULL,
+        preset=preset,
+        tags=Tags.JUDGE,  # every reading is the other harness's own; ours by rule would replace some of them
+        control=False,
+        check=False,
+        judge=file,
+        judges={file: readings},
+    )
+
+
+def write_run(imported: ImportedRun, out: Path) -> None:
     """Make a run folder. An existing one is refused: an import never adds to a run."""
-    folder = Folder(out)
-    if not imported.cases:
-        raise DataError(f"{imported.about.path} holds no scenario")
-    definition = _make_definition(imported)
+    folder, scenarios = Folder(out), in_order(case.scenario for case in imported.cases)
+    if not scenarios:
+        raise DataError("there is no scenario in it")
+    whole = content_hash(scenarios)
+    data = msgspec.structs.replace(
+        imported.definition.data,
+        hash=whole,
+        full_hash=imported.definition.data.full_hash or whole,
+        yes_means=hash_sides(scenarios),
+        counts={archetype.value: number for archetype, number in count_by_archetype(scenarios).items()},
+    )
+    definition = msgspec.structs.replace(imported.definition, data=data)
     with folder.lock_replies(), folder.lock_definition():
         if folder.exists or file_exists(folder.replies.path):
             raise UsageError(f"{out} already holds a run", advice="Choose another --out.")
-        folder.write_scenarios(in_order(case.scenario for case in imported.cases))
+        folder.write_scenarios(scenarios)
         _append_records(folder.replies, (line for case in imported.cases for line in case.asked))
         if definition.judge is not None:
             readings = JournalFile(folder.readings_path(definition.judge))
             _append_records(readings, (line for case in imported.cases for line in case.judged))
         folder.write_definition(definition)  # last: a folder without it is not a run
-    return definition
 
 
 def _append_records(lines: JournalFile, records: Iterable[msgspec.Struct]) -> None:
@@ -162,60 +195,3 @@ def _append_records(lines: JournalFile, records: Iterable[msgspec.Struct]) -> No
             lines.append(record)
     finally:
         lines.close()
-
-
-def _make_definition(imported: ImportedRun) -> Definition:
-    about = imported.about
-    scenarios = tuple(case.scenario for case in imported.cases)
-    file = judge_file(about.judge)
-    definition = Definition(
-        id=secrets.token_hex(8),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        unmask=__version__,
-        data=DataSpec(
-            name=Path(about.path).name,
-            source=Path(about.path).name,
-            revision=None,
-            hash=content_hash(scenarios),
-            full_hash=content_hash(scenarios),
-            yes_means=hash_sides(scenarios),
-            counts={archetype.value: number for archetype, number in count_by_archetype(scenarios).items()},
-        ),
-        subject=SubjectSpec(model=about.model, endpoint=about.harness, **msgspec.structs.asdict(about.sampling)),
-        prompts=digest((about.probe_system,)),
-        developer_prompt=None,
-        beliefs_from=None,
-        direct=about.direct,
-        takes=about.takes,
-        effort=Effort.FULL,
-        preset=about.preset,
-        tags=Tags.JUDGE,  # every reading is the other harness's own; ours by rule would replace some of them
-        control=False,
-        check=False,
-        judge=file,
-        judges={
-            file: JudgeSpec(
-                model=about.judge,
-                endpoint=None,
-                **msgspec.structs.asdict(about.judge_sampling),
-                prompts=about.harness,
-                style=Style.LETTERS,
-            )
-        },
-    )
-    return _restore_definition(definition, about) if about.definition is not None else definition
-
-
-def _restore_definition(definition: Definition, about: ImportSource) -> Definition:
-    """The definition of a run that unmask itself exported, with the judge it was exported with."""
-    try:
-        old = msgspec.convert(about.definition, Definition)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise DataError(f"the exported definition of the run cannot be used: {error}") from None
-    data = msgspec.structs.replace(old.data, hash=definition.data.hash, counts=definition.data.counts)
-    used = {file: old.judges[file] for file in old.judge_files(old.judge) if file in old.judges} or definition.judges
-    old = msgspec.structs.replace(old, data=data, beliefs_from=None, judges=used)
-    if not old.subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
-        subject = msgspec.structs.replace(old.subject, model=f"inspect/{about.model}")
-        old = msgspec.structs.replace(old, subject=subject)
-    return old

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 
 from unmask.data import reference
@@ -19,7 +20,7 @@ from unmask.errors import DataError, MissingError, UsageError
 from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
-    ImportSource,
+    define_imported,
     interval_choice,
     judge_lines,
     letter_choice,
@@ -41,8 +42,8 @@ from unmask.records import (
     Scenario,
     Slot,
     indirect,
-    indirect_number,
 )
+from unmask.runs.definition import Definition
 from unmask.text import unify_line_ends
 
 HARNESS = "MASK reference code"
@@ -56,13 +57,7 @@ PROMPTS: dict[Slot, str] = {
 }
 _SLOTS = {prompt: slot for slot, prompt in PROMPTS.items()}
 _REPLY = re.compile(r"generation\((.+)\)(?:_run(\d{1,4}))?", re.DOTALL)
-_NUMBER = r"\s*(None|null|nan|[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?inf)\s*"
-_TUPLE = re.compile(rf"\s*[(\[]{_NUMBER},{_NUMBER}(?:,{_NUMBER},{_NUMBER})?,?\s*[)\]]\s*", re.IGNORECASE | re.ASCII)
 _FAILED = re.compile(r"\s*(?:TIMEOUT_ERROR|ERROR\b:?)\s*(.*)", re.DOTALL)
-
-
-def judge_column(slot: Slot, take: int) -> str:
-    return f"eval({PROMPTS[slot]})_run{take + 1}"
 
 
 def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
@@ -86,7 +81,7 @@ def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
             f"{folder} holds scenarios, but no replies",
             advice="Import the folder `evaluated`, whose files have columns such as `generation(…)_run1`.",
         )
-    return ImportedRun(about=_describe_source(folder, files, cases), cases=tuple(cases))
+    return ImportedRun(harness=HARNESS, definition=_define(folder, files, cases), cases=tuple(cases))
 
 
 def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
@@ -114,15 +109,15 @@ def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     return next(iter(files_by_model.values()))
 
 
-def _describe_source(folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario]) -> ImportSource:
+def _define(folder: Path, files: Mapping[Path, Archetype], cases: list[ImportedScenario]) -> Definition:
     file, archetype = next(iter(files.items()))
 
     def count_takes(slot: Slot) -> int:
         return max((line.takes[0] + 1 for case in cases for line in case.asked if line.slot == slot), default=1)
 
-    return ImportSource(
-        harness=HARNESS,
-        path=str(folder.resolve()),
+    return define_imported(
+        HARNESS,
+        folder.resolve(),
         model=file.stem.removeprefix(archetype).removeprefix("_") or "unknown",
         judge="reference",
         preset=Preset.PAPER,
@@ -152,8 +147,6 @@ def _reply_lines(cells: Mapping[str, str], scenario: Scenario) -> Iterator[Asked
         if match is None or slot is None or slot not in (PRESSURED, *scenario.probes):
             continue
         take = int(match.group(2) or 1) - 1
-        if not 0 <= take < 1000:  # runs are counted from 1
-            continue
         if not text and not _judge_cell(cells, slot, take):
             continue
         if text.startswith("[ERROR"):
@@ -164,22 +157,11 @@ def _reply_lines(cells: Mapping[str, str], scenario: Scenario) -> Iterator[Asked
 
 
 def _judge_cell(cells: Mapping[str, str], slot: Slot, take: int) -> str:
-    """What the judge wrote, or failing that what was extracted from it."""
-    return next((cells[name] for name in _judge_columns(slot, take) if cells.get(name, "").strip()), "")
-
-
-def _judge_columns(slot: Slot, take: int) -> list[str]:
-    """Older files have one run and other names for its columns."""
-    names = [judge_column(slot, take), f"{judge_column(slot, take)}_extracted"]
-    if take == 0:
-        plain_name = f"eval({PROMPTS[slot]})"
-        names += [plain_name, f"{plain_name}_extracted"]
-        if slot == PRESSURED:
-            names += ["system_user_eval", "system_user_extracted"]
-        else:
-            probe = 1 if slot == DIRECT else indirect_number(slot) + 1
-            names += [f"belief_eval_{probe}", f"belief_eval_{probe}_extracted"]
-    return names
+    """What the judge wrote, or failing that what was extracted from it. A file of a single run has no run numbers."""
+    plain = f"eval({PROMPTS[slot]})"
+    names = [f"{plain}_run{take + 1}", *([plain] if take == 0 else [])]
+    columns = [column for name in names for column in (name, f"{name}_extracted")]
+    return next((cells[column] for column in columns if cells.get(column, "").strip()), "")
 
 
 def _judge_lines(cells: Mapping[str, str], scenario: Scenario, asked: tuple[Asked, ...]) -> Iterator[Judged]:
@@ -214,16 +196,12 @@ def _parse_judge_cell(scenario: Scenario, cell: str) -> Choice | str | None:
 
 def parse_bounds(cell: str) -> Ranged | None:
     """`(lower, upper)`, or these and two relative bounds, as Python prints a tuple. Nothing is evaluated."""
-    match = _TUPLE.fullmatch(cell)
-    if match is None:
+    parts = cell.strip().lower().strip("()[]").rstrip(",").split(",")
+    if len(parts) not in (2, 4):
         return None
-    numbers = [_parse_bound(part) for part in match.groups()]
-    return Ranged(Interval(*numbers[:2]), Interval(*numbers[2:]))
-
-
-def _parse_bound(text: str | None) -> float | None:
-    word = (text or "none").strip().lower()
-    if word in {"none", "null", "nan"} or word.lstrip("+-") == "inf":
+    try:
+        numbers = [None if part.strip() in ("none", "null") else float(part) for part in parts]
+    except ValueError:
         return None
-    number = float(word)
-    return None if abs(number) == float("inf") else number
+    known = [number if number is not None and isfinite(number) else None for number in numbers]
+    return Ranged(Interval(*known[:2]), Interval(*known[2:]))

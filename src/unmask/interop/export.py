@@ -46,8 +46,12 @@ def export(
         raise UsageError(f"{path} is there already", advice="Choose another --out, or replace it with --overwrite.")
     match kind:
         case Format.INSPECT:
-            from unmask.interop.inspect.export import write_log
-
+            try:
+                from unmask.interop.inspect.export import write_log
+            except ImportError:
+                raise MissingError(
+                    "writing a log of Inspect needs inspect_ai", advice="pip install 'unmask[inspect]'"
+                ) from None
             write_log(run, path, preset=preset, judge=judge)
         case Format.WANDB | Format.MLFLOW:
             from unmask.interop.trackers import TRACKERS

@@ -6,17 +6,18 @@ Every sample carries its scenario and its journal lines, the header what defines
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unmask.errors import DataError, UsageError
-from unmask.interop.cases import ImportedRun, ImportedScenario, ImportSource
-from unmask.records import Asked, Judged, Preset, Record, Scenario, digest
-from unmask.runs.definition import plain_name
+from unmask.interop.cases import ImportedRun, ImportedScenario
+from unmask.records import Asked, Judged, Record, Scenario, digest
+from unmask.runs.definition import Definition, plain_name
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.log import EvalLog
 
 KEY = "unmask"
 """Where a sample's store and the header's metadata keep what is ours."""
@@ -37,38 +38,30 @@ def sample_id(name: str) -> str:
     return name if harmless else f"{plain_name(name)[:60]}-{digest((name,))}"
 
 
-def read_exported_log(log: EvalLog, *, path: str) -> ImportedRun:
+def read_exported_log(log: EvalLog, *, path: Path) -> ImportedRun:
     samples = log.samples or []
     if any(sample.epoch != 1 for sample in samples):
         raise UsageError(
             f"{path} has several epochs of the whole benchmark",
             advice="Ask for several replies with -T takes=N in place of --epochs N.",
         )
-    journals = [_read_journal(sample, path) for sample in samples]
-    about = ImportSource(
-        harness="unmask",
-        path=path,
-        model=log.eval.model or "unknown",
-        judge="unknown",
-        preset=Preset.PAPER,
-        definition=read_definition(log) or {},
-    )
-    scenarios = tuple(
-        ImportedScenario(scenario=journal.scenario, asked=journal.asked, judged=journal.judged) for journal in journals
-    )
-    return ImportedRun(about=about, cases=scenarios)
+    definition = msgspec.convert(read_definition(log), Definition)
+    used = definition.judge_files(definition.judge)
+    judges = {file: spec for file, spec in definition.judges.items() if file in used}
+    subject = definition.subject
+    if not subject.model.removeprefix("inspect/"):  # the task is described before Inspect knows its model
+        subject = msgspec.structs.replace(subject, model=f"inspect/{log.eval.model}")
+    definition = msgspec.structs.replace(definition, beliefs_from=None, judges=judges, subject=subject)
+    cases = []
+    for sample in samples:
+        if KEY not in sample.store:
+            raise DataError(f"{path}: sample {sample.id} has nothing of unmask in its store")
+        kept = msgspec.convert(sample.store[KEY], SampleJournal)
+        cases.append(ImportedScenario(scenario=kept.scenario, asked=kept.asked, judged=kept.judged))
+    return ImportedRun(harness="unmask", definition=definition, cases=tuple(cases))
 
 
 def read_definition(log: EvalLog) -> dict[str, Any] | None:
     """What defines the run, where the log is one of ours."""
     definition = (log.eval.metadata or {}).get(KEY)
     return definition if isinstance(definition, dict) else None
-
-
-def _read_journal(sample: EvalSample, path: str) -> SampleJournal:
-    if KEY not in sample.store:
-        raise DataError(f"{path}: sample {sample.id} has nothing of unmask in its store")
-    try:
-        return msgspec.convert(sample.store[KEY], type=SampleJournal)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise DataError(f"{path}: sample {sample.id}: {error}") from None

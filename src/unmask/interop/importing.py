@@ -43,9 +43,9 @@ def _read_source(path: Path, *, model: str | None) -> ImportedRun:
     log = read_log(path)
     try:
         if exported.read_definition(log) is not None:
-            return exported.read_exported_log(log, path=str(path))
+            return exported.read_exported_log(log, path=path)
         if mask_log.is_mask(log):
-            return mask_log.read_mask_log(log, path=str(path))
+            return mask_log.read_mask_log(log, path=path)
     except UnmaskError:
         raise
     except (ValueError, TypeError, RecursionError) as error:  # fields that Inspect leaves to the task

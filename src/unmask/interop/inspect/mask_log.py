@@ -10,27 +10,30 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from unmask.data import reference
+from unmask.data.form import Fault
 from unmask.errors import DataError, UsageError
 from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
-    ImportSource,
+    define_imported,
     joint_judge_lines,
     judge_lines,
     reply_line,
 )
 from unmask.interop.inspect.log import first_choice, list_model_calls
-from unmask.judges import letters
 from unmask.judges.answers import KEYS
 from unmask.models.inspect import convert_usage
 from unmask.models.keys import scrub
+from unmask.protocol.presets import RULES, Rules, Tolerated
 from unmask.records import (
     DIRECT,
+    MOST_TAKES,
     PRESSURED,
     Archetype,
     Asked,
@@ -42,6 +45,7 @@ from unmask.records import (
     Slot,
     indirect,
 )
+from unmask.runs.definition import Definition
 from unmask.runs.imported import TheirVerdict
 from unmask.text import unify_line_ends
 
@@ -52,8 +56,6 @@ if TYPE_CHECKING:
 _STORED = {DIRECT: "belief_elicit_1_responses", PRESSURED: "pressured_responses"}
 _STORED_INDIRECT = "belief_elicit_2_and_3_responses"
 _CELLS = {"pressured_user_prompt": "user_prompt", "pressured_system_prompt": "system_prompt"}
-_MOST_TAKES = 1000
-"""A log that claims more claims nothing."""
 _BOUNDS = re.compile(r"\b((?:relative_)?(?:lower|upper))_bound\b")
 
 
@@ -63,31 +65,31 @@ def is_mask(log: EvalLog) -> bool:
     )
 
 
-def read_mask_log(log: EvalLog, *, path: str) -> ImportedRun:
+def read_mask_log(log: EvalLog, *, path: Path) -> ImportedRun:
     samples = list({sample.id: sample for sample in log.samples or ()}.values())
-    for sample in log.samples or ():
-        if sample.epoch != 1:
-            raise UsageError(
-                f"{path}: sample {sample.id} is of epoch {sample.epoch}, and a log of"
-                " several epochs has no score of its own",
-                advice="Make a log without --epochs; -T honesty_at_n=N asks for several statements.",
-            )
-    about = _describe_source(log, path)
-    cases = tuple(_import_scenario(sample, scenario, about) for sample, scenario in _read_scenarios(samples, path))
-    return ImportedRun(about=about, cases=cases)
+    if any(sample.epoch != 1 for sample in log.samples or ()):
+        raise UsageError(
+            f"{path} is a log of several epochs, which has no score of its own",
+            advice="Make a log without --epochs; -T honesty_at_n=N asks for several statements.",
+        )
+    harness, definition = _define(log, path)
+    cases = tuple(
+        _import_scenario(sample, scenario, definition, harness) for sample, scenario in _read_scenarios(samples, path)
+    )
+    return ImportedRun(harness=harness, definition=definition, cases=cases, theirs=_their_rules(log.eval.task_args))
 
 
-def _describe_source(log: EvalLog, path: str) -> ImportSource:
+def _define(log: EvalLog, path: Path) -> tuple[str, Definition]:
     spec, arguments = log.eval, log.eval.task_args
-    version = str((spec.metadata or {}).get("full_task_version") or spec.task_version)
+    harness = f"inspect_evals/mask {(spec.metadata or {}).get('full_task_version') or spec.task_version}"
     judges = dict.fromkeys(_model_name(arguments.get(key)) for key in ("binary_judge_model", "numeric_judge_model"))
     # Before version 5 the task wrote its own settings into every call, not into the plan.
     settings = {"temperature": 1.0, "max_tokens": 1000} | log.plan.config.model_dump(exclude_none=True)
     settings |= spec.model_generate_config.model_dump(exclude_none=True)
     systems = (_text(sample, "belief_elicitation_system_prompt") for sample in log.samples or ())
-    return ImportSource(
-        harness=f"inspect_evals/mask {version}".strip(),
-        path=path,
+    definition = define_imported(
+        harness,
+        path,
         model=spec.model or "unknown",
         judge="+".join(filter(None, judges)) or "unknown",
         preset=Preset.INSPECT,
@@ -96,9 +98,18 @@ def _describe_source(log: EvalLog, path: str) -> ImportSource:
         sampling=_read_sampling(settings.get("temperature"), settings.get("max_tokens")),
         judge_sampling=_read_sampling(arguments.get("judge_temperature"), arguments.get("judge_max_tokens")),
         probe_system=next(filter(None, systems), ""),
-        tolerant=arguments.get("no_belief_handling") == "tolerant",
-        tolerance=_as_number(arguments.get("numeric_tol")),
     )
+    return harness, definition
+
+
+def _their_rules(arguments: Mapping[str, Any]) -> Rules:
+    """The rules of 5-E with the arguments of the task; strict where it has no argument for it, as in older versions."""
+    rules, tolerance = RULES[Preset.INSPECT], _as_number(arguments.get("numeric_tol"))
+    if tolerance is not None:
+        rules = msgspec.structs.replace(rules, tolerance=max(0.0, tolerance))
+    if arguments.get("no_belief_handling") == "tolerant":
+        return rules
+    return msgspec.structs.replace(rules, tolerated=Tolerated.NONE, indirect_passes=frozenset())
 
 
 def _model_name(argument: Any) -> str:
@@ -113,33 +124,32 @@ def _text(sample: EvalSample, key: str) -> str:
 
 
 def _as_takes(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TAKES else default
+    return value if isinstance(value, int) and 0 < value <= MOST_TAKES else default
 
 
 def _read_sampling(temperature: Any, max_tokens: Any) -> Sampling:
     tokens = _as_number(max_tokens)
-    return Sampling(temperature=_as_number(temperature), max_tokens=int(tokens) if tokens and tokens > 0 else None)
+    return Sampling(temperature=_as_number(temperature), max_tokens=int(tokens) if tokens else None)
 
 
 def _as_number(value: Any) -> float | None:
     """What is no finite number is unknown."""
-    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
-    return float(value) if known else None
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
 
 
-def _read_scenarios(samples: Sequence[EvalSample], path: str) -> list[tuple[EvalSample, Scenario]]:
+def _read_scenarios(samples: Sequence[EvalSample], path: Path) -> list[tuple[EvalSample, Scenario]]:
     ids = Counter(_scenario_id(sample) for sample in samples)
     good, problems = [], []
     for sample in samples:
         name = _scenario_id(sample)
-        parsed = _parse_scenario(sample, name=name if ids[name] == 1 else f"{name} {sample.id}")
+        parsed = _parse_scenario(sample, name if ids[name] == 1 else f"{name} {sample.id}")
         if isinstance(parsed, Scenario):
             good.append((sample, parsed))
         else:
-            problems.append(parsed)
+            problems.append(f"{name}: {'; '.join(fault.message for fault in parsed)}")
     if problems:
         raise DataError(f"{path} has samples that are no scenarios:", problems=tuple(problems))
     return good
@@ -149,60 +159,54 @@ def _scenario_id(sample: EvalSample) -> str:
     return str(sample.metadata.get("task_id") or sample.id)
 
 
-def _parse_scenario(sample: EvalSample, *, name: str) -> Scenario | str:
+def _parse_scenario(sample: EvalSample, name: str) -> Scenario | tuple[Fault, ...]:
     cells = {
         _CELLS.get(key, key): unify_line_ends(value) for key, value in sample.metadata.items() if isinstance(value, str)
     }
-    try:
-        archetype = Archetype(cells.get("config", ""))
-    except ValueError:
-        return f"{name}: {cells.get('config', '')!r} is no archetype"
-    parsed = reference.parse_row({**cells, "task_id": name, reference.EXTRA: ""}, archetype=archetype)
-    if isinstance(parsed, Scenario):
-        return parsed
-    return f"{name}: {'; '.join(fault.message for fault in parsed)}"
+    archetype = cells.get("config", "")
+    if archetype not in set(Archetype):
+        return (Fault("archetype", f"{archetype!r} is no archetype"),)
+    cells |= {"task_id": name, reference.EXTRA: ""}
+    return reference.parse_row(cells, archetype=Archetype(archetype))
 
 
 # --- replies and readings ---------------------------------------------------------------------------------
 
 
-Answers = dict[tuple[Slot, str], list[Choice | str]]
-"""What the judge said, or why it said nothing, by the slot and the text that it read."""
+Answers = dict[tuple[Slot, str], Choice | str]
+"""What the judge said, or why it said nothing, by the slot and the text that it read. Where identical replies were read
+several times, the first answer counts."""
 
 
-def _import_scenario(sample: EvalSample, scenario: Scenario, about: ImportSource) -> ImportedScenario:
-    asked = tuple(_reply_lines(sample, scenario, about))
+def _import_scenario(sample: EvalSample, scenario: Scenario, definition: Definition, harness: str) -> ImportedScenario:
+    asked = tuple(_reply_lines(sample, scenario, definition, harness))
     lines: list[Judged] = []
-    reread = False
     direct_lines: dict[str, tuple[Judged, ...]] = {}
-    for (slot, text), answers in _judge_answers(sample, asked).items():
-        reading_lines = judge_lines(scenario, slot, (text,), answers[0], source=about.harness)
+    for (slot, text), answer in _judge_answers(sample, asked).items():
+        reading_lines = judge_lines(scenario, slot, (text,), answer, source=harness)
         lines.extend(reading_lines)
         if slot == DIRECT:
             direct_lines[text] = reading_lines
-        reread = reread or len({_describe_reading(scenario, slot, text, answer) for answer in answers}) > 1
     texts = [line.choices[0].answer for line in asked if line.slot == DIRECT and line.choices]
-    lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=about.harness))
-    return ImportedScenario(
-        scenario=scenario, asked=asked, judged=tuple(lines), theirs=_read_their_verdict(sample), reread=reread
-    )
+    lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=harness))
+    return ImportedScenario(scenario=scenario, asked=asked, judged=tuple(lines), theirs=_read_their_verdict(sample))
 
 
-def _reply_lines(sample: EvalSample, scenario: Scenario, about: ImportSource) -> Iterator[Asked]:
+def _reply_lines(sample: EvalSample, scenario: Scenario, definition: Definition, harness: str) -> Iterator[Asked]:
     """By slot and take. Where a sample stopped with an error, what is missing is a failure, not something to ask."""
     stopped = f"there: {scrub(sample.error.message if sample.error else 'the sample was not finished')}"
-    wanted = {PRESSURED: about.takes} | ({DIRECT: about.direct} if scenario.direct else {})
+    wanted = {PRESSURED: definition.takes} | ({DIRECT: definition.direct} if scenario.direct else {})
     places = [(slot, take, _STORED[slot], take) for slot, takes in wanted.items() for take in range(takes)]
     places += [(indirect(number), 0, _STORED_INDIRECT, number - 1) for number in range(1, len(scenario.indirect) + 1)]
     stored = {key: _stored_outputs(sample, key) for key in (*_STORED.values(), _STORED_INDIRECT)}
     for slot, take, key, place in places:
         if place >= len(stored[key]):
-            yield reply_line(scenario, slot, take, stopped, source=about.harness)
+            yield reply_line(scenario, slot, take, stopped, source=harness)
             continue
         output = stored[key][place]
         reply = first_choice(output) or f"there: {scrub(output.error or 'no choices')}"
         yield msgspec.structs.replace(
-            reply_line(scenario, slot, take, reply, source=about.harness),
+            reply_line(scenario, slot, take, reply, source=harness),
             usage=convert_usage(output.usage),
             model=output.model or None,
             latency=output.time if output.time is not None and isfinite(output.time) else None,
@@ -213,7 +217,7 @@ def _stored_outputs(sample: EvalSample, key: str) -> list[ModelOutput]:
     from inspect_ai.model import ModelOutput
 
     outputs = sample.store.get(key)
-    return [ModelOutput.model_validate(output) for output in outputs[:_MOST_TAKES]] if isinstance(outputs, list) else []
+    return [ModelOutput.model_validate(output) for output in outputs[:MOST_TAKES]] if isinstance(outputs, list) else []
 
 
 def _judge_answers(sample: EvalSample, asked: Sequence[Asked]) -> Answers:
@@ -228,14 +232,14 @@ def _judge_answers(sample: EvalSample, asked: Sequence[Asked]) -> Answers:
         indirect(2): _text(sample, "belief_elicit_3"),
         PRESSURED: _text(sample, "pressured_user_prompt"),
     }
-    answers: Answers = defaultdict(list)
+    answers: Answers = {}
     for prompt, slot, answer in _judge_calls(sample, questions):
         inside = [text for text in texts[slot] if text in prompt]
         if inside:
-            answers[slot, texts[slot][max(inside, key=len)]].append(answer)
+            answers.setdefault((slot, texts[slot][max(inside, key=len)]), answer)
     if not answers:  # the transcript was left out
         read = ((slot, answer) for slot, slot_texts in texts.items() for answer in slot_texts.values())
-        return {place: ["there: no judge calls are kept"] for place in read}
+        return dict.fromkeys(read, "there: no judge calls are kept")
     return answers
 
 
@@ -261,13 +265,6 @@ def _rename_bounds(text: str) -> str:
     except msgspec.MsgspecError:
         bounds = {}
     return msgspec.json.encode(dict.fromkeys(KEYS) | bounds).decode() if bounds else named
-
-
-def _describe_reading(scenario: Scenario, slot: Slot, text: str, answer: Choice | str) -> str:
-    if isinstance(answer, str):
-        return "failed"
-    reading = letters.reading(judge_lines(scenario, slot, (text,), answer, source="")[:1], kind=scenario.kind)
-    return repr(getattr(reading, "letter", None) or getattr(reading, "absolute", None))
 
 
 def _read_their_verdict(sample: EvalSample) -> TheirVerdict | None:

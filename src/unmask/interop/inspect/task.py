@@ -14,7 +14,7 @@ import msgspec
 from inspect_ai import Epochs, Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import HeadlineMetric
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, GenerateConfig
+from inspect_ai.model import ChatMessageAssistant, GenerateConfig
 from inspect_ai.model import get_model as inspect_model
 from inspect_ai.scorer import Metric, MetricProtocol, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -22,6 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from unmask.data.dataset import Dataset
 from unmask.errors import FatalModelError, ModelError
 from unmask.interop.exported import KEY, SampleJournal, sample_id
+from unmask.interop.inspect.export import make_turn
 from unmask.interop.inspect.scores import HEADLINE, SCORER, make_score
 from unmask.judges.base import JUDGES
 from unmask.models.inspect import InspectModel
@@ -38,10 +39,8 @@ from unmask.records import (
     Effort,
     Judged,
     Kind,
-    Message,
     Outcome,
     Request,
-    Role,
     Sampling,
     Scenario,
 )
@@ -85,7 +84,7 @@ def _make_sample(scenario: Scenario) -> Sample:
     truth = scenario.truth if isinstance(scenario.truth, str) else str([scenario.truth.lower, scenario.truth.upper])
     return Sample(
         id=sample_id(scenario.id),
-        input=[_make_turn(message) for message in scenario.conversation],
+        input=[make_turn(message) for message in scenario.conversation],
         target=str(truth),
         metadata={
             "archetype": scenario.archetype.value,
@@ -93,16 +92,6 @@ def _make_sample(scenario: Scenario) -> Sample:
             "scenario": msgspec.to_builtins(scenario),
         },
     )
-
-
-def _make_turn(message: Message) -> ChatMessage:
-    match message.role:
-        case Role.SYSTEM:
-            return ChatMessageSystem(content=message.content)
-        case Role.USER:
-            return ChatMessageUser(content=message.content)
-        case Role.ASSISTANT:
-            return ChatMessageAssistant(content=message.content)
 
 
 # --- asking and reading -----------------------------------------------------------------------------------
