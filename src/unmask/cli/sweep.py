@@ -68,7 +68,7 @@ def sweep(
             print_blocks(describe_status(states))
         sys.exit(0 if all(state.done >= state.total for state in states) else 3)
     _say_addresses(expansion)
-    with nullcontext() if quiet else SweepProgress(len(expansion.units)) as progress:
+    with nullcontext() if quiet else SweepProgress() as progress:
         result = run_sweep(expansion, out, watch=progress)
     show_result(result, as_json=as_json)
     if not as_json:

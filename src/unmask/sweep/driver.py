@@ -82,28 +82,13 @@ class SweepResult(Result, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class SweepWatch(Protocol):
-    """Is told how far a sweep is."""
+    """Shows how far a sweep is."""
 
-    def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
-        """Called after every answer of a unit, and every second."""
-
-    def leave(self, unit: Unit, judge: str) -> None:
-        """A judge has come to the end of a unit."""
-
-    def end(self, unit: Unit) -> None:
-        """All judges have."""
+    def show(self, driver: Driver) -> None:
+        """Called after every answer, and every second."""
 
     def tell(self, line: str) -> None:
         """Something to be shown once."""
-
-
-class Unwatched:
-    """Shows nothing."""
-
-    def follow(self, *_: object, **__: object) -> None:
-        pass
-
-    leave = end = tell = follow
 
 
 def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = None) -> SweepResult:
@@ -114,9 +99,9 @@ def run_sweep(expansion: Expansion, out: Path, *, watch: SweepWatch | None = Non
     models = open_models(expansion)
     advice = "Wait for it to finish, or choose another --out. `--status` may look meanwhile."
     with Lock(out / "sweep.lock", advice=advice):
-        driver = Driver(expansion, out, models, watch=watch or Unwatched())
+        driver = Driver(expansion, out, models, watch=watch)
         for line in (*describe_changes(expansion, out), *expansion.notes):
-            driver.watch.tell(line)
+            driver.tell(line)
         run_blocking(driver.run)
     return SweepResult(out=str(out), units=tuple(driver.results.values()), spent_usd=driver.purse.spent)
 
@@ -160,8 +145,8 @@ def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None
 class Driver:
     """One start of a sweep. Its folder is locked."""
 
-    def __init__(self, expansion: Expansion, out: Path, models: Opened, *, watch: SweepWatch) -> None:
-        self.expansion, self.out, self.models, self.watch = expansion, out, models, watch
+    def __init__(self, expansion: Expansion, out: Path, models: Opened, *, watch: SweepWatch | None) -> None:
+        self.expansion, self.out, self.models = expansion, out, models
         self.judges = expansion.grid.judges
         self.folders = locate_units(expansion, out)
         self.lenders = choose_lenders(expansion, self.folders)
@@ -172,6 +157,11 @@ class Driver:
             for unit in expansion.units
         }
         self.purse = Purse(expansion.grid.sweep.max_cost, payer="sweep")
+        self.at_work: dict[tuple[str, str], tuple[Workload, Executor]] = {}
+        """By unit and file of the judge."""
+        self.ended = 0
+        """Units that all judges have come to the end of."""
+        self._watch = watch
         self._ended = {
             (unit.digest, place): asyncio.Event() for unit in expansion.units for place in range(len(self.judges))
         }
@@ -182,6 +172,10 @@ class Driver:
         self._idle: set[asyncio.Task[None] | None] = set()
         """Units that wait for something other than answers."""
         self._crash: Exception | None = None
+
+    def tell(self, line: str) -> None:
+        if self._watch is not None:
+            self._watch.tell(line)
 
     async def run(self) -> None:
         _raise_file_limit()
@@ -198,7 +192,7 @@ class Driver:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self._close_models, models)
             if groups:
-                placement = Placement(open_pool(grid, self.out / SERVERS), groups, tell=self.watch.tell)
+                placement = Placement(open_pool(grid, self.out / SERVERS), groups, tell=self.tell)
                 stack.push_async_callback(placement.close)
                 placement.start()
             with on_signals(self._interruption.request), self._interruption.listen(self._stop_waiting):
@@ -242,6 +236,8 @@ class Driver:
         return models
 
     def _stop_waiting(self) -> None:
+        if self._interruption.requests == 1:
+            self.tell("stopping: answers in flight come in; Ctrl-C again leaves them")
         for task in self._idle:
             if task is not None:
                 task.cancel()
@@ -259,7 +255,7 @@ class Driver:
             except UnmaskError as error:
                 reason = str(error)
                 if not isinstance(error, IncompleteError) or self.purse.limit is None:
-                    self.watch.tell(f"{unit.title}: {error}")
+                    self.tell(f"{unit.title}: {error}")
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
                 self._crash = self._crash or error
@@ -267,7 +263,7 @@ class Driver:
             self._ended[unit.digest, place].set()
             for group in self._find_groups(unit.subject, place):
                 group.release()
-        self.watch.end(unit)
+        self.ended += 1
 
     async def _run_stage(self, unit: Unit, place: int) -> None:
         """One session: the subject and the first judge, or one further judge."""
@@ -319,6 +315,14 @@ class Driver:
             wanted = define_run(dataset, subject, spec, options)
             return open_run_workload(folder, wanted, dataset, options, {SUBJECT: subject, **readers})
 
+        def show(workload: Workload, executor: Executor) -> None:
+            if workload.news:
+                self.tell(f"{unit.title}: {workload.news}")
+                workload.news = ""
+            self.at_work[unit.digest, file] = workload, executor
+            if self._watch is not None:
+                self._watch.show(self)
+
         async with contextlib.AsyncExitStack() as stack:
             async with self._opening:  # long journals take seconds to open, and other units go on meanwhile
                 if self._interruption.requests:
@@ -330,12 +334,12 @@ class Driver:
                     limiters=self._limiters,
                     purse=self.purse,
                     interruption=self._interruption,
-                    progress=lambda workload, executor: self.watch.follow(unit, file, workload, executor),
+                    progress=show,
                     is_paid=True,
                 )
             finally:
                 self._add_result(unit, place, workload)
-                self.watch.leave(unit, file)
+                self.at_work.pop((unit.digest, file), None)
 
     def _add_result(self, unit: Unit, place: int, workload: Workload) -> None:
         before = self.results[unit.digest]

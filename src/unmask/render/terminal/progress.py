@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unmask.engine.executor import Executor
     from unmask.engine.work import Workload
     from unmask.models.limiter import Limiter
-    from unmask.sweep.units import Unit
+    from unmask.sweep.driver import Driver
 
 QUIET = 5.0
 """Seconds without an answer after which the line says what is being waited for."""
@@ -173,12 +173,9 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
 class SweepProgress:
     """One line for all units of a sweep, and above it what is said once."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self) -> None:
         self._output = open_output()
         self._pace = _Pace(self._output.every)
-        self._total, self._ended, self._calls = total, 0, 0
-        self._open: dict[tuple[str, str], tuple[Workload, Executor]] = {}
-        self._stopping = False
 
     def __enter__(self) -> SweepProgress:
         return self
@@ -186,36 +183,22 @@ class SweepProgress:
     def __exit__(self, *_: object) -> None:
         self._output.close()
 
-    def follow(self, unit: Unit, judge: str, workload: Workload, executor: Executor) -> None:
-        """Called after every answer of a unit, and every second."""
-        if workload.news:
-            self.tell(f"{unit.title}: {workload.news}")
-            workload.news = ""
-        self._open[unit.digest, judge] = workload, executor
-        if executor.interrupted and not self._stopping:
-            self._stopping = True
-            self.tell("stopping: answers in flight come in; Ctrl-C again leaves them")
+    def show(self, driver: Driver) -> None:
+        """Called after every answer, and every second."""
         if self._pace.is_due():
-            self._output.show(" · ".join(filter(None, self._list_parts())), self._ended, self._total)
-
-    def leave(self, unit: Unit, judge: str) -> None:
-        """A judge has come to the end of a unit."""
-        if (entry := self._open.pop((unit.digest, judge), None)) is not None:
-            self._calls += sum(entry[0].calls.values())
-
-    def end(self, unit: Unit) -> None:
-        """All judges have."""
-        self._ended += 1
+            parts = self._list_parts(driver)
+            self._output.show(" · ".join(filter(None, parts)), driver.ended, len(driver.results))
 
     def tell(self, line: str) -> None:
         self._output.tell(strip_controls(line))
 
-    def _list_parts(self) -> Iterator[str]:
-        calls = self._calls + sum(sum(workload.calls.values()) for workload, _ in self._open.values())
-        limiters = [limiter for _, executor in self._open.values() for limiter in executor.limiters]
+    def _list_parts(self, driver: Driver) -> Iterator[str]:
+        calls = sum(result.calls for result in driver.results.values())
+        calls += sum(sum(workload.calls.values()) for workload, _ in driver.at_work.values())
+        limiters = [limiter for _, executor in driver.at_work.values() for limiter in executor.limiters]
         waits = sorted({limiter.name for limiter in limiters if limiter.awaits_server})
-        yield f"{self._ended}/{self._total} units ended"
-        yield f"{len(self._open)} at work"
+        yield f"{driver.ended}/{len(driver.results)} units ended"
+        yield f"{len(driver.at_work)} at work"
         yield _describe_calls(calls, self._pace.elapsed)
         yield words.duration(self._pace.elapsed)
         yield _describe_stalled(limiters)
