@@ -21,9 +21,11 @@ import re
 import socket
 import struct
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -372,6 +374,38 @@ async def serve(endpoint: Endpoint, *, host: str, port: int, connection: type[Co
     )
     async with server:
         await server.serve_forever()
+
+
+@contextmanager
+def listening(endpoint: Endpoint, *, port: int = 0) -> Iterator[int]:
+    """The endpoint in a thread of this process; gives its port. At the end all connections are cut."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    connections: list[Connection] = []
+
+    def accept() -> Connection:
+        connections.append(Connection(endpoint))
+        return connections[-1]
+
+    async def listen() -> asyncio.Server:
+        return await loop.create_server(accept, "127.0.0.1", port, backlog=1024)
+
+    async def hang_up() -> None:
+        server.close()
+        for connection in connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await server.wait_closed()
+
+    server = asyncio.run_coroutine_threadsafe(listen(), loop).result()
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        asyncio.run_coroutine_threadsafe(hang_up(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def main() -> None:

@@ -10,15 +10,12 @@ bill is what `score` says.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import random
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +23,7 @@ from zlib import crc32
 
 import msgspec
 
-from bench.endpoint import Asked, Connection, Endpoint
+from bench.endpoint import Asked, Endpoint, listening
 from bench.fault import Fault, Seen
 from bench.planted import Plant, plant, write_jsonl
 from bench.prose import TOKEN
@@ -192,29 +189,13 @@ def _stretch(text: str, factor: float) -> str:
     return f"{text[:start]}{longer[:wanted].rstrip()} {end}"
 
 
-@contextmanager
-def serve_world(world: World) -> Iterator[str]:
-    """The base URL of the world, in a thread of this process."""
-    loop = asyncio.new_event_loop()
-    endpoint = WorldEndpoint(world)
-    server = loop.run_until_complete(loop.create_server(lambda: Connection(endpoint), "127.0.0.1", 0, backlog=512))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        server.close()
-        loop.close()
-
-
 def try_world(world: World) -> Outcome:
     """Plan, pilot, plan, run."""
     import unmask
 
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as place, serve_world(world) as url:
+    with tempfile.TemporaryDirectory() as place, listening(WorldEndpoint(world)) as port:
+        url = f"http://127.0.0.1:{port}/v1"
         settings: dict[str, Any] = {
             "data": write_jsonl(plant_world(world), Path(place) / "world.jsonl"),
             "model": "openai/mock",

@@ -32,12 +32,9 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=50, help="to each server")
     parser.add_argument("--judge-connections", type=int, default=400)
     parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
     figures = measure(given)
     print(json.dumps(figures, indent=2))
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
     return int(not figures["met"])
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.endpoint import Connection, Endpoint
+from bench.endpoint import Endpoint, listening
 from bench.fault import Fault, Faults
 from bench.faulty import to
 from bench.planted import Plant, expected, plant, write_jsonl
-from tests.patience import PATIENCE
 from unmask.engine.run import run
 from unmask.records import Verdict
 from unmask.runs.run import Run
@@ -63,34 +60,8 @@ def serving(
     """The mock endpoint in a thread of its own, so that a schedule may be any function of the test."""
     plants = plant(scenarios, takes=takes, profile=profile)
     endpoint = Endpoint(plants, latency=latency, planned=(3, takes), faults=faults)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-
-    connections: list[Connection] = []
-
-    def accept() -> Connection:
-        connections.append(Connection(endpoint))
-        return connections[-1]
-
-    async def listen() -> asyncio.Server:
-        return await loop.create_server(accept, "127.0.0.1", port, backlog=1024)
-
-    async def hang_up() -> None:
-        server.close()
-        for connection in connections:
-            if connection.transport is not None:
-                connection.transport.abort()
-        await server.wait_closed()
-
-    server = asyncio.run_coroutine_threadsafe(listen(), loop).result(PATIENCE)
-    try:
-        yield Served(plants, endpoint, server.sockets[0].getsockname()[1])
-    finally:
-        asyncio.run_coroutine_threadsafe(hang_up(), loop).result(PATIENCE)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE)
-        loop.close()
+    with listening(endpoint, port=port) as chosen:
+        yield Served(plants, endpoint, chosen)
 
 
 def flags(served: Served, data: Path, out: Path, *more: str) -> tuple[str, ...]:

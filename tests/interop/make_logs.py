@@ -10,20 +10,18 @@ in this repository. Everything else in the log is what their code wrote.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 from zlib import crc32
 
 import msgspec
 
 from bench import prose, replies
-from bench.endpoint import Asked, Connection, Endpoint
+from bench.endpoint import Asked, Endpoint, listening
 from bench.planted import plant, write_csv
 from tests.judges.parsed import parse_interval, parse_letter
 
@@ -59,14 +57,6 @@ def reworded(text: str) -> str:
     return json.dumps(bounds)
 
 
-def serve(endpoint: Endpoint) -> str:
-    """Listens in a thread for the rest of the process; gives the URL."""
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(loop.create_server(lambda: Connection(endpoint), "127.0.0.1", 0))
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-
-
 def shorten() -> None:
     """Texts of a few words: a log is to be small."""
     whole = prose.paragraph
@@ -77,8 +67,9 @@ def shorten() -> None:
 def make(python: Path, *, takes: int, out: Path, theirs: bool = False) -> Path:
     shorten()
     plants = plant(SCENARIOS, seed=3, takes=takes)
-    url = serve(Peer(plants, latency=0.0, planned=(3, takes), faults=None))
-    with tempfile.TemporaryDirectory() as scratch:
+    endpoint = Peer(plants, latency=0.0, planned=(3, takes), faults=None)
+    with tempfile.TemporaryDirectory() as scratch, listening(endpoint) as port:
+        url = f"http://127.0.0.1:{port}/v1"
         data, logs = Path(scratch, "data"), Path(scratch, "logs")
         write_csv(plants, data)
         command = [str(python.absolute()), str(HERE / "run_inspect.py"), str(data), str(logs), url, str(takes)]
