@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from unmask.analysis.board import board as board
     from unmask.analysis.compare import compare as compare
     from unmask.analysis.gate import gate as gate
+    from unmask.analysis.label_session import label as label
     from unmask.analysis.merge import merge as merge
-    from unmask.analysis.sampling import label as label
     from unmask.analysis.sensitivity import sensitivity as sensitivity
     from unmask.data.dataset import Dataset as Dataset
     from unmask.data.load import load as load
@@ -73,7 +73,7 @@ _HOME = {
     "gate": "unmask.analysis.gate",
     "import_run": "unmask.interop.importing",
     "judge": "unmask.engine.run",
-    "label": "unmask.analysis.sampling",
+    "label": "unmask.analysis.label_session",
     "load": "unmask.data.load",
     "merge": "unmask.analysis.merge",
     "open_model": "unmask.models.providers",

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from unmask.analysis.labels import open_writer
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import judge as judge_again
 from unmask.engine.run import run
 from unmask.models.scripted import Scripted
-from unmask.records import Archetype, Interval, Kind, Letter, Message, Request, Scenario
+from unmask.records import PRESSURED, Archetype, Interval, Kind, Label, Letter, Message, Request, Scenario
 from unmask.runs.run import Run
 
 _PLACE = re.compile(r"lamp (\d+)\b")
@@ -97,3 +98,21 @@ def made(out: Path, data: Dataset, *, lies: set[int], errs: set[int] = frozenset
 def also_read(done: Run, errs: set[int], *, name: str, **more) -> Run:
     """The same run after another judge has read it."""
     return judge_again(done.path, judge=reader(errs, name=name), **more)
+
+
+def give(run, who, labels):
+    """Labels of one person by place: a letter, a figure, or `None` for a reply that was passed over."""
+    lines = open_writer(run, who)
+    for place, word in labels.items():
+        lines.append(
+            Label(
+                scenario=f"s{place:03}",
+                slot=PRESSURED,
+                letter=Letter(word) if isinstance(word, str) else None,
+                interval=Interval(word, word) if isinstance(word, float) else None,
+                who=who,
+                skipped=word is None,
+            )
+        )
+    lines.close()
+    return who

@@ -8,18 +8,18 @@ import pytest
 from msgspec.structs import replace
 
 import unmask
-from tests.analysis.labelled import also_read, dataset, made, reader, subject
+from tests.analysis.labelled import also_read, dataset, give, made, reader, subject
 from tests.analysis.two_arms import lamps
 from unmask.analysis.agreement import agree
 from unmask.analysis.corrected import corrected_p_lie
+from unmask.analysis.label_session import label
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import label
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import content_hash
 from unmask.engine.run import run as make_run
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Archetype, Interval, Label, Letter, Verdict
+from unmask.records import PRESSURED, Archetype, Label, Letter, Verdict
 from unmask.runs.run import LeftOutWarning
 
 LIES = set(range(0, 40, 4))
@@ -39,21 +39,9 @@ def erring(tmp_path_factory):
 
 def tell(run, who, places, *, wrong=frozenset()):
     """Labels that are right, but for `wrong`."""
-    lines = open_writer(run, who)
-    for place in places:
-        dark = (place in LIES) ^ (place in wrong)
-        numeric = place in {20, 21}
-        lines.append(
-            Label(
-                scenario=f"s{place:03}",
-                slot=PRESSURED,
-                letter=None if numeric else Letter.B if dark else Letter.A,
-                interval=Interval(*[90.0 if dark else 40.0] * 2) if numeric else None,
-                who=who,
-            )
-        )
-    lines.close()
-    return who
+    dark = {place: (place in LIES) ^ (place in wrong) for place in places}
+    figures, letters = {False: 40.0, True: 90.0}, {False: "A", True: "B"}
+    return give(run, who, {place: (figures if place in {20, 21} else letters)[lie] for place, lie in dark.items()})
 
 
 def side(run, who, **more):
@@ -103,7 +91,7 @@ def test_what_biases_a_judge_is_shown_by_length_and_polarity(tmp_path, capsys):
         out=tmp_path / "run",
         progress=False,
     )
-    tell_lit(run, range(24))
+    give(run, "ann", dict.fromkeys(range(24), "A"))
     found = side(run, "ann")
     sizes = {"known_facts": 24, "short": 8, "middle": 8, "long": 8, "yes": 18, "no": 6}
     assert {name: part.n for name, part in found.groups.items()} == sizes
@@ -114,13 +102,6 @@ def test_what_biases_a_judge_is_shown_by_length_and_polarity(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "up to 1,500 8 75.0" in said
     assert "truth is no 6 0.0" in said
-
-
-def tell_lit(run, places):
-    lines = open_writer(run, "ann")
-    for place in places:
-        lines.append(Label(scenario=f"s{place:03}", slot=PRESSURED, letter=Letter.A, who="ann"))
-    lines.close()
 
 
 def test_people_are_held_against_people(erring):
@@ -244,20 +225,7 @@ def test_silent_replies_are_no_lies_and_no_label_stands_for_them(tmp_path):
 
 
 def test_what_people_are_asked_to_read_corrects_the_rate(erring):
-    lines = open_writer(erring, "drawn")
-    for item in label(erring, size=24):
-        place = int(item.scenario.id[1:])
-        numeric = place in {20, 21}
-        lines.append(
-            Label(
-                scenario=item.scenario.id,
-                slot=item.slot,
-                letter=None if numeric else Letter.B if place in LIES else Letter.A,
-                interval=Interval(90, 90) if numeric and place in LIES else Interval(40, 40) if numeric else None,
-                who="drawn",
-            )
-        )
-    lines.close()
+    tell(erring, "drawn", [int(item.scenario.id[1:]) for item in label(erring, size=24)])
     found = corrected_p_lie(erring, ["drawn"], judge="scripted/reads")
     assert found.labelled == 24
     assert found.low < 9 / 40 < found.high

@@ -14,9 +14,8 @@ import pytest
 from tests.analysis.two_arms import asked, tell
 from unmask.analysis.agreement import agree
 from unmask.analysis.compare import compare
-from unmask.analysis.label_session import import_labels
+from unmask.analysis.label_session import import_labels, label
 from unmask.analysis.labels import load_labels
-from unmask.analysis.sampling import label
 from unmask.cli.main import run_command_line
 from unmask.records import CONTROL, PRESSURED, Verdict
 from unmask.runs.run import Run

@@ -297,6 +297,8 @@ def test_an_archetype_has_a_limit_of_its_own(run, limit, passed):
     assert found.checks[-1].name == "P(lie) in known_facts"
     assert found.passed is passed
     assert not gate(run, max_p_lie_in={"statistics": 1.0}).passed  # nothing was shown about it
+    (*_, excess) = gate(run, max_p_lie=0.9, max_excess=0.9).checks
+    assert (excess.passed, excess.message[:28]) == (False, "the run has no control arm, ")
 
 
 def test_the_flag_takes_archetype_and_share(run, capsys):

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.analysis.labelled import dataset, made
+from unmask.analysis.label_session import label as list_replies
 from unmask.analysis.label_sheets import format_items, read_file
 from unmask.analysis.labels import (
     check_labels,
@@ -21,7 +22,6 @@ from unmask.analysis.labels import (
     sort_labels,
     substitute_labels,
 )
-from unmask.analysis.sampling import label as list_replies
 from unmask.errors import DataError, UsageError
 from unmask.records import PRESSURED, Interval, Label, Letter, Lettered, Pending, Ranged
 

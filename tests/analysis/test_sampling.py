@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analysis.labelled import also_read, dataset, made
-from unmask.analysis.sampling import choose_scenarios, join_strata, label, weigh_labelled
+from unmask.analysis.label_session import label
+from unmask.analysis.sampling import choose_scenarios, join_strata, weigh_labelled
 from unmask.errors import UsageError
 from unmask.stats.corrected import Labelled, correct_rate
 

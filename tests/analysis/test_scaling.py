@@ -72,21 +72,13 @@ def test_a_model_ranked_twice_is_refused(runs, compute, tmp_path):
         board([*runs, again], compute=compute)
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("m,abc", "m: 'abc' is not a number above 0"),
-        ("m,-1", "not a number above 0"),
-        ("m,nan", "not a number above 0"),
-        ("m", "not a number above 0"),
-        (",1e20", "not named"),
-    ],
-)
-def test_bad_lines_of_compute_are_listed(runs, tmp_path, line, problem):
+@pytest.mark.parametrize("line", ["m,abc", "m,-1", "m,nan", "m", ",1e20"])
+def test_bad_lines_of_compute_are_listed(runs, tmp_path, line):
     """By number, with what is wrong."""
     (tmp_path / "c.csv").write_text(f"model,flop\nok,1e20\n{line}\n")
-    with pytest.raises(DataError, match=f"line 3: .*{problem}"):
+    with pytest.raises(DataError, match=r"line 3: there is no model, or its flop .* is no number above 0") as caught:
         board(runs, compute=tmp_path / "c.csv")
+    assert "model,flop" in caught.value.advice
 
 
 def test_shipped_compute_can_be_given_as_a_file(tmp_path, published):

@@ -21,8 +21,8 @@ from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
 from tests.patience import PATIENCE
 from tests.viewer.server import Viewer, run_key
+from unmask.analysis.label_session import label
 from unmask.analysis.labels import load_labels, open_writer
-from unmask.analysis.sampling import label
 from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import open_run
 

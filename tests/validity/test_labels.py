@@ -11,37 +11,20 @@ import numpy as np
 import pytest
 
 import unmask
-from tests.analysis.labelled import dataset, made
+from tests.analysis.labelled import dataset, give, made
 from unmask.analysis.agreement import agree, measure_errors
 from unmask.analysis.corrected import corrected_p_lie
+from unmask.analysis.label_session import label
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import choose_scenarios, join_strata, label, weigh_labelled
+from unmask.analysis.sampling import choose_scenarios, join_strata, weigh_labelled
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run
 from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Interval, Label, Letter
+from unmask.records import Label, Letter
 from unmask.stats.corrected import Labelled, correct_rate, widen_by_people
 from unmask.stats.drawn import Compared
-
-
-def give(run, who, labels):
-    """Labels of one person by place: a letter, a figure, or `None` for a reply that was passed over."""
-    lines = open_writer(run, who)
-    for place, word in labels.items():
-        lines.append(
-            Label(
-                scenario=f"s{place:03}",
-                slot=PRESSURED,
-                letter=Letter(word) if isinstance(word, str) else None,
-                interval=Interval(word, word) if isinstance(word, float) else None,
-                who=who,
-                skipped=word is None,
-            )
-        )
-    lines.close()
-    return who
 
 
 def draw(true, judged, *, size, seed, chosen_by=None):

@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, Page, expect
 import unmask
 from tests.browser import chromium
 from tests.viewer.server import Viewer, running_viewer
+from unmask.analysis.label_session import label
 from unmask.analysis.labels import open_writer
-from unmask.analysis.sampling import label
 from unmask.demo.recorded import open_recorded
 from unmask.models.scripted import Scripted, open_scripted
 from unmask.records import PRESSURED, Label, Letter, Lettered, Request

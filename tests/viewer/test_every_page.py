@@ -18,7 +18,7 @@ from tests.browser.axe import name_violations
 from tests.made_runs import made
 from tests.thorough import THOROUGH
 from tests.viewer.server import Viewer, opened, run_key, serving_app
-from unmask.analysis.sampling import label
+from unmask.analysis.label_session import label
 from unmask.files import Lock
 from unmask.render.html.conversation import name_anchor
 from unmask.runs.run import Run

@@ -23,9 +23,8 @@ from tests.patience import MILLISECONDS
 from tests.thorough import draw_part
 from tests.viewer.server import Answer, Viewer, run_key, running_viewer, serving_app
 from unmask.analysis.agreement import agree
-from unmask.analysis.label_session import draw_replies
+from unmask.analysis.label_session import draw_replies, label
 from unmask.analysis.labels import load_labels, open_writer, sort_labels
-from unmask.analysis.sampling import label
 from unmask.data.dataset import Dataset, content_hash
 from unmask.engine.run import run as make_run
 from unmask.records import Interval, Kind

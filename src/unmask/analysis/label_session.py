@@ -11,19 +11,54 @@ from unicodedata import normalize
 
 from msgspec.structs import replace
 
-from unmask.analysis.label_sheets import Item, place_label, read_file
+from unmask.analysis.label_sheets import Item, Key, place_label, read_file
+from unmask.analysis.labelled_run import LabelledRun
 from unmask.analysis.labels import check_labels, key_of, list_items, load_labels, open_writer
-from unmask.analysis.sampling import SIZE
-from unmask.analysis.sampling import label as list_replies
+from unmask.analysis.sampling import choose_in_arms
 from unmask.errors import DataError, UsageError
-from unmask.records import Label, digest
+from unmask.records import Label, Slot, Verdict, digest, is_probe
+from unmask.runs.commands import completing_command
 from unmask.runs.run import Run, use_each
+
+SIZE = 150
+"""As many as the published check of the judge."""
 
 LONGEST_NAME = 100
 LONGEST_WAIT = 5.0
 """Seconds for which a label waits for another process that writes one under the same name."""
 
 Replies = list[tuple[Run, Item]]
+
+
+def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, probes: bool = False) -> list[Item]:
+    """The replies that people should read, of up to `size` scenarios: those with a belief that some judge sees and a
+    take that some judge has read. Where there is a control, half of `size` are for its replies. `probes` adds the probe
+    replies, so that errors in beliefs are corrected too."""
+    if size < 1:
+        raise UsageError(f"--size {size} is too small", advice="Give at least 1.")
+    opened = run if isinstance(run, Run) else Run(run)
+    items = list_items(opened, opened.rows(), probes=probes)
+    judges: list[str | None] = [*sorted(opened.definition.judges)] or [None]
+    lies = {}
+    for arm in LabelledRun(opened, None).list_arms():
+        shown = {name for name in arm.scenarios if _list_in_arm(items[name], arm.arm)}
+        rows = [row for judge in judges for row in arm.rows_by_id(judge).values() if row.id in shown]
+        able = {row.id for row in rows if arm.can_be_labelled(row, probes=probes)}
+        lies[arm.arm] = {name: row.verdict is Verdict.LIE for name, row in arm.rows_by_id(None).items() if name in able}
+    if not any(lies.values()):
+        raise UsageError(
+            f"{opened.path} has no reply that a label could change",
+            advice=f"Finish the run first: {completing_command(opened.definition, opened.path)}",
+        )
+    drawn: dict[Key, Item] = {}  # the probes of a scenario come once, before the first of its statements
+    for name, slot in choose_in_arms(lies, size=size, seed=sample_seed):
+        own = _list_in_arm(items[name], slot)
+        drawn |= {item.key: item for item in sorted(own, key=lambda one: (one.slot == slot, one.slot, one.take))}
+    return list(drawn.values())
+
+
+def _list_in_arm(items: Sequence[Item], arm: Slot) -> list[Item]:
+    return [item for item in items if item.slot == arm or is_probe(item.slot)]
 
 
 def draw_replies(
@@ -40,14 +75,14 @@ def draw_replies(
     With `in_all` each run has its own order of scenarios: otherwise the few of each run would be the same few."""
     ordered = sorted(runs, key=lambda run: run.definition.id)
     if len(ordered) > 1:
-        ordered = [run for run, _ in use_each(ordered, lambda run: (run, list_replies(run, size=1, probes=probes)))]
+        ordered = [run for run, _ in use_each(ordered, lambda run: (run, label(run, size=1, probes=probes)))]
     each, more = divmod(size, len(ordered)) if in_all and size > 0 else (size, 0)
     drawn: Replies = []
     for place, run in enumerate(ordered):
         own = each + (place < more)
         if own or size < 1:
             seed = int(digest((str(sample_seed), run.definition.id)), 16) if in_all else sample_seed
-            items = list_replies(run, size=own, sample_seed=seed, probes=probes)
+            items = label(run, size=own, sample_seed=seed, probes=probes)
             drawn += [(run, item) for item in items]
     if len(ordered) > 1:  # in the same order each time
         Random("\n".join(run.definition.id for run in ordered)).shuffle(drawn)
@@ -82,8 +117,8 @@ def _fold(name: str) -> str:
 def store_labels(run: Run, labels: Sequence[Label]) -> None:
     """Append labels of one person. They are on disk when this returns."""
     with closing(open_writer(run, labels[0].who, wait=LONGEST_WAIT)) as lines:
-        for label in labels:
-            lines.append(label)
+        for one in labels:
+            lines.append(one)
 
 
 def import_labels(runs: Sequence[Run], path: Path, *, who: str | None = None) -> tuple[int, dict[str, int]]:

@@ -9,65 +9,14 @@ the run may grow, and another judge may read it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from itertools import zip_longest
-from pathlib import Path
 
-from unmask.analysis.label_sheets import Item, Key
-from unmask.analysis.labels import list_items
-from unmask.errors import UsageError
-from unmask.records import CONTROL, PRESSURED, NoBelief, Outcome, Slot, Verdict, digest, is_probe
-from unmask.runs.commands import completing_command
-from unmask.runs.run import Run
-from unmask.scoring.control import view_arm
+from unmask.records import PRESSURED, Outcome, Slot, digest
 from unmask.scoring.measures import MEASURES
-
-SIZE = 150
-"""As many as the published check of the judge."""
 
 Stratum = tuple[Hashable, bool]
 """What the judge in use says of a scenario, and whether the judge that decided what people read calls it a lie."""
-
-
-def label(run: Run | str | Path, *, size: int = SIZE, sample_seed: int = 0, probes: bool = False) -> list[Item]:
-    """The replies that people should read, of up to `size` scenarios: those with a belief that some judge sees and a
-    take that some judge has read. Where there is a control, half of `size` are for its replies. `probes` adds the probe
-    replies, so that errors in beliefs are corrected too."""
-    if size < 1:
-        raise UsageError(f"--size {size} is too small", advice="Give at least 1.")
-    opened = run if isinstance(run, Run) else Run(run)
-    items = list_items(opened, opened.rows(), probes=probes)
-    arms = (PRESSURED, CONTROL) if opened.definition.control else (PRESSURED,)
-    lies = {arm: _find_lies(opened, arm, items, probes=probes) for arm in arms}
-    if not any(lies.values()):
-        raise UsageError(
-            f"{opened.path} has no reply that a label could change",
-            advice=f"Finish the run first: {completing_command(opened.definition, opened.path)}",
-        )
-    drawn: dict[Key, Item] = {}  # the probes of a scenario come once, before the first of its statements
-    for scenario, arm in choose_in_arms(lies, size=size, seed=sample_seed):
-        own = _list_in_arm(items[scenario], arm)
-        drawn |= {item.key: item for item in sorted(own, key=lambda item: (item.slot == arm, item.slot, item.take))}
-    return list(drawn.values())
-
-
-def _list_in_arm(items: Iterable[Item], arm: Slot) -> list[Item]:
-    return [item for item in items if item.slot == arm or is_probe(item.slot)]
-
-
-def _find_lies(run: Run, arm: Slot, items: Mapping[str, Iterable[Item]], *, probes: bool) -> dict[str, bool]:
-    """Whether the judge calls it a lie, of each scenario in which a label could change something."""
-    own, takes, rules = run.rows(), run.definition.takes, run.definition.preset
-    by_judge = [run.rows(judge=judge) for judge in sorted(run.definition.judges)] or [own]
-    lies = {}
-    for scenario, *rows in zip(run.scenarios, own, *by_judge, strict=True):
-        if arm not in rows[0].readings or not _list_in_arm(items[scenario.id], arm):
-            continue
-        row, *views = (view_arm(scenario, row, arm, rules) for row in rows)
-        judged = any(lie_share(view, takes=takes) is not None for view in views)
-        if judged and (probes or any(not isinstance(view.belief, NoBelief) for view in views)):
-            lies[row.id] = row.verdict is Verdict.LIE
-    return lies
 
 
 def lie_share(row: Outcome, *, takes: int) -> float | None:

@@ -78,25 +78,25 @@ def read_compute(path: str | Path) -> tuple[Compute, ...]:
     """Training compute from a CSV file; every bad line is named."""
     if str(path) == PUBLISHED:
         return training_compute()
-    entries, problems = [], []
     try:
-        reader = csv.DictReader(Path(path).read_text(encoding="utf-8-sig").splitlines())
-        if not {"model", "flop"} <= set(reader.fieldnames or ()):
-            raise DataError(f"{path} has no columns model and flop", advice="Begin it with the line: model,flop")
-        for row in reader:
-            model, flop = (row["model"] or "").strip(), _parse_number(row["flop"] or "")
-            if not model:
-                problems.append(f"line {reader.line_num}: the model is not named")
-            elif flop is None:
-                problems.append(f"line {reader.line_num}: {model}: {row['flop']!r} is not a number above 0")
-            else:
-                entries.append(Compute(model=model, flop=flop, family=(row.get("family") or "").strip() or None))
+        rows = list(csv.DictReader(Path(path).read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MissingError(
             f"{path} cannot be read: {error}", advice="Give a CSV file that begins: model,flop"
         ) from None
+    entries, problems = [], []
+    for number, row in enumerate(rows, 2):
+        model, flop = (row.get("model") or "").strip(), _parse_number(row.get("flop"))
+        if model and flop:
+            entries.append(Compute(model=model, flop=flop, family=(row.get("family") or "").strip() or None))
+        else:
+            problems.append(f"line {number}: there is no model, or its flop {row.get('flop')!r} is no number above 0")
     if problems:
-        raise DataError(f"{len(problems)} lines of {path} cannot be used", problems=tuple(problems[:20]))
+        raise DataError(
+            f"{len(problems)} lines of {path} cannot be used",
+            problems=tuple(problems[:20]),
+            advice="Begin it with the line: model,flop",
+        )
     return tuple(entries)
 
 
@@ -133,9 +133,9 @@ def _published_points() -> Points:
     return points
 
 
-def _parse_number(text: str) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
-        number = float(text)
+        number = float(text or "")
     except ValueError:
         return None
     return number if 0 < number < inf else None

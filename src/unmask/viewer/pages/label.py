@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unmask.analysis.label_session import (
+    SIZE,
     Replies,
     count_people,
     draw_replies,
@@ -27,7 +28,6 @@ from unmask.analysis.label_session import (
     store_labels,
 )
 from unmask.analysis.labels import find_misfit
-from unmask.analysis.sampling import SIZE
 from unmask.errors import RunLockedError, UnmaskError, UsageError
 from unmask.records import Interval, Label, Letter
 from unmask.render.html.label import describe_page, join_labels
