@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import unmask
-from tests.cli.terminal import unmask as command
 from tests.render.colour_sight import SIGHT, apart, contrast
 from tests.render.made_runs import binary, judge, small_run, subject, write
 from tests.thorough import THOROUGH
@@ -88,26 +86,6 @@ def test_every_figure_in_every_format(name, ending, runs, ladder, tmp_path):
         assert figure(name, drawn).content == out.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["outcomes", "honesty-accuracy", "archetypes", "lying-at-k"])
-def test_one_run_is_enough(name, runs):
-    """Everything but a comparison can be drawn of one run."""
-    assert len(figure(name, [runs[0]]).content) > 1000
-
-
-def test_letters_are_paths(runs):
-    """A figure needs no font where it is shown."""
-    text = figure("outcomes", [runs[0]]).content.decode()
-    assert "<text" not in text
-    assert "<path" in text
-
-
-def test_verdicts_have_their_colours(runs):
-    """The bars are in the colours of the report."""
-    text = figure("outcomes", [runs[0]]).content.decode()
-    for verdict in (Verdict.HONEST, Verdict.LIE):
-        assert colours.VERDICTS[verdict].light in text
-
-
 def test_forest_says_value_and_interval(runs):
     """Each row has its number, with n, and the runs are named."""
     found = texts("forest", *runs)
@@ -121,8 +99,7 @@ def test_a_ladder_is_drawn_rung_by_rung(ladder, runs):
     drawing = FIGURES["ladder"](FigureInputs((ladder,)))
     lines = {line.get_label(): list(line.get_ydata()) for line in drawing.axes[0].get_lines()}
     assert lines["known facts"] == lines["disinformation"] == [0, 0, 0, 100]
-    (all_of_it,) = drawing.axes[0].containers
-    assert list(all_of_it.lines[0].get_ydata()) == [0, 0, 0, 100]
+    assert lines["all"] == [0, 0, 0, 100]
     written = texts("ladder", ladder)
     assert {"0 role\nn = 2", "all", "known facts"} <= {*written}
     with pytest.raises(UsageError, match="rungs"):
@@ -142,12 +119,6 @@ def test_lying_at_k_needs_several_takes(tmp_path):
         figure("lying-at-k", [small_run(tmp_path / "one")], tmp_path / "a.svg")
 
 
-def test_forest_needs_two_runs(runs, tmp_path):
-    """There is nothing to compare one run with."""
-    with pytest.raises(UsageError, match="compares runs"):
-        figure("forest", [runs[0]], tmp_path / "a.svg")
-
-
 def test_unknown_endings_are_refused_before_anything_is_drawn(runs, tmp_path):
     """The error names the endings that work."""
     with pytest.raises(UsageError, match=r"a\.gif") as error:
@@ -163,13 +134,6 @@ def test_a_forest_shows_the_measure_that_is_asked_for(runs):
     written = " ".join(found.get_text() for found in drawing.findobj(Text))
     assert "difference of P(honest), points     fewer lies →" in written
     assert "difference of P(lie), points     more lies →" in " ".join(texts("forest", *runs))
-
-
-def test_a_figure_of_no_measure_refuses_one(runs):
-    """It would be ignored."""
-    with pytest.raises(UsageError, match="outcomes") as error:
-        figure("outcomes", [runs[0]], measure="p_honest")
-    assert "forest" in str(error.value.advice)
 
 
 def test_points_in_one_place_share_a_label_and_the_key_names_all(runs, tmp_path):
@@ -191,12 +155,6 @@ def test_matplotlib_is_named_where_it_is_missing(runs, tmp_path, monkeypatch):
     with pytest.raises(MissingError) as error:
         figure("outcomes", [runs[0]], tmp_path / "a.svg")
     assert "unmask[figures]" in str(error.value.advice)
-
-
-def test_command_writes_a_figure(runs, tmp_path: Path):
-    """`unmask figure NAME RUN --out FILE` names the file it wrote."""
-    done = command("figure", "archetypes", str(runs[0].path), "--out", "a.png", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "a.png\n"), done.stderr
 
 
 # --- colours

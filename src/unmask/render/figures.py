@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from unmask.analysis.compare import compare
 from unmask.analysis.mitigation import TreatedRun, report_mitigations
@@ -158,10 +158,15 @@ def _encode_figure(drawing: Any, ending: str) -> bytes:
 # --- parts --------------------------------------------------------------------------------------------------
 
 
-def _make_figure(width: float, height: float) -> Any:
+def _make_axes(width: float, height: float, *, grid: Literal["both", "x", "y"] | None = None) -> tuple[Any, Any]:
+    """A figure of so many inches with one drawing in it."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    axes = drawing.add_subplot()
+    if grid:
+        axes.grid(True, axis=grid)
+    return drawing, axes
 
 
 def _make_rows(axes: Any, labels: Sequence[str]) -> None:
@@ -177,17 +182,28 @@ def _percent_axis(axes: Any, which: str, label: str) -> None:
     axes.set(**{f"{which}lim": (0, 100), f"{which}ticks": [0, 25, 50, 75, 100], f"{which}label": label})
 
 
+def _point_axis(axes: Any, spots: Sequence[_Spot], label: str) -> None:
+    """Differences, with zero in the middle."""
+    widest = 1.08 * max([5.0, *(abs(end) for spot in spots for end in (spot.low, spot.high))])
+    axes.axvline(0, color=MUTED.light, linewidth=0.8)
+    axes.grid(True, axis="x")
+    axes.set(xlim=(-widest, widest), xlabel=label)
+
+
 def _write_beside(axes: Any, place: float, text: str, **look: Any) -> None:
-    axes.text(
-        1.03, place, text, transform=axes.get_yaxis_transform(), va="center_baseline", fontsize=SMALL, clip_on=False,
-        **look,
-    )  # fmt: skip
+    look |= {"va": "center_baseline", "fontsize": SMALL, "clip_on": False}
+    axes.text(1.03, place, text, transform=axes.get_yaxis_transform(), **look)
 
 
 def _draw_legend(axes: Any, keys: Sequence[Any] | None = None, names: Sequence[str] | None = None, **look: Any) -> None:
     """Above the drawing."""
     given = (keys, names) if keys is not None else ()
     axes.legend(*given, loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.3, **look)
+
+
+def _draw_row_lines(axes: Any, rows: int) -> None:
+    for row in range(1, rows):
+        axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
 
 
 def _shorten(text: str, *, limit: int = 36) -> str:
@@ -225,22 +241,14 @@ def _draw_stacked_bar(axes: Any, place: int, part: Measures) -> None:
     left = 0.0
     for verdict, paint in VERDICTS.items():
         share, missing = 100 * part.shares[verdict], verdict is Verdict.UNJUDGED
-        if not share:
-            continue
-        axes.barh(
-            place,
-            share,
-            left=left,
-            height=0.72,
-            color=GROUND.light if missing else paint.light,
-            edgecolor=paint.light if missing else GROUND.light,
-            hatch="//////" if missing else None,
-            linewidth=0.8,
-        )
+        inside, edge = (GROUND, paint) if missing else (paint, GROUND)
+        look = {"color": inside.light, "edgecolor": edge.light, "hatch": "//////" if missing else None}
+        if share:
+            axes.barh(place, share, left=left, height=0.72, linewidth=0.8, **look)
         if share >= 6 and not missing:
             ink = GROUND.light if verdict in {Verdict.HONEST, Verdict.LIE} else INK.light
-            look = {"ha": "center", "va": "center_baseline", "color": ink, "fontsize": SMALL}
-            axes.text(left + share / 2, place, in_percent(part.shares[verdict], places=0), **look)
+            number = in_percent(part.shares[verdict], places=0)
+            axes.text(left + share / 2, place, number, ha="center", va="center_baseline", color=ink, fontsize=SMALL)
         left += share
 
 
@@ -256,6 +264,21 @@ def _draw_verdict_legend(axes: Any, **look: Any) -> None:
     _draw_legend(axes, keys, [words.NAMES[verdict] for verdict in VERDICTS], **look)
 
 
+def _draw_curves(axes: Any, curves: Mapping[str, Mapping[int, Rate]], label: str) -> None:
+    """Rates over a number, one line per run with the interval as a band."""
+    for place, (name, rates) in enumerate(curves.items()):
+        spots = {x: spot for x, rate in rates.items() if (spot := _spot_of(rate)) is not None}
+        colour, marker = (LIE, "o") if len(curves) == 1 else _series_look(place)
+        lows, highs = ([getattr(spot, end) for spot in spots.values()] for end in ("low", "high"))
+        axes.fill_between(list(spots), lows, highs, color=colour, alpha=0.16, linewidth=0)
+        values = [spot.value for spot in spots.values()]
+        axes.plot(list(spots), values, color=colour, marker=marker, linewidth=1.5, label=name)
+    axes.set_ylim(0, min(100, 10 * (axes.get_ylim()[1] // 10 + 1)))
+    axes.set_ylabel(label)
+    if len(curves) > 1:
+        _draw_legend(axes, ncols=min(3, len(curves)))
+
+
 # --- the figures --------------------------------------------------------------------------------------------
 
 
@@ -266,8 +289,7 @@ def _draw_outcomes(inputs: FigureInputs) -> Any:
     if len(scored) == 1:
         parts = scored[0][1].archetypes
         rows = [("all", scored[0][1].overall), *((archetype.traits.title, part) for archetype, part in parts.items())]
-    drawing = _make_figure(6.4, 0.75 + 0.36 * len(rows))
-    axes = drawing.add_subplot()
+    drawing, axes = _make_axes(6.4, 0.75 + 0.36 * len(rows))
     for place, (_, part) in enumerate(rows):
         _draw_stacked_bar(axes, place, part)
     _make_rows(axes, [f"{label}  (n = {part.scenarios:,})" for label, part in rows])
@@ -281,29 +303,20 @@ def _draw_archetypes(inputs: FigureInputs) -> Any:
     scored = inputs.score_runs()
     alone = len(scored) == 1
     shown = [archetype for archetype in Archetype if any(archetype in score.archetypes for _, score in scored)]
-    drawing = _make_figure(6.0, 0.7 + len(shown) * (0.36 if alone else 0.22 + 0.16 * len(scored)))
-    axes = drawing.add_subplot()
-    axes.grid(True, axis="x")
+    drawing, axes = _make_axes(6.0, 0.7 + len(shown) * (0.36 if alone else 0.22 + 0.16 * len(scored)), grid="x")
     for place, (label, score) in enumerate(scored):
         offset = 0.0 if alone else 0.5 * (place / (len(scored) - 1) - 0.5)
         colour, marker = (INK.light, "") if alone else _series_look(place)
-        for row, archetype in enumerate(shown):
-            part = score.archetypes.get(archetype)
-            if part is None or (spot := _spot_of(part.p_lie)) is None:
+        look = {"fmt": marker, "color": colour, "elinewidth": 1.1, "zorder": 3, "clip_on": False}
+        rates = {one: score.archetypes[one].p_lie for one in shown if one in score.archetypes}
+        for archetype, rate in rates.items():
+            if (spot := _spot_of(rate)) is None:
                 continue
+            row = shown.index(archetype)
             if alone:
                 axes.barh(row, spot.value, height=0.62, color=LIE)
-                axes.text(spot.high + 1.5, row, words.number(part.p_lie.value), va="center_baseline", fontsize=SMALL)
-            axes.errorbar(
-                spot.value,
-                row + offset,
-                xerr=spot.arms,
-                fmt=marker,
-                color=colour,
-                elinewidth=1.1,
-                zorder=3,
-                clip_on=False,
-            )
+                axes.text(spot.high + 1.5, row, words.number(rate.value), va="center_baseline", fontsize=SMALL)
+            axes.errorbar(spot.value, row + offset, xerr=spot.arms, **look)
         axes.plot([], [], marker, color=colour, label=label)
     counts = [{one: score.archetypes[one].p_lie.total for one in score.archetypes} for _, score in scored]
     alike = all(count == counts[0] for count in counts)
@@ -311,8 +324,7 @@ def _draw_archetypes(inputs: FigureInputs) -> Any:
     _percent_axis(axes, "x", "P(lie), %")
     axes.spines["left"].set_visible(True)
     if not alone:
-        for row in range(1, len(shown)):
-            axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
+        _draw_row_lines(axes, len(shown))
         _draw_legend(axes, ncols=min(4, len(scored)))
     return drawing
 
@@ -328,9 +340,7 @@ def _draw_honesty_accuracy(inputs: FigureInputs) -> Any:
             for archetype, part in scored[0][1].archetypes.items()
             if not archetype.traits.supplies_fact
         ]
-    drawing = _make_figure(6.2, 4.1)
-    axes = drawing.add_subplot()
-    axes.grid(True)
+    drawing, axes = _make_axes(6.2, 4.1, grid="both")
     axes.set_aspect("equal")
     _percent_axis(axes, "x", "accuracy, %")
     _percent_axis(axes, "y", "honesty (1 − P(lie)), %")
@@ -357,69 +367,46 @@ def _draw_honesty_accuracy(inputs: FigureInputs) -> Any:
 
 
 def _draw_lying_at_k(inputs: FigureInputs) -> Any:
-    """Lying@k over k with the interval as a band, one line per run."""
-    drawing = _make_figure(4.8, 3.2)
-    axes = drawing.add_subplot()
-    axes.grid(True, axis="y")
-    drawn, most = 0, 1
-    for place, (label, score) in enumerate(inputs.score_runs()):
-        spots = {k: spot for k, rate in score.overall.lying_at.items() if (spot := _spot_of(rate)) is not None}
-        if len(spots) < 2:
-            continue
-        drawn, most = drawn + 1, max(most, *spots)
-        colour, marker = (LIE, "o") if len(inputs.sources) == 1 else _series_look(place)
-        values, lows, highs = zip(*spots.values(), strict=True)
-        axes.fill_between(list(spots), lows, highs, color=colour, alpha=0.16, linewidth=0)
-        axes.plot(list(spots), values, color=colour, marker=marker, linewidth=1.5, label=label)
-    if not drawn:
+    """Lying@k over k."""
+    rates = {label: _known(score.overall.lying_at) for label, score in inputs.score_runs()}
+    curves = {label: one for label, one in rates.items() if len(one) > 1}
+    if not curves:
         raise UsageError(
             "no run has several takes, so there is no Lying@k to draw",
             advice="`unmask run` with --takes 10 asks more often.",
         )
-    axes.set_xlim(1 - 0.02 * most, most * 1.02)
+    drawing, axes = _make_axes(4.8, 3.2, grid="y")
+    _draw_curves(axes, curves, "Lying@k, %")
+    most = max(max(one) for one in curves.values())
+    axes.set(xlim=(1 - 0.02 * most, most * 1.02), xlabel="takes (k)")
     axes.set_xticks(range(1, most + 1) if most <= 12 else [1, *range(5, most + 1, 5)])
-    axes.set_xlabel("takes (k)")
-    axes.set_ylim(0, min(100, 10 * (axes.get_ylim()[1] // 10 + 1)))
-    axes.set_ylabel("Lying@k, %")
-    if drawn > 1:
-        _draw_legend(axes, ncols=min(3, drawn))
     return drawing
 
 
+def _known(rates: Mapping[int, Rate | None]) -> dict[int, Rate]:
+    return {number: rate for number, rate in rates.items() if rate is not None and rate.value is not None}
+
+
 def _draw_ladder(inputs: FigureInputs) -> Any:
-    """P(lie) by rung with intervals, one line per run; for a single run also its archetypes, thin and named."""
+    """P(lie) by rung, one line per run; for a single run also its archetypes, thin and named."""
     scored = [(label, score.ladder) for label, score in inputs.score_runs() if score.ladder is not None]
     if not scored:
         raise UsageError("no run is of a set with rungs", advice="Run one with --data ladder.")
-    drawing = _make_figure(5.4, 3.4)
-    axes = drawing.add_subplot()
-    axes.grid(True, axis="y")
-    for place, (label, ladder) in enumerate(scored):
-        parts = ladder.archetypes.items() if len(scored) == 1 else ()
-        for shape, (archetype, rates) in zip(MARKERS, parts, strict=False):
-            known = {rung: 100 * rate.value for rung, rate in rates.items() if rate.value is not None}
+    drawing, axes = _make_axes(5.4, 3.4, grid="y")
+    if len(scored) == 1:
+        for shape, (archetype, rates) in zip(MARKERS, scored[0][1].archetypes.items(), strict=False):
+            values = {rung: 100 * (rate.value or 0.0) for rung, rate in _known(rates).items()}
             look: dict[str, Any] = {"color": MUTED.light, "marker": shape, "linewidth": 0.8, "markersize": 3.5}
-            axes.plot(list(known), list(known.values()), alpha=0.6, label=archetype.traits.title, **look)
-        colour, marker = (LIE, "o") if len(scored) == 1 else _series_look(place)
-        spots = {rung: spot for rung, rate in ladder.p_lie.items() if (spot := _spot_of(rate)) is not None}
-        offset = 0.0 if len(scored) == 1 else 0.24 * (place / (len(scored) - 1) - 0.5)
-        arms = [[spot.value - spot.low for spot in spots.values()], [spot.high - spot.value for spot in spots.values()]]
-        values = [spot.value for spot in spots.values()]
-        name = label if len(scored) > 1 else "all"
-        axes.errorbar([rung + offset for rung in spots], values, yerr=arms, color=colour, marker=marker, label=name)
-    rungs = sorted({rung for _, ladder in scored for rung in ladder.p_lie})
-    counts = [{rung: rate.total for rung, rate in ladder.p_lie.items()} for _, ladder in scored]
-    alike = all(count == counts[0] for count in counts)
-    names = [fill(f"{rung} {RUNGS[rung]}" if rung < len(RUNGS) else str(rung), 12) for rung in rungs]
-    axes.set_xticks(
-        rungs, [f"{name}\nn = {counts[0][rung]}" if alike else name for rung, name in zip(rungs, names, strict=True)]
-    )
-    axes.set_ylim(0, min(100, 10 * (axes.get_ylim()[1] // 10 + 1)))
-    axes.set_ylabel("P(lie), %")
-    if len(scored) > 1:
-        _draw_legend(axes, ncols=min(3, len(scored)))
-    else:
-        axes.legend(*axes.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=SMALL)
+            axes.plot(list(values), list(values.values()), alpha=0.6, label=archetype.traits.title, **look)
+    named = {label: ladder.p_lie for label, ladder in scored} if len(scored) > 1 else {"all": scored[0][1].p_lie}
+    _draw_curves(axes, named, "P(lie), %")
+    if len(scored) == 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=SMALL)
+    counts = [{rung: rate.total for rung, rate in rates.items()} for rates in named.values()]
+    sizes = counts[0] if all(count == counts[0] for count in counts) else {}
+    rungs = sorted({rung for rates in named.values() for rung in rates})
+    names = {rung: fill(f"{rung} {RUNGS[rung]}" if rung < len(RUNGS) else str(rung), 12) for rung in rungs}
+    axes.set_xticks(rungs, [names[rung] + (f"\nn = {sizes[rung]}" if sizes else "") for rung in rungs])
     return drawing
 
 
@@ -433,36 +420,26 @@ def _draw_forest(inputs: FigureInputs) -> Any:
     rows = [(_shorten(pair.b) if several else "all", pair.difference, True) for pair in pairs]
     if not several:
         rows += [(archetype.traits.title, part, False) for archetype, part in pairs[0].archetypes.items()]
-    drawing = _make_figure(6.4, 1.0 + 0.34 * len(rows))
-    axes = drawing.add_subplot()
-    axes.axvline(0, color=MUTED.light, linewidth=0.8)
-    axes.grid(True, axis="x")
-    widest = 1.0
-    for place, (_, difference, main) in enumerate(rows):
-        spot = _spot_of(difference)
-        if spot is not None:
-            colour = MUTED.light
-            if is_significant(difference) and measure.honest:
-                colour = LIE if spot.value * measure.honest < 0 else HONEST
-            look = {"fmt": "D" if main else "o", "markersize": 6 if main else 4.5, "color": colour}
-            axes.errorbar(spot.value, place, xerr=spot.arms, elinewidth=1.3, **look)
-            widest = max(widest, abs(spot.low), abs(spot.high))
-        _write_beside(axes, place, _describe_difference(difference), fontweight="bold" if main else "normal")
-    _make_rows(axes, [f"{label}  (n = {difference.n:,})" for label, difference, _ in rows])
-    axes.set_xlim(-1.08 * widest, 1.08 * widest)
+    drawing, axes = _make_axes(6.4, 1.0 + 0.34 * len(rows))
+    spots = [_spot_of(difference) for _, difference, _ in rows]
     left, right = ("more lies", "fewer lies") if measure.honest > 0 else ("fewer lies", "more lies")
     sides = (f"← {left}     ", f"     {right} →") if measure.honest else ("", "")
-    axes.set_xlabel(f"{sides[0]}difference of {measure.title}, points{sides[1]}")
+    _point_axis(axes, list(filter(None, spots)), f"{sides[0]}difference of {measure.title}, points{sides[1]}")
+    for place, (spot, (_, difference, main)) in enumerate(zip(spots, rows, strict=True)):
+        if spot is not None:
+            side = spot.value * measure.honest if is_significant(difference) else 0
+            colour = LIE if side < 0 else HONEST if side > 0 else MUTED.light
+            look = {"fmt": "D" if main else "o", "markersize": 6 if main else 4.5, "color": colour}
+            axes.errorbar(spot.value, place, xerr=spot.arms, elinewidth=1.3, **look)
+        _write_beside(axes, place, _describe_difference(difference), fontweight="bold" if main else "normal")
+    _make_rows(axes, [f"{label}  (n = {difference.n:,})" for label, difference, _ in rows])
     axes.set_title(f"each against {base}" if several else f"{_shorten(pairs[0].b)} against {base}")
     return drawing
 
 
 def _describe_difference(difference: Difference) -> str:
-    spot = _spot_of(difference)
-    if spot is None:
-        return "n/a"
     text = f"{words.difference(difference)}{' few' if difference.few else ''}"
-    if depends_on_unjudged(difference) and difference.worst_low is not None and difference.worst_high is not None:
+    if depends_on_unjudged(difference):
         text += (
             f"\ndepends on the unjudged: {words.points(difference.worst_low)} to {words.points(difference.worst_high)}"
         )
@@ -484,7 +461,8 @@ def _draw_mitigations(inputs: FigureInputs) -> Any:
     inputs.require_two("mitigations are compared with a base run", "mitigations")
     runs = inputs.open_runs()
     found = report_mitigations(runs, preset=inputs.preset, judge=inputs.judge, drop_changed=True)
-    drawing = _make_figure(8.6, 1.25 + 0.78 * len(runs))
+    drawing, _ = _make_axes(8.6, 1.25 + 0.78 * len(runs))
+    drawing.clear()
     left, right = drawing.subplots(1, 2, sharey=True, width_ratios=[1, 1.05])
     for place, (_, score) in enumerate(inputs.score_runs()):
         _draw_stacked_bar(left, place, score.overall)
@@ -501,27 +479,22 @@ def _draw_mitigations(inputs: FigureInputs) -> Any:
 
 
 def _draw_changes(axes: Any, treated: Sequence[TreatedRun]) -> None:
-    axes.axvline(0, color=MUTED.light, linewidth=0.8)
-    axes.grid(True, axis="x")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    widest = 5.0
-    for row, run in enumerate(treated, 1):
-        axes.axhline(row - 0.5, color=FAINT.light, linewidth=0.7)
-        for number, (name, (colour, marker)) in enumerate(_MITIGATED.items()):
-            difference = run.measures[name]
-            spot = _spot_of(difference)
-            if spot is None:
-                continue
-            widest = max(widest, abs(spot.low), abs(spot.high))
-            inside = colour if is_significant(difference) else "white"  # empty where it did not surely move
-            look = {"color": colour, "markerfacecolor": inside, "elinewidth": 1.2, "zorder": 3}
-            axes.errorbar(spot.value, row + 0.15 * (number - 2), xerr=spot.arms, fmt=marker, **look)
-        _write_beside(axes, row, _describe_treated(run))
-    for name, (colour, marker) in _MITIGATED.items():
+    _draw_row_lines(axes, len(treated) + 1)
+    drawn = []
+    for number, (name, (colour, marker)) in enumerate(_MITIGATED.items()):
         axes.plot([], [], color=colour, marker=marker, label=MEASURES[name].title)
-    axes.set_xlim(-1.06 * widest, 1.06 * widest)
-    axes.set_xlabel("treated less base, points, corrected intervals; filled: moved")
+        for row, run in enumerate(treated, 1):
+            difference = run.measures[name]
+            if (spot := _spot_of(difference)) is not None:
+                drawn.append(spot)
+                inside = colour if is_significant(difference) else "white"  # empty where it did not surely move
+                look = {"color": colour, "markerfacecolor": inside, "elinewidth": 1.2, "zorder": 3}
+                axes.errorbar(spot.value, row + 0.15 * (number - 2), xerr=spot.arms, fmt=marker, **look)
+    for row, run in enumerate(treated, 1):
+        _write_beside(axes, row, _describe_treated(run))
+    _point_axis(axes, drawn, "treated less base, points, corrected intervals; filled: moved")
     _draw_legend(axes, ncols=3, fontsize=SMALL)
 
 
