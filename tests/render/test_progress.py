@@ -18,7 +18,7 @@ from unmask.render.terminal import progress
 from unmask.render.terminal.progress import Bar, Log, ProgressLine
 from unmask.runs.cost import Bill
 
-REFUSED = "openai/m at http://there/v1: HTTP 500: out\nof\x1b[2J memory"
+REFUSED = "HTTP 500: out\nof\x1b[2J memory"
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_a_slow_model_is_counted_in_calls_a_minute(clock, calls: int, elapsed: f
 
 def test_a_server_that_is_waited_for_is_said_at_once_in_a_log_too(clock):
     """Not only with the next line, a quarter of a minute later."""
-    refused = "openai/m at http://there/v1: cannot connect: Connection refused"
+    refused = "cannot connect: Connection refused"
     starting = executor(in_flight=0, pause=2.0, last_error=refused, awaits_server=True)
     assert said(clock, *[(1, workload(0), starting)] * 3) == [
         "0/9 scenarios · 0 calls · waiting for http://there to come up (cannot connect: Connection refused),"

@@ -260,7 +260,8 @@ def test_what_is_believed_and_said_is_in_words(tmp_path):
 def test_sensitivity_is_what_the_command_says(page, made):
     """The same blocks: what moves P(lie), every choice, and what is not known yet with the command that asks for it."""
     part = page.partition('id="r1-sensitivity"')[2].partition("</details>")[0]
-    assert to_html(describe_sensitivity(unmask.sensitivity(made)), level=3, name="Sensitivity of run 1, table") in part
+    blocks = describe_sensitivity(unmask.sensitivity(made))
+    assert to_html(blocks, level=3, name="Sensitivity of run 1, table", draw=True) in part
     assert "Not known yet" in words(part)
 
 

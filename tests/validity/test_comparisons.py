@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -14,11 +15,11 @@ from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
 from unmask.analysis.mitigation import correct_together, read_moves, report_mitigations
 from unmask.records import Accuracy, Letter, Outcome, Verdict
-from unmask.render.html import charts
+from unmask.render.blocks import to_html
+from unmask.render.describe.compare import describe_comparison
 from unmask.scoring.measures import Where, list_measures, list_values
 from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
-from unmask.stats.estimate import Difference
 from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.values import compare_values
 
@@ -74,15 +75,13 @@ def test_d07_a_report_names_by_the_corrected_p_value_and_shows_its_interval(tmp_
 
 def test_d07_colours_follow_the_corrected_p_value(tmp_path):
     """A difference that only looks large before the correction has no colour, on the page or in the terminal."""
-    plain = Difference(n=50, value=0.1, low=0.01, high=0.2, p_value=0.03, p_adjusted=0.18)
-    assert "f-muted" in charts.difference_row(plain, reach=0.5)
-    marked = Difference(n=50, value=0.2, low=0.1, high=0.3, p_value=0.001, p_adjusted=0.006, p_worst_adjusted=0.007)
-    assert "f-lie" in charts.difference_row(marked, reach=0.5)
-    unsure = Difference(n=50, value=0.2, low=0.1, high=0.3, p_value=0.001, p_adjusted=0.006, p_worst_adjusted=0.4)
-    assert "f-muted" in charts.difference_row(unsure, reach=0.5)
     runs = [
         made(tmp_path / name, plan) for name, plan in (("a", ["honest"] * 30), ("b", ["lie"] * 6 + ["honest"] * 24))
     ]
+    page = to_html(describe_comparison(compare(runs)), draw=True)
+    archetypes = re.findall(r'<th scope="row" class="sub">.*?</tr>', page)
+    assert [("f-muted" in row, "f-lie" in row) for row in archetypes] == [(True, False)] * 3
+    assert 'class="f-lie"' in page
     rows = {line.split()[0]: line for line in show(compare(runs), width=120, color=True).splitlines() if line.strip()}
     first = next(line for line in rows.values() if "P(lie)" in line and "0.014" in line)
     assert "\x1b[31m" in first  # 6:0, p = 0.014 and one primary comparison: red

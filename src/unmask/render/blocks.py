@@ -99,7 +99,8 @@ class Link(str):
 
 
 class Table(NamedTuple):
-    """The first `texts` columns are words, the others numbers. A row, or a column, may have a mark."""
+    """The first `texts` columns are words, the others numbers. A row, or a column, may have a mark. In HTML the numbers
+    of the column `chart` are also drawn."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
@@ -107,6 +108,7 @@ class Table(NamedTuple):
     title: str = ""
     marks: Sequence[str | None] = ()
     column_marks: Sequence[str | None] = ()
+    chart: int | None = None
 
 
 class Bar(NamedTuple):
@@ -313,13 +315,13 @@ def _code(command: str) -> str:
     return f"`{_clean_line(command).replace('`', chr(39))}`"
 
 
-def to_html(blocks: Iterable[Block], *, level: int = 2, name: str = "Table") -> str:
+def to_html(blocks: Iterable[Block], *, level: int = 2, name: str = "Table", draw: bool = False) -> str:
     """`level` is that of the headings, `name` what tables without a title are called, with a number. Classes are those
-    of the report's style sheet."""
-    return "\n".join(_make_html(block, level, f"{name} {number}") for number, block in enumerate(blocks, 1))
+    of the report's style sheet; a page that has it can `draw` charts."""
+    return "\n".join(_make_html(block, level, f"{name} {number}", draw) for number, block in enumerate(blocks, 1))
 
 
-def _make_html(block: Block, level: int, name: str) -> str:
+def _make_html(block: Block, level: int, name: str, draw: bool) -> str:
     match block:
         case Heading(text):
             return f"<h{level}>{_html(text)}</h{level}>"
@@ -337,7 +339,7 @@ def _make_html(block: Block, level: int, name: str) -> str:
         case Bar(counts=counts):
             return _html_bar(counts) + f"<p>{_html(block.words)}</p>"
         case Table() as table:
-            return _html_table(table, table.title or name)
+            return _html_table(table if draw else table._replace(chart=None), table.title or name)
 
 
 def _html_bar(counts: Mapping[Verdict, int]) -> str:
@@ -350,26 +352,33 @@ def _html_bar(counts: Mapping[Verdict, int]) -> str:
 
 def _html_table(table: Table, name: str) -> str:
     """The first column names the rows; numbers have their interval below. Two regions of a page need two names."""
+    from unmask.render.html import charts
+
     caption = f"<caption>{_html(table.title)}</caption>" if table.title else ""
-    head = "".join(
+    head = [
         f'<th scope="col"{_number(n, table)}>{_html(text)}</th>' if text else "<td></td>"
         for n, text in enumerate(table.headings)
-    )
-    body = "".join(
-        f"<tr{_class(table.marks[n]) if table.marks else ''}>"
-        + "".join(_html_cell(place, cell, table) for place, cell in enumerate(row))
-        + "</tr>"
-        for n, row in enumerate(table.rows)
-    )
-    thead = f"<thead><tr>{head}</tr></thead>" if head else ""
+    ]
+    marks = table.marks or [None] * len(table.rows)
+    body = [[_html_cell(place, cell, table) for place, cell in enumerate(row)] for row in table.rows]
+    if table.chart is not None:
+        drawn = [(row[table.chart], mark) for row, mark in zip(table.rows, marks, strict=True)]
+        ends, bars = charts.draw_column([(one if isinstance(one, Cell) else Cell(None), mark) for one, mark in drawn])
+        head.insert(table.chart, f'<th scope="col" class="ends">{"".join(f"<span>{end}</span>" for end in ends)}</th>')
+        for cells, bar in zip(body, bars, strict=True):
+            cells.insert(table.chart, f'<td class="chart">{bar}</td>')
+    rows = "".join(f"<tr{_class(mark)}>{''.join(cells)}</tr>" for cells, mark in zip(body, marks, strict=True))
+    thead = f"<thead><tr>{''.join(head)}</tr></thead>" if head else ""
     region = f'<div class="scroll" tabindex="0" role="region" aria-label="{_html(name)}">'
-    return f"{region}<table>{caption}{thead}<tbody>{body}</tbody></table></div>"
+    bars_class = ' class="bars"' if table.chart is not None else ""
+    return f"{region}<table{bars_class}>{caption}{thead}<tbody>{rows}</tbody></table></div>"
 
 
 def _html_cell(place: int, cell: str | Cell, table: Table) -> str:
     shown = f'<a href="{_html(cell.href)}">{_html(cell)}</a>' if isinstance(cell, Link) else _html(str(cell))
     if place == 0 and cell:
-        return f'<th scope="row"{_number(place, table)}>{shown}</th>'
+        sub = ' class="sub"' if isinstance(cell, str) and cell.startswith(" ") else _number(place, table)
+        return f'<th scope="row"{sub}>{shown}</th>'
     if isinstance(cell, str):
         return f"<td{_number(place, table)}>{shown}</td>"
     span = cell.span.strip("[]").replace(", ", " to ").replace("-", "\N{MINUS SIGN}")

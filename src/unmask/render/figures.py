@@ -272,7 +272,7 @@ def _draw_curves(axes: Any, curves: Mapping[str, Mapping[int, Rate]], label: str
         lows, highs = ([getattr(spot, end) for spot in spots.values()] for end in ("low", "high"))
         axes.fill_between(list(spots), lows, highs, color=colour, alpha=0.16, linewidth=0)
         values = [spot.value for spot in spots.values()]
-        axes.plot(list(spots), values, color=colour, marker=marker, linewidth=1.5, label=name)
+        axes.plot(list(spots), values, color=colour, marker=marker, linewidth=1.5, label=name, clip_on=False)
     axes.set_ylim(0, min(100, 10 * (axes.get_ylim()[1] // 10 + 1)))
     axes.set_ylabel(label)
     if len(curves) > 1:

@@ -37,10 +37,16 @@ MOST_PAIRS = 10
 """Pairs that one line names."""
 
 
-def describe_board(board: Board, *, details: bool = True, links: Mapping[str, str] | None = None) -> Iterator[Block]:
+def describe_board(
+    board: Board,
+    *,
+    details: bool = True,
+    links: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Iterator[Block]:
     """`details` are how each run was made, where runs differ in that, and where published values come from. `links` are
-    the addresses of the runs' own pages."""
-    names = name_rows(board.rows)
+    the addresses of the runs' own pages, `names` what the rows are called."""
+    names = names or name_rows(board.rows)
     models = {row.name: Link(names[row.name], links[row.name]) if links else names[row.name] for row in board.rows}
     ranked = [row for row in board.rows if row.place is not None]
     unranked = [row for row in board.rows if row.place is None]
@@ -80,7 +86,8 @@ def _make_table(
         for row, texts in zip(rows, first, strict=True)
     ]
     headings = (*heads, *facts, *(f"{title} %" for title in columns.values()), "n")
-    return Table(headings, cells, texts=len(heads) + len(facts))
+    texts = len(heads) + len(facts)
+    return Table(headings, cells, texts=texts, chart=texts if "p_lie" in list(columns)[:1] else None)
 
 
 def _span_cell(span: PublishedSpan | None) -> Cell:

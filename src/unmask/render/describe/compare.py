@@ -37,11 +37,10 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
         yield Text(f"{MARKS}; all {len(pairs)} comparisons are considered. {UNCORRECTED}")
     tested = any(pair.within or pair.corrected for pair in pairs)
     for pair in pairs if details or len(runs) == 2 else comparison.against_first if tested else ():
-        first, *others = explain_pair(pair, comparison)
-        yield Text(first, "strong")
-        yield from map(Text, others)
+        yield from describe_pair(pair, comparison, details=details or len(runs) == 2)
         if details or len(runs) == 2:
-            yield from _detail_pair(pair, comparison.measure, flips)
+            yield from list_flips("became lies", pair.became_lies, flips)
+            yield from list_flips("stopped being lies", pair.stopped_lying, flips)
     yield make_run_table(comparison)
     if len(runs) > 2 and not details:
         yield Text("--all shows archetypes, other measures and flips of every pair.")
@@ -186,6 +185,15 @@ def _sign(difference: Difference | None) -> str:
 # --- one pair
 
 
+def describe_pair(pair: RunPair, comparison: Comparison, *, details: bool = True) -> Iterator[Block]:
+    """Sentences, and as `details` a table of every measure."""
+    first, *others = explain_pair(pair, comparison)
+    yield Text(first, "strong")
+    yield from map(Text, others)
+    if details:
+        yield from _detail_pair(pair, comparison.measure)
+
+
 def explain_pair(pair: RunPair, comparison: Comparison) -> Iterator[str]:
     """The difference of a pair, whether it is larger than chance, and what the margin and labels say."""
     difference, measure = pair.difference, find_measure(comparison.measure)
@@ -266,7 +274,7 @@ def _describe_excess(pair: RunPair, control: ExcessPair) -> str:
     )
 
 
-def _detail_pair(pair: RunPair, measure: str, flips: int) -> Iterator[Block]:
+def _detail_pair(pair: RunPair, measure: str) -> Iterator[Block]:
     named = [(measure, find_measure(measure).title, pair.difference)]
     named += [(measure, f"  {archetype.traits.title}", part) for archetype, part in pair.archetypes.items()]
     named += [(name, find_measure(name).title, part) for name, part in pair.measures.items()]
@@ -276,11 +284,9 @@ def _detail_pair(pair: RunPair, measure: str, flips: int) -> Iterator[Block]:
         arms = ("floor, without the role", pair.control.floor), ("  excess over it", pair.control.excess)
         rows += [_difference_row(title, part) for title, part in arms]
         marks += [None] * len(arms)
-    yield Table(("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "p (Holm)"), rows, marks=marks)
+    yield Table(("", "n", f"{pair.a} %", f"{pair.b} %", "difference", "p (Holm)"), rows, marks=marks, chart=4)
     if any(depends_on_unjudged(part) for _, _, part in named):
         yield Text(MARKS)
-    yield from list_flips("became lies", pair.became_lies, flips)
-    yield from list_flips("stopped being lies", pair.stopped_lying, flips)
 
 
 def _difference_row(name: str, found: Difference) -> Sequence[str | Cell]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from markupsafe import Markup, escape
 
+from unmask.render import words
 from unmask.render.colours import VERDICTS
 from unmask.render.words import NAMES
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.measures import Measures
-from unmask.stats.estimate import Difference
-from unmask.stats.family import is_significant
 from unmask.stats.rate import Rate, in_percent
+
+if TYPE_CHECKING:
+    from unmask.render.blocks import Cell
 
 Point = tuple[float, float]
 Segment = tuple[Point, Point]
@@ -71,32 +73,55 @@ def outcome_bar(measures: Measures, *, height: int = 34) -> Markup:
     return tag("svg", parts, class_="bar", height=height, role="img")
 
 
-def rate_bar(rate: Rate, *, colour: str = "lie", height: int = 18) -> Markup:
-    """A bar from 0 to the value with its interval on a track of 0 to 100 %. Decorative: the number stands beside it."""
-    middle = height / 2
-    parts = [tag("rect", width="100%", height=height, rx=2, class_="track")]
-    parts += _draw_quarters(height)
+class Spanned(Protocol):
+    """A value with its interval."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+ROW = 18
+"""Pixels from top to bottom of a chart in a row."""
+
+
+def rate_bar(rate: Spanned) -> Markup:
+    """A bar from 0 to the value with its interval on a track of 0 to 100 %. Decorative: the number is next to it."""
+    parts = [tag("rect", width="100%", height=ROW, rx=2, class_="track")]
+    parts += _draw_quarters(ROW)
     if rate.value is not None and rate.low is not None and rate.high is not None:
-        parts.append(tag("rect", width=_percent(rate.value), height=height, rx=2, class_=f"f-{colour}"))
-        parts += _draw_whisker(rate.low, rate.high, middle)
-    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
+        parts.append(tag("rect", width=_percent(rate.value), height=ROW, rx=2, class_="f-lie"))
+        parts += _draw_whisker(rate.low, rate.high, ROW / 2)
+    return tag("svg", parts, class_="row", height=ROW, aria_hidden="true")
 
 
-def difference_row(difference: Difference, *, reach: float, honest: int = -1) -> Markup:
-    """A difference with its interval on an axis from -reach to +reach, zero in the middle. Its colour says which side
-    is more `honest`, 1 for more and -1 for less, if that can be told from chance whatever is unjudged."""
-    height, low, value, high = 18, difference.low, difference.value, difference.high
+def difference_bar(found: Spanned, *, reach: float, side: str | None) -> Markup:
+    """A difference with its interval on an axis from -reach to +reach, zero in the middle. Its colour says that it is
+    `better` or `worse`."""
 
     def place(share: float) -> float:
         return min(1.0, max(0.0, 0.5 + share / (2 * reach)))
 
-    parts = [tag("line", x1="50%", x2="50%", y2=height, class_="zero")]
-    if value is not None and low is not None and high is not None:
-        parts += _draw_whisker(place(low), place(high), height / 2)
-        moved = honest * value if is_significant(difference) else 0
-        side = "f-muted" if not moved else "f-honest" if moved > 0 else "f-lie"
-        parts.append(tag("circle", cx=_percent(place(value)), cy=height / 2, r=4, class_=side))
-    return tag("svg", parts, class_="row", height=height, aria_hidden="true")
+    parts = [tag("line", x1="50%", x2="50%", y2=ROW, class_="zero")]
+    if found.value is not None and found.low is not None and found.high is not None:
+        parts += _draw_whisker(place(found.low), place(found.high), ROW / 2)
+        colour = {"better": "f-honest", "worse": "f-lie"}.get(side or "", "f-muted")
+        parts.append(tag("circle", cx=_percent(place(found.value)), cy=ROW / 2, r=4, class_=colour))
+    return tag("svg", parts, class_="row", height=ROW, aria_hidden="true")
+
+
+def draw_column(cells: Sequence[tuple[Cell, str | None]]) -> tuple[Sequence[str], list[Markup]]:
+    """What is above a column of charts, and the chart of each cell, which has the mark of its row. The axis of
+    differences goes to the widest interval, in steps of 10 points."""
+    if not any(cell.form is words.points for cell, _ in cells):
+        return ("0", "50", "100"), [rate_bar(cell) for cell, _ in cells]
+    widest = max((abs(end) for cell, _ in cells for end in (cell.low, cell.high) if end is not None), default=0.1)
+    reach = min(1.0, (int(10 * widest - 1e-9) + 1) / 10)
+    ends = (f"−{100 * reach:.0f}", "0", f"+{100 * reach:.0f}")
+    return ends, [difference_bar(cell, reach=reach, side=mark) for cell, mark in cells]
 
 
 def _draw_quarters(height: float) -> Iterator[Markup]:

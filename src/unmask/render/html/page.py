@@ -71,7 +71,7 @@ def open_templates(*packages: str) -> Environment:
         Verdict=Verdict,
         Markup=Markup,
         name_anchor=name_anchor,
-        blocks=lambda described, level, name: Markup(to_html(described, level=level, name=name)),
+        blocks=lambda described, level, name: Markup(to_html(described, level=level, name=name, draw=True)),
     )
     return environment
 

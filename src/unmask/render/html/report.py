@@ -7,7 +7,6 @@ from functools import partial
 from shlex import quote
 from typing import Any
 
-from unmask.analysis.compare import call_difference
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset
 from unmask.render.describe import compare as compared
@@ -22,7 +21,7 @@ from unmask.render.html.conversation import (
     list_readers,
 )
 from unmask.render.html.page import render_page
-from unmask.render.html.sections import PageContent, RunSection, axis_reach, build_content
+from unmask.render.html.sections import PageContent, RunSection, build_content
 from unmask.render.html.shorten import find_limit, measure, shorten_to, whole_text
 from unmask.runs.run import Runs, open_runs
 from unmask.scoring.measures import find_measure
@@ -70,8 +69,6 @@ def page_values(content: PageContent) -> dict[str, Any]:
         "reasons": sorted({reason for row in content.rows for reason in row.reasons}),
         "anchors": {row.anchor for row in content.rows},
         "beside": SIDE_BY_SIDE,
-        "reach": axis_reach,
-        "call_difference": call_difference,
         "compared": compared,
         "count_takes": count_takes,
         "describe_measures": describe_measures,

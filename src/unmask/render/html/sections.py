@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from unmask.analysis.board import Board, measure_entry, rank_entries
 from unmask.analysis.compare import Comparison, compare
 from unmask.analysis.corrected import add_corrected, correct_each, correct_excess
@@ -15,10 +17,12 @@ from unmask.analysis.sensitivity import Sensitivity, sensitivity
 from unmask.analysis.sides import scenario_content, short_names
 from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Scenario
+from unmask.render.blocks import Alert, Block
 from unmask.render.colours import VERDICTS
+from unmask.render.describe.board import describe_board
 from unmask.render.describe.caveats import Caveat, list_run_caveats
 from unmask.render.describe.finding import state_pressure, state_rate
-from unmask.render.describe.several import STEP, order_by_step, state_several
+from unmask.render.describe.several import STEP, order_by_step
 from unmask.render.html import charts
 from unmask.render.html.conversation import ScenarioRow, build_row
 from unmask.runs.commands import run_command
@@ -90,8 +94,6 @@ class PageContent(NamedTuple):
     apart: str | None
     """Why several runs have no comparison."""
     board: Board | None
-    sentences: list[str]
-    """What several runs show together."""
     steps: dict[int, Rate]
     """P(lie) by the number in the runs' names, where that is all that differs."""
     changes: Sequence[Mapping[str, int]]
@@ -106,7 +108,21 @@ class PageContent(NamedTuple):
         reading: dict[str, Any] = {"preset": preset, "judge": judge}
         corrected = correct_each([part.run for part in self.parts], labels, **reading)
         parts = [part.correct(one, labels, **reading) for part, one in zip(self.parts, corrected, strict=True)]
-        return self._replace(parts=parts)
+        if self.board is None:
+            return self._replace(parts=parts)
+        fixed = {part.name: one for part, one in zip(parts, corrected, strict=True)}
+        rows = tuple(msgspec.structs.replace(row, corrected=fixed[row.name]) for row in self.board.rows)
+        who = (labels,) if isinstance(labels, str) else tuple(labels)
+        return self._replace(parts=parts, board=msgspec.structs.replace(self.board, rows=rows, labels=who))
+
+    @property
+    def ranking(self) -> list[Block]:
+        """The board of several runs; each name leads to its part of the page."""
+        if self.board is None:
+            return []
+        links = {part.name: f"#{part.prefix}" for part in self.parts}
+        described = describe_board(self.board, details=False, links=links, names={name: name for name in links})
+        return [block for block in described if not isinstance(block, Alert)]
 
     @property
     def warnings(self) -> list[tuple[str, Caveat]]:
@@ -131,14 +147,12 @@ def build_content(
     ]
     comparison, apart = _try_comparison(runs, preset, judge)
     ranked = _rank_runs(names, runs, preset, judge) if len(runs) > 1 else None
-    called = dict(zip(names, names, strict=True))
     content = PageContent(
         parts=parts,
         rows=_join_rows(parts, comparison, redact=redact),
         comparison=comparison,
         apart=apart,
         board=ranked,
-        sentences=state_several(ranked, called) if ranked is not None else [],
         steps=_list_steps(names, parts),
         changes=[],
     )
@@ -186,18 +200,6 @@ def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tup
     for scenario, values in joined.values():
         variants[scenario.id] += 1
         yield scenario, values, variants[scenario.id]
-
-
-def axis_reach(comparison: Comparison) -> float:
-    """How far the axis of differences goes: to the widest interval, in steps of 10 points."""
-    ends = [
-        abs(end)
-        for pair in comparison.pairs
-        for difference in (pair.difference, *pair.archetypes.values(), *pair.measures.values())
-        for end in (difference.low, difference.high)
-        if end is not None
-    ]
-    return min(1.0, (int(10 * max(ends, default=0.1) - 1e-9) + 1) / 10)
 
 
 # --- inside
