@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
+import shlex
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from socket import gethostname
 from typing import IO, TYPE_CHECKING, TypeVar
@@ -24,7 +28,7 @@ from unmask.records import Record
 from unmask.text import unify_line_ends
 
 if TYPE_CHECKING:
-    from filelock import FileLock
+    from filelock import BaseFileLock
 
 T = TypeVar("T")
 
@@ -200,15 +204,23 @@ def lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
+class LockNotice(UserWarning):
+    """What a user should know about locks on this file system."""
+
+
 class Lock:
     """A lock file that at most one process holds, for `wait` seconds of trying. It is deleted at the end; of a process
-    that was killed the operating system frees it."""
+    that was killed the operating system frees it.
+
+    On a file system without locks the file is the lock as long as it exists. One that a killed process has left is
+    removed if that process ran on this machine, and by the user if not.
+    """
 
     def __init__(self, path: Path, *, advice: str, wait: float = 0.0) -> None:
         self.path = path
         self._holder_path = path.with_name(path.name + ".holder")
         self._advice, self._wait = advice, max(wait, _SHORTEST_WAIT)
-        self._lock: FileLock | None = None
+        self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> Lock:
         self.take()
@@ -218,19 +230,26 @@ class Lock:
         self.release()
 
     def take(self) -> None:
-        from filelock import FileLock, Timeout
+        from filelock import FileLock, SoftFileLock, Timeout
 
-        lock = FileLock(self.path, timeout=self._wait, poll_interval=_POLL, thread_local=False)
+        advice, kind = self._advice, FileLock
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
+            if not self._system_has_locks():
+                _tell_about_locks(self.path.parent)
+                # The star is for the file with the name of its holder.
+                advice += f" If that process has been killed, remove what it left: rm {shlex.quote(str(self.path))}*"
+                kind = SoftFileLock
+            self._lock = kind(self.path, timeout=self._wait, poll_interval=_POLL, thread_local=False)
+            self._lock.acquire()
         except Timeout:
+            self._lock = None
             guarded = self.path.with_suffix("") if self.path.suffix == ".lock" else self.path.parent
             who = _read_holder(self._holder_path) or "another process"
-            raise RunLockedError(f"{guarded} is in use by {who}", advice=self._advice) from None
+            raise RunLockedError(f"{guarded} is in use by {who}", advice=advice) from None
         except OSError as error:
+            self._lock = None
             raise cannot_write(self.path, error) from error
-        self._lock = lock
         now = datetime.now().astimezone().isoformat(" ", "seconds")
         holder = LockHolder(pid=os.getpid(), host=gethostname(), since=now)
         # A disk without room for it is found out by what matters.
@@ -244,3 +263,27 @@ class Lock:
                     path.unlink()
             self._lock.release()
             self._lock = None
+
+    def _system_has_locks(self) -> bool:
+        """Tried on the file that names the holder: the lock file itself may be the lock of another machine."""
+        handle = open_plain_file(self._holder_path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+                return False
+            if not isinstance(error, BlockingIOError):
+                raise
+        finally:
+            os.close(handle)
+        return True
+
+
+@cache
+def _tell_about_locks(folder: Path) -> None:
+    warnings.warn(
+        f"the file system of {folder} has no locks: files whose names end with .lock take their place. They are deleted"
+        " at the end; one that a killed process leaves behind on another machine has to be deleted by hand.",
+        LockNotice,
+        stacklevel=4,
+    )

@@ -98,6 +98,7 @@ def measures(run: Run, preset: str | None = None) -> dict[str, Any]:
     """Everything a score says, apart from where the run lies and what it cost."""
     found = {key: value for key, value in run.score(preset=preset).to_json().items() if key not in PATHS}
     found["undecided"] = {"count": found["undecided"]["count"], "ids": found["undecided"]["ids"]}
+    (found["placebo"] or {}).pop("complete_with", None)
     return found
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +20,15 @@ from unmask.errors import JournalError, RunLockedError
 from unmask.files import Lock, find_holder, lock_path
 
 HOLD = """
-import sys
+import fcntl, os, sys
 from pathlib import Path
 from unmask.files import Lock
 
+number = int(sys.argv[2])
+def refuse(*_):
+    raise OSError(number, os.strerror(number))
+if number:
+    fcntl.flock = refuse
 with Lock(Path(sys.argv[1]), advice="Wait.", wait=60):
     print("taken", flush=True)
     sys.stdin.readline()
@@ -40,9 +48,9 @@ for _ in range(20):
 
 
 @contextmanager
-def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the lock until its input ends."""
-    command = [sys.executable, "-c", HOLD, str(path)]
+def holder(path: Path, number: int = 0) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock until its input ends; with a number, where `flock` fails with it."""
+    command = [sys.executable, "-W", "ignore", "-c", HOLD, str(path), str(number)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "taken\n"
@@ -92,6 +100,51 @@ def test_no_change_of_six_processes_is_lost(tmp_path: Path):
     assert [child.wait() for child in children] == [0] * 6
     assert (tmp_path / "number").read_text() == "120"
     assert [file.name for file in tmp_path.iterdir()] == ["number"]
+
+
+def without_flock(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_without_flock_the_file_is_the_lock_and_the_user_is_told_once(
+    path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+):
+    """What a killed process leaves is taken over on its own machine; on another one the error names what removes it."""
+    without_flock(monkeypatch, number)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with Lock(path, advice=""):
+                assert path.exists()
+    assert ["has no locks" in str(one.message) for one in told] == [True]
+    assert list(path.parent.iterdir()) == []
+    with holder(path, number) as first:
+        with pytest.raises(RunLockedError, match=f"in use by process {first.pid} on ") as caught, Lock(path, advice=""):
+            pass
+        first.kill()
+        first.wait()
+        path.write_text(f"{first.pid}\nnode17\n")
+        with pytest.raises(RunLockedError), Lock(path, advice=""):
+            pass
+        subprocess.run((caught.value.advice or "").partition("left: ")[2], shell=True, check=True)
+        assert list(path.parent.iterdir()) == []
+    with holder(path, number) as first:
+        first.kill()
+        first.wait()
+        with Lock(path, advice=""):
+            pass
+    assert list(path.parent.iterdir()) == []
+
+
+def test_another_error_of_flock_is_named(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A disk that fails is not in use by anybody."""
+    without_flock(monkeypatch, errno.EIO)
+    with pytest.raises(JournalError, match="Input/output error"), Lock(path, advice=""):
+        pass
 
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path):

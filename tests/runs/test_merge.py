@@ -50,7 +50,8 @@ def read_score(run: Run | Path, **settings: Any) -> dict[str, Any]:
     for name in ("id", "created"):
         del definition[name]
     del definition["data"]["source"]
-    score["undecided"].pop("complete_with", None)  # a command, with paths
+    for part in (score["undecided"], score["placebo"] or {}):
+        part.pop("complete_with", None)  # a command, with paths
     return score
 
 

@@ -18,6 +18,7 @@ from unmask.protocol.plan import SubjectWork, plan
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Choice,
+    Effort,
     Kind,
     Outcome,
     Per,
@@ -160,10 +161,15 @@ class Run:
             identity=identity,
         )
         incomplete = [one for one in zip(panel, missing, strict=True) if one[1]]
+        placebo = scored.placebo
+        if placebo is not None and not placebo.complete:
+            command = self._command_to_complete(panel[0], {SubjectWork}, effort=Effort.FULL)
+            placebo = msgspec.structs.replace(placebo, complete_with=command)
         return msgspec.structs.replace(
             scored,
             shared_prompts=self._clusters[1],
             complete_with=self._command_to_complete(*incomplete[0]) if incomplete else None,
+            placebo=placebo,
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             yes_means_by=dict(Counter(filter(None, (each.yes_means_by for each in scenarios))).most_common()),
             labelled_by=tuple(self.folder.labellers()),
@@ -286,7 +292,7 @@ class Run:
     def _identify(self, judge: str | None = None) -> Identity:
         return self._add_up(self._panel(judge, None))[1]
 
-    def _command_to_complete(self, member: PanelMember, missing: set[type]) -> str:
+    def _command_to_complete(self, member: PanelMember, missing: set[type], effort: Effort | None = None) -> str:
         """The command that asks what is missing, the judge alone where that is enough."""
         from unmask.runs.commands import completing_command
 
@@ -295,6 +301,7 @@ class Run:
             self.path,
             judge=member.file,
             preset=member.settings.preset,
+            effort=effort,
             only_judge=SubjectWork not in missing,
         )
 

@@ -34,6 +34,8 @@ class Placebo(Record, frozen=True, kw_only=True, omit_defaults=False):
     less. `None` where the run is not complete."""
     difference: Difference | None
     """`leave_one_out_p_lie` less `placebo`, paired by scenario; `None` where the run is not complete."""
+    complete_with: str | None = None
+    """The command that asks the other probes; `None` where the run is complete, and where only outcomes are known."""
 
 
 def measure_placebo(outcomes: Sequence[Outcome], *, rules: Rules, complete: bool) -> Placebo | None:

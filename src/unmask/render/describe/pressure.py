@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from unmask.records import CONTROL, PRESSURED
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Heading, Table, Text
+from unmask.render.blocks import Block, Cell, Command, Heading, Table, Text
 from unmask.scoring.control import ArmReplies, Control
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.placebo import Placebo
@@ -91,10 +91,9 @@ def describe_placebo(placebo: Placebo) -> Iterator[Block]:
             f"At most {words.percent(placebo.placebo.value)} of neutral answers contradict what the others show"
             f" (placebo, {words.plural(placebo.placebo.total, 'scenario')})."
         )
-        yield Text(
-            "The same command with `--effort full` asks the other probes, which say how many, and whether lies under"
-            " pressure are more."
-        )
+        if placebo.complete_with:
+            yield Text("This asks the other probes, which say how many, and whether lies under pressure are more:")
+            yield Command(placebo.complete_with)
         return
     found = placebo.difference
     yield Text(
