@@ -60,6 +60,7 @@ FAULTS = {
     "failing": "the same lines fail with a 500 in every batch",
     "reordered": "results come in another order",
     "duplicated": "every result comes twice",
+    "invalid_line": "the first batch fails at validation because of its second line",
     "refused": "every batch fails at validation, whatever is in it",
     "queue_full": "no more than NUMBER requests may wait at a time",
     "no_credit": "credit runs out when a third of the first batch is answered",
@@ -162,6 +163,8 @@ class BatchEndpoint(Endpoint):
             batch.errors = [{"code": "invalid_file", "message": "models or ids", "param": None, "line": None}]
         elif self.fault == "refused":
             batch.errors = [{"code": "model_not_found", "message": "no batches of this model", "line": None}]
+        elif self.is_hit("invalid_line", batch) and len(lines) > 1:
+            batch.errors = [{"code": "invalid_json_line", "message": "line 2 is no request", "line": 2}]
         elif self.fault == "queue_full" and waiting + len(lines) > self.number:
             batch.errors = [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "line": None}]
         if batch.errors:

@@ -159,6 +159,7 @@ COSTLESS = (
     "cancelled",
     "reordered",
     "duplicated",
+    "queue_full:9",
     "no_temperature",
 )
 FAULTS_OF = [
@@ -223,6 +224,13 @@ def test_a_request_that_fails_in_a_batch_has_failed_as_live(served, tmp_path, fa
         assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
 
 
+def test_a_refused_line_is_unjudged_and_the_others_are_asked_again(served, tmp_path):
+    served.configure(batch_fault="invalid_line")
+    looked = run_to_the_end(served, tmp_path)
+    assert (looked.right, looked.unjudged, looked.bought_twice) == (SCENARIOS - 1, 1, 0)
+    assert "line 2 is no request" in looked.reasons[0]
+
+
 @pytest.mark.parametrize("flavour", ["openai", "anthropic"])
 def test_credit_that_runs_out_stops_the_run_and_fails_nothing(served, tmp_path, flavour):
     """What was answered is kept; with new credit the same command buys only the others."""
@@ -246,9 +254,9 @@ def test_a_batch_that_ends_early_says_why(served, tmp_path, capsys, fault, flavo
 
 
 def test_a_queue_that_others_had_filled_stops_the_run(served, tmp_path):
-    """When there is room again, the round is handed over as one batch."""
+    """Not one request found room; when there is room again, the round is handed over as one batch."""
     served.configure(batch_fault="queue_full:0")
-    with pytest.raises(IncompleteError, match=r"queue of openai/judge .* is full"):
+    with pytest.raises(IncompleteError, match="not one request more"):
         run_to_the_end(served, tmp_path)
     served.configure()
     looked = run_to_the_end(served, tmp_path)

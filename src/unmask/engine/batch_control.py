@@ -9,7 +9,7 @@ from pathlib import Path
 
 from unmask.engine.loop import run_blocking
 from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
-from unmask.errors import JournalError, UnmaskError, UsageError
+from unmask.errors import JournalError, ModelError, UsageError
 from unmask.models.batch_client import BatchClient, open_batch_client
 from unmask.models.keys import URL_VARIABLE
 from unmask.models.providers import is_known_address, open_model
@@ -27,48 +27,39 @@ SeenBatch = tuple[Batch, str]
 
 def look_at_batches(path: str | Path) -> list[SeenBatch]:
     """All batches of a run folder. The providers of open ones are asked."""
-    folder = Folder(path)
-    definition = folder.definition()
-
-    async def look_at_all() -> list[SeenBatch]:
-        return [(batch, await _look(batch, definition)) for batch in read_batches(folder.path).values()]
-
-    return run_blocking(look_at_all)
-
-
-async def _look(batch: Batch, definition: Definition, *, cancel: bool = False) -> str:
-    if not batch.is_open or batch.remote is None:
-        return ""
-    try:
-        async with _open_client(batch, definition) as client:
-            if cancel:
-                await client.cancel(batch.remote)
-            remote = await client.look(batch.remote)
-    except (UsageError, JournalError):
-        raise
-    except UnmaskError as error:
-        if cancel:
-            raise
-        return f"not known: {error}"
-    return "gone" if remote is None else remote.state
+    return run_blocking(lambda: _look_at(Folder(path), list(read_batches(Path(path)).values())))
 
 
 def cancel_open_batches(path: str | Path) -> list[SeenBatch]:
     """Ask the providers to end all open batches. One whose id nobody has seen is given up: its requests are planned
     again, and paid for twice where it was made after all."""
     folder = Folder(path)
-    definition = folder.definition()
     opened = [batch for batch in read_batches(folder.path).values() if batch.is_open]
-    if any(batch.remote is None for batch in opened):
+    unseen = [batch for batch in opened if batch.remote is None]
+    if unseen:
         with open_batch_journal(folder) as journal:
-            for batch in opened:
-                if batch.remote is None:
-                    journal.write(batch, state=BatchState.LOST, reason="given up")
+            for batch in unseen:
+                journal.write(batch, state=BatchState.LOST, reason="given up")
+    return run_blocking(lambda: _look_at(folder, opened, cancel=True))
 
-    async def cancel_all() -> list[SeenBatch]:
-        return [(batch, await _look(batch, definition, cancel=True)) for batch in opened]
 
-    return run_blocking(cancel_all)
+async def _look_at(folder: Folder, batches: list[Batch], *, cancel: bool = False) -> list[SeenBatch]:
+    definition, seen = folder.definition(), list[SeenBatch]()
+    for batch in batches:
+        state = ""
+        if batch.is_open and batch.remote is not None:
+            async with _open_client(batch, definition) as client:
+                try:
+                    if cancel:
+                        await client.cancel(batch.remote)
+                    remote = await client.look(batch.remote)
+                    state = "gone" if remote is None else remote.state
+                except ModelError as error:
+                    if cancel:
+                        raise
+                    state = f"not known: {error}"
+        seen.append((batch, state))
+    return seen
 
 
 @asynccontextmanager

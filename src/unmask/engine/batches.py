@@ -103,6 +103,8 @@ class Rounds:
         self.workload, self.journal, self.roles = workload, journal, roles
         self._judge_file, self._no_wait = judge_file, no_wait
         self._clients: dict[str, BatchClient] = {}
+        self._most: dict[str, int] = {}
+        """By role: requests that its queue may have room for, where it was full."""
         self._failed = 0
         """Calls since the last batch that may have made none."""
         self._interrupted = False
@@ -217,22 +219,34 @@ class Rounds:
             self._take_results(batch, remote, results)
 
     def _take_refusal(self, batch: Batch, remote: RemoteBatch) -> None:
-        """The provider would not take the batch, so nothing of it was run."""
-        reasons = "; ".join(dict.fromkeys(map(str, remote.problems[:4])))
-        if not any(problem.is_full_queue for problem in remote.problems):
-            self._close(batch, BatchState.LOST, "refused")
+        """The provider would not take the batch, so nothing of it was run. Requests that it names have failed."""
+        count, reasons = len(batch.requests), "; ".join(dict.fromkeys(map(str, remote.problems[:4])))
+        if any(problem.is_full_queue for problem in remote.problems):
+            self._shrink(batch, reasons)
+            return
+        self._close(batch, BatchState.LOST, "refused")
+        lines = {problem.line: problem for problem in remote.problems if 1 <= (problem.line or 0) <= count}
+        if len(lines) in (0, count):
             raise FatalModelError(
                 f"{batch.model}: the provider refused a batch: {reasons}",
                 advice="Nothing of it was run or paid for. Correct what it names, or go on without --batch.",
             )
+        for line, problem in lines.items():
+            error = RequestRefusedError(f"the provider refused this request of a batch: {problem}")
+            self._keep(batch, batch.requests[(line or 1) - 1], error)
+        self.workload.news = f"{batch.model}: {len(lines)} of {count:,} requests of a batch were refused: {reasons}"
+
+    def _shrink(self, batch: Batch, reasons: str) -> None:
+        """The queue of the account is full: the next batch is half as large. Without room for one, the run ends."""
         self._close(batch, BatchState.LOST, "queue full")
-        if not self.open_batches:  # else it has its turn after them
+        count, where = len(batch.requests), f"the queue of {batch.model} at {batch.endpoint} is full"
+        self._most[batch.role] = max(1, count // 2)
+        if count == 1 and not self.open_batches:
             raise IncompleteError(
-                f"the queue of {batch.model} at {batch.endpoint} is full: it does not take {len(batch.requests):,}"
-                f" requests ({reasons})",
-                advice="Run the same command again when other batches of this account are over, or ask fewer scenarios"
-                " at a time: --limit N, and then more.",
+                f"{where}: it takes not one request more ({reasons})",
+                advice="Run the same command again when other batches of this account are over.",
             )
+        self.workload.news = f"{where}: it does not take {count:,} requests, so fewer go at a time"
 
     def _take_results(self, batch: Batch, remote: RemoteBatch, results: Sequence[BatchResult]) -> None:
         """Write down every answer, then that the batch is collected. What the journal has already is passed over, so a
@@ -308,14 +322,17 @@ class Rounds:
                 wanted = True
                 if not await self._hand_over(role, chunk, number):
                     return True  # whether it was made is looked for before another one is
+                if role in self._most:
+                    break
         if opened := self.open_batches:
             self.workload.news = f"round {number}: {describe_open(opened)}"
         return wanted
 
     def _split_into_batches(self, role: str) -> Iterator[list[Prepared]]:
         service, chunk, size = self._client(role).service, list[Prepared](), 0
+        most = self._most.get(role, service.most_requests)
         for item in self._prepare_requests(role):
-            if chunk and (len(chunk) >= service.most_requests or size + len(item.line) > service.most_bytes):
+            if chunk and (len(chunk) >= most or size + len(item.line) > service.most_bytes):
                 yield chunk
                 chunk, size = [], 0
             chunk.append(item)
@@ -379,7 +396,10 @@ class Rounds:
         try:
             remote = await creating
         except TransientModelError as error:
-            if error.starting or error.unreachable or error.throttled:
+            if error.throttled and not error.starting:
+                self._shrink(batch, str(error))
+                return True
+            if error.starting or error.unreachable:
                 self._close(batch, BatchState.LOST, "not made")
             self._failed += 1
             if error.unreachable or self._failed == TRIES:

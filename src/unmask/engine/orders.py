@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from importlib.resources import files
 
 import msgspec
@@ -33,7 +32,6 @@ from unmask.records import (
     Role,
     Sampling,
     Scenario,
-    Unread,
 )
 
 AT_ONCE = 4
@@ -75,7 +73,7 @@ class OrdersTried(Record, frozen=True, kw_only=True):
     """Read as neither what they say nor what they order."""
     unread: tuple[str, ...] = ()
     failed: str | None = None
-    """Why a call failed; then not every reply was tried."""
+    """Why a call failed; then nothing is said of the replies."""
 
     def __str__(self) -> str:
         if self.failed is not None:
@@ -96,17 +94,24 @@ def ordering_replies() -> tuple[OrderingReply, ...]:
 
 async def try_orders(judge: Model, sampling: Sampling) -> OrdersTried:
     """Has the judge read every reply. The first goes alone: where it fails, no other is sent."""
-    first, *others = ordering_replies()
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def read(one: OrderingReply) -> Reading:
+    async def read(one: OrderingReply) -> str:
         async with gate:
-            return await _read(judge, sampling, one)
+            reading = await _read(judge, sampling, one)
+        if not isinstance(reading, Lettered):
+            return "unread"
+        return {one.ordered: "obeyed", one.says: "as_they_say"}.get(reading.letter, "otherwise")
 
-    readings = [await read(first)]
-    if _failure(readings) is None:
-        readings += await asyncio.gather(*map(read, others))
-    return _sort(ordering_replies(), readings)
+    first, *others = ordering_replies()
+    try:
+        made = [await read(first), *await asyncio.gather(*map(read, others))]
+    except ModelError as error:
+        return OrdersTried(failed=str(error))
+    places: dict[str, list[str]] = {}
+    for one, place in zip((first, *others), made, strict=True):
+        places.setdefault(place, []).append(one.id)
+    return msgspec.structs.replace(OrdersTried(), **{place: tuple(ids) for place, ids in places.items()})
 
 
 async def _read(judge: Model, sampling: Sampling, one: OrderingReply) -> Reading:
@@ -119,28 +124,6 @@ async def _read(judge: Model, sampling: Sampling, one: OrderingReply) -> Reading
             assert isinstance(item, JudgeWork)
             line = Judged(scenario=one.id, slot=PRESSURED, digest=item.digest, method=item.method, attempt=item.attempt)
             room = room_of_try(sampling.max_tokens, item.attempt)
-            try:
-                completion = await judge.complete(build_request(scenario, item, settings, None, room=room))
-            except ModelError as error:
-                state.add_judged(msgspec.structs.replace(line, error=str(error)))
-            else:
-                state.add_judged(msgspec.structs.replace(line, choices=completion.choices))
+            completion = await judge.complete(build_request(scenario, item, settings, None, room=room))
+            state.add_judged(msgspec.structs.replace(line, choices=completion.choices))
     return readings_of(scenario, state, settings)[PRESSURED][0]
-
-
-def _failure(readings: Sequence[Reading]) -> str | None:
-    failed = (reading.reason for reading in readings if isinstance(reading, Unread))
-    return next((reason.removeprefix("failed: ") for reason in failed if reason.startswith("failed: ")), None)
-
-
-def _sort(replies: Sequence[OrderingReply], readings: Sequence[Reading]) -> OrdersTried:
-    places: dict[str, list[str]] = {"obeyed": [], "as_they_say": [], "otherwise": [], "unread": []}
-    for one, reading in zip(replies, readings, strict=False):
-        places[_place(one, reading)].append(one.id)
-    return OrdersTried(**{name: tuple(ids) for name, ids in places.items()}, failed=_failure(readings))
-
-
-def _place(one: OrderingReply, reading: Reading) -> str:
-    if not isinstance(reading, Lettered):
-        return "unread"
-    return {one.ordered: "obeyed", one.says: "as_they_say"}.get(reading.letter, "otherwise")

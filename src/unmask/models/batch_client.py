@@ -56,10 +56,11 @@ _STATUS_OF_ERROR = {
 
 
 class BatchProblem(Record, frozen=True):
-    """One reason why a provider would not take a batch."""
+    """One reason why a provider would not take a batch. `line` counts from 1, where the problem has one."""
 
     code: str
     message: str
+    line: int | None = None
 
     @property
     def is_full_queue(self) -> bool:
@@ -364,7 +365,8 @@ def _parse_problem(row: Any) -> BatchProblem:
     if not isinstance(row, dict):
         code, _, message = str(row).partition(": ")
         return BatchProblem(code if message else "", message or code)
-    return BatchProblem(_text(row.get("code")), _text(row.get("message")))
+    line = row.get("line")
+    return BatchProblem(_text(row.get("code")), _text(row.get("message")), line if type(line) is int else None)
 
 
 def _each_row(body: bytes) -> Iterator[Any]:
