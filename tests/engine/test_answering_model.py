@@ -145,45 +145,6 @@ def test_a_model_that_changes_in_mid_run_is_a_warning_before_any_number(
     assert f"run: {sentence}" in gate["notes"]
 
 
-def test_an_alias_that_moves_to_another_snapshot_is_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Each of the two names contains the asked one, and they are different models."""
-    moved = run(
-        tmp_path / "run",
-        lambda model, number: f"{model}-{'2025-08-07' if number < 4 else '2025-11-01'}",
-        monkeypatch,
-    )
-    score = moved.score()
-    assert [finding.guard for finding in score.warnings].count("models") == 2
-    assert [answered.other for answered in score.answered_by] == [0, 0]
-
-
-def test_one_name_with_and_without_its_provider_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Nor is one in other letters."""
-    same = run(
-        tmp_path / "run", lambda model, number: (f"openai/{model}", model.upper())[number % 2], monkeypatch
-    ).score()
-    assert "models" not in {finding.guard for finding in same.warnings}
-    assert [answered.other for answered in same.answered_by] == [0, 0]
-
-
-def test_answers_without_a_name_say_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Unknown is not another model."""
-    run(tmp_path / "run", lambda *_: None, monkeypatch)
-    found = json.loads(typed("score", "run", "--json", cwd=tmp_path).stdout)
-    assert found["answered_by"] == []
-
-
-def test_a_name_cannot_take_over_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It comes from the endpoint: no control sign of it is printed."""
-    run(tmp_path / "a", asked_as, monkeypatch)
-    run(tmp_path / "b", lambda *_: "evil\x1b[2J\nP(lie) 0.0 %", monkeypatch)
-    for command in (["score", "b"], ["show", "b"], ["compare", "a", "b"]):
-        done = typed(*command, cwd=tmp_path, env={"COLUMNS": "300"})
-        assert "evil" in done.stdout + done.stderr
-        assert "\x1b" not in done.stdout + done.stderr
-        assert "\nP(lie) 0.0 % (" not in done.stdout + done.stderr
-
-
 def test_compare_lists_runs_that_asked_for_one_model_and_got_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Runs that asked for different models differ in their names anyway."""
     run(tmp_path / "a", asked_as, monkeypatch)

@@ -16,19 +16,10 @@ import pytest
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.errors import BatchesOpen, FatalModelError, JournalError, UnmaskError
-from unmask.models.tiers import is_remote_id
 from unmask.runs.batches import read_batches
 from unmask.runs.folder import BATCHES_FILE, Folder
 
 HOSTILE = ["../fine_tuning/jobs/ftjob-1", "a?limit=1", "..", "a%2Fb"]
-REAL = {
-    "OpenAI": ("batch_67f7bfc50b288190893f242d9fa47c52", "file-Kzq3TZzNmkhcCsHxUcKQVR"),
-    "Azure": ("batch_72f37ff7-ae84-47bb-8e16-4445557e2223", "file-9f3a81d899b4442f98b640e4bc3535dd"),
-    "Groq": ("batch_01jh6xa7reempvjyh6n3yst2zw", "file_01jh6x76wtemjr74t1fh0faj5t"),
-    "Together": ("cd0cf1a1-4f5c-4c39-a0f1-1d1f7b6f3f3f", "file-2f1dbb6c-a2ae-4a0c-a6b9-3b6a7f3b1b1b"),
-    "Anthropic": ("msgbatch_013Zva2CMHLNnXjNJJKqJ2EF",),
-    "LiteLLM": ("bGl0ZWxsbV9wcm94eTtiYXRjaF82N2Y3YmZj",),
-}
 
 
 class Provider(NamedTuple):
@@ -101,15 +92,6 @@ def test_an_id_of_a_folder_that_is_none_is_refused_before_anything_is_sent(provi
     assert len(provider.asked) == before
 
 
-def test_a_batch_of_a_judge_that_the_run_has_not_is_an_error_of_the_folder(provider, tmp_path, capsys):
-    with pytest.raises(BatchesOpen):
-        hand_over(provider, tmp_path / "run")
-    change_id(tmp_path / "run", "judge", "nobody")
-    for verb in ("list", "cancel"):
-        assert run_command_line(["batch", verb, str(tmp_path / "run")]) == JournalError.exit_code
-        assert "no such judge" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("value", HOSTILE)
 @pytest.mark.parametrize("place", ["upload", "batch", "output"])
 def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_path, place, value):
@@ -120,29 +102,17 @@ def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_pat
     assert set(provider.asked) <= {"/v1/files", "/v1/batches", "/v1/batches/batch_1"}
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_ids_of_real_providers_are_ids(name):
-    assert all(is_remote_id(text) for text in REAL[name])
-
-
 LOOK, RESULTS = "/v1/batches/batch_1", "/v1/files/file-2/content"
-SHAPES = [
-    *(b"null", b"[]", b"{}", b'"x"', b"1", b"<html>", b'{"id": 1}', b'{"id": {"id": "x"}}', b'{"job": [1]}'),
-    *(b'{"id": "batch_1"}', b'{"id": "batch_1", "status": 7}', b'{"id": "batch_1", "status": ["completed"]}'),
-    b'{"id": "batch_1", "status": "completed", "request_counts": {"total": null, "failed": "x"}}',
+SHAPES = [  # the fuzzer has a target of its own for more
+    *(b"null", b"<html>", b'{"id": {"id": "x"}}', b'{"id": "batch_1"}', b'{"id": "batch_1", "status": 7}'),
     b'{"id": "batch_1", "status": "completed", "request_counts": [1], "output_file_id": {"id": "x"}}',
-    *(b'{"id": "batch_1", "status": "failed", "errors": %s}' % part for part in (b"3", b'"x"', b"[null]", b"[[1]]")),
-    *(b'{"id": "batch_1", "status": "failed", "errors": {"data": %s}}' % part for part in (b"4", b'[{"line": "2"}]')),
+    b'{"id": "batch_1", "status": "failed", "errors": {"data": [{"line": "2"}]}}',
 ]
 ROWS = [
-    *(b"null", b"[]", b"7", b"{}", b'{"custom_id": 1}', b'{"custom_id": "a", "response": 1}', b"\xff\xfe", b"["),
-    *(b'{"custom_id": "ID", "response": %s}' % part for part in (b'"x"', b"[1]", b'{"body": {}}', b'{"body": [1]}')),
+    *(b"null", b"\xff\xfe", b'{"custom_id": 1}', b'{"custom_id": "ID", "response": {"body": [1]}}'),
     b'{"custom_id": "ID", "response": {"status_code": "200", "body": {"choices": 1}}}',
     b'{"custom_id": "ID", "response": {"status_code": -1, "body": {"error": [1]}}}',
-    *(
-        b'{"custom_id": "ID", "response": null, "error": %s}' % part
-        for part in (b"3", b'[{"code": 1}]', b'{"code": 1}')
-    ),
+    b'{"custom_id": "ID", "response": null, "error": [{"code": 1}]}',
 ]
 
 

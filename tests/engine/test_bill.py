@@ -9,10 +9,9 @@ import pytest
 
 import unmask
 from tests.models.billed import BilledProvider, serve_in_thread
-from tests.models.loopback import Canned, loopback, request
+from tests.models.loopback import loopback, request
 from unmask.errors import IncompleteError
 from unmask.models.providers import open_model
-from unmask.records import Usage
 from unmask.runs.options import merge_arguments
 
 PRICE = "4/20/0.4/5"
@@ -64,20 +63,6 @@ def test_an_endpoint_that_does_not_know_the_wish_is_told_once():
     answers, sent = complete(BilledProvider(write=None), "openai/gpt-5.6")
     assert ["prompt_cache_options" in one.body for one in sent] == [True, False, False]
     assert not any("cache" in note for answer in answers for note in answer.adjusted)
-
-
-@pytest.mark.parametrize("name", ["openai/gpt-4o", "vllm/gpt-5.6", "mistral/mistral-large-latest"])
-def test_no_other_model_is_sent_the_wish(name):
-    _, sent = complete(BilledProvider(write=None), name)
-    assert not any("prompt_cache_options" in one.body for one in sent)
-
-
-def test_cache_writes_that_happen_all_the_same_are_counted():
-    """A proxy may cache what it likes: its usage says so."""
-    usage = {"prompt_tokens": 2000, "completion_tokens": 10, "prompt_tokens_details": {"cache_write_tokens": 1500}}
-    body = {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": usage}
-    answers, _ = complete(Canned(body), "openai/gpt-5.6")
-    assert answers[0].usage == Usage(input=2000, output=10, written=1500)
 
 
 @pytest.mark.parametrize("apart", [False, True])

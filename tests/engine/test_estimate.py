@@ -49,13 +49,15 @@ MORE = (
     {"direct": 1},
     {"set": {"takes_per_call": 1}},
     {"takes": 8, "set": {"takes_per_call": 1}},
+    {"also": "role-play"},
+    {"also": ("role-play", "misleads"), "control": True},
 )
 COMBINED = [
     (model, judge, more)
     for (row, model), (column, judge), (place, more) in product(
         enumerate(CHARACTERS), enumerate(("verbatim", "scripted/judge")), enumerate(MORE)
     )
-    if THOROUGH or (row + column + place) % 2
+    if (THOROUGH or (row + column + place) % 2) and not (judge == "verbatim" and place > 5)
 ]
 """Each two of these in every way; in a thorough run all three."""
 
@@ -64,22 +66,6 @@ COMBINED = [
 def test_no_character_sends_more_than_was_planned(tmp_path, model, judge, more):
     most = unmask.plan(**{"data": "tiny", "model": model, "judge": judge, **more}).most
     subject, read = sent(tmp_path / "run", model=model, judge=judge, **more)
-    assert subject <= most.subject.calls
-    assert read <= most.judge.calls
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"also": "role-play"},
-        {"also": "role-play", "takes": 8, "set": {"takes_per_call": 1}},
-        {"also": ("role-play", "misleads"), "control": True},
-    ],
-)
-@pytest.mark.parametrize("model", CHARACTERS)
-def test_nor_where_lies_are_asked_about(tmp_path, model, more):
-    most = unmask.plan(**{"data": "tiny", "model": model, "judge": "scripted/judge", **more}).most
-    subject, read = sent(tmp_path / "run", model=model, **more)
     assert subject <= most.subject.calls
     assert read <= most.judge.calls
 
@@ -149,15 +135,6 @@ BOUND = {"subject": Amount(100, 0, 10_000), "judge": Amount(100, 0, 5_000)}
 
 def test_two_endpoints_work_side_by_side_and_no_scenario_is_faster_than_its_steps():
     assert estimate_seconds(BOUND, terms()) == (100 + 200) / 10 + 2 * 3 + 2 * 2
-
-
-def test_one_endpoint_shares_its_connections():
-    both = Pace("http://one", 1.0, 0.02)
-    assert estimate_seconds(BOUND, terms(paces={"subject": both, "judge": both})) == (300 + 200) / 10 + 2 * 3 + 2 * 2
-
-
-def test_a_limit_of_requests_a_minute_makes_it_longer():
-    assert estimate_seconds(BOUND, terms(requests_per_minute=60)) == 100 + 2 * 3 + 2 * 2
 
 
 @pytest.mark.parametrize("calls", [0, 3])

@@ -127,11 +127,6 @@ class TestGrowing:
         assert read_definition(tmp_path / "run") == before
         assert (refused.value.advice or "").endswith(f"continues with: unmask run --out {tmp_path / 'run'}")
 
-    def test_a_larger_selection_without_the_runs_own_scenarios_is_refused(self, tmp_path: Path):
-        pilot(tmp_path / "run", limit=6, archetype=("statistics",))
-        with pytest.raises(MixedRunError, match="scenarios: the run has 6, the command says 9, without 6 of them"):
-            pilot(tmp_path / "run", limit=9, archetype=("continuations",))
-
     def test_other_data_under_the_same_ids_are_refused(self, tmp_path: Path):
         file = tmp_path / "data.jsonl"
         rows = scenarios(12)
@@ -200,13 +195,6 @@ class TestWithoutAnswers:
             pilot(out, limit=3)
         assert (out / kept).read_bytes() == content
         assert (out / "run.json").read_bytes() == before
-
-    def test_the_plan_takes_it_for_an_empty_folder(self, tmp_path: Path):
-        self.refuse(tmp_path / "run")
-        arguments: Any = {"data": "core", "model": "scripted/liar", "judge": JUDGE, "limit": 6}
-        inside, _ = estimate_run(**arguments, out=tmp_path / "run")
-        outside, _ = estimate_run(**arguments, out=None)
-        assert inside == outside
 
 
 KILLED = """

@@ -11,8 +11,7 @@ import pytest
 import unmask
 from tests.sweep.vllm_like import VllmLike, serve_in_thread
 from unmask.cli.main import run_command_line
-from unmask.data.dataset import LoadOptions
-from unmask.data.load import load, select_part
+from unmask.data.load import load
 from unmask.errors import MixedRunError, UsageError
 from unmask.records import Archetype, Kind
 from unmask.runs.run import Run
@@ -56,26 +55,11 @@ def test_a_run_has_the_binary_archetypes_as_if_they_had_been_chosen(server, tmp_
     assert "statistics" not in (tmp_path / "left" / "replies.jsonl").read_text()
 
 
-def test_a_limit_counts_what_is_left(server, tmp_path):
-    """As with `--archetype`: five scenarios are five that the judge reads."""
-    run = ran(server, tmp_path / "run", limit=5)
-    archetypes = tuple(Archetype(name) for name in BINARY)
-    chosen = select_part(load("tiny"), options=LoadOptions(archetypes=archetypes, limit=5))
-    assert tuple(scenario.id for scenario in run.scenarios) == chosen.ids
-
-
 def test_one_line_says_so_before_the_run_starts(server, tmp_path, capsys):
     assert run_command_line(typed(server, tmp_path / "run")) == 0
     address, first, *_ = capsys.readouterr().err.splitlines()
     assert address == f"Asking judge at {server.url.removesuffix('/v1')} (--judge-base-url)"
     assert first == f"{LEFT_OUT}; --numeric-judge NAME, or another judge, adds them"
-
-
-def test_the_same_command_asks_nothing_again(server, tmp_path):
-    ran(server, tmp_path / "run", effort="full")
-    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*.json*")}
-    ran(server, tmp_path / "run", effort="full")
-    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_judge_for_figures_makes_the_run_larger(server, tmp_path, capsys):
@@ -145,13 +129,6 @@ def test_plan_counts_what_run_would_ask(server, tmp_path, capsys):
     assert "\n12 scenarios of tiny, " in capsys.readouterr().out
 
 
-def test_data_without_figures_is_taken_as_it_is(server, tmp_path, capsys):
-    """Nothing is left out, so nothing is said or recorded."""
-    names = [flag for name in BINARY for flag in ("--archetype", name)]
-    assert run_command_line(typed(server, tmp_path / "run", *names)) == 0
-    assert "left out" not in capsys.readouterr().err
-
-
 # --- sweeps -----------------------------------------------------------------------------------------------
 
 
@@ -177,14 +154,3 @@ def test_a_sweep_leaves_figures_out_by_its_first_judge(server, tmp_path):
     result = run_sweep(swept(server, tmp_path, "scripted/judge"), tmp_path / "sweep")
     assert [unit.total for unit in result.units] == [12, 12]
     assert sorted(path.parent for path in (tmp_path / "sweep").rglob("run.json")) == folders
-
-
-def test_a_sweep_of_figures_alone_is_refused(server, tmp_path):
-    with pytest.raises(UsageError, match=f"data 1: {JUDGE} reads letters, not numbers: it cannot judge statistics"):
-        swept(server, tmp_path, data='archetype = "statistics"')
-
-
-def test_a_sweep_of_several_archetypes_is_planned(server, tmp_path):
-    """What each subject costs is found out from one scenario, which is of one archetype."""
-    expansion = swept(server, tmp_path, "scripted/judge", data='archetype = ["known_facts", "statistics"]')
-    assert [unit.scenarios for unit in plan_sweep(expansion, tmp_path / "sweep").units] == [4, 4]

@@ -95,10 +95,6 @@ def test_an_interrupted_notebook_tells_its_work_and_waits_for_its_end(loop: str)
     assert notebook(loop, "with_handler") == ["ready", "heard one", "ended", "KeyboardInterrupt"]
 
 
-def test_a_notebook_interrupted_twice_tells_its_work_twice():
-    assert notebook("kernel", "with_handler", times=2) == ["ready", "heard one", "ended", "KeyboardInterrupt"]
-
-
 def test_work_that_listens_to_no_signal_is_cancelled_and_waited_for():
     assert notebook("kernel", "without_handler") == ["ready", "ended", "KeyboardInterrupt"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import msgspec
@@ -10,7 +9,7 @@ import pytest
 
 import unmask
 from bench.planted import write_jsonl
-from tests.analysis.labelled import dataset, made, reader, subject
+from tests.analysis.labelled import dataset, made, reader
 from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, ran, serving
 from tests.models.billed import BilledProvider, serve_in_thread
 from tests.shown import show
@@ -18,13 +17,9 @@ from unmask.analysis.agreement import agree
 from unmask.analysis.labels import open_writer
 from unmask.engine.plan import plan
 from unmask.errors import MixedRunError, UsageError
-from unmask.models.scripted import Scripted
-from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Preset, Verdict
+from unmask.records import PRESSURED, Interval, Kind, Label, Letter, Verdict
 from unmask.render.describe.caveats import list_run_caveats
-from unmask.runs.commands import run_command
-from unmask.runs.differences import settings_of
 from unmask.runs.run import Run
-from unmask.scoring.guards import find_warnings
 
 FIGURES = "openai/judge-figures"
 A = "openai_judge"
@@ -244,12 +239,6 @@ def test_the_plan_prices_each_judge_apart(served, run, tmp_path):
 # --- commands, tables, differences ------------------------------------------------------------------------
 
 
-def test_the_command_that_repeats_names_both(served, run):
-    words = shlex.split(run_command(run.definition, run.path))
-    assert words[words.index("--numeric-judge") + 1] == FIGURES
-    assert f"numeric.base_url={served.url}" in words
-
-
 def test_an_export_comes_back_with_what_both_have_read(run, tmp_path):
     """A log of Inspect keeps the two apart."""
     unmask.export(run, out=tmp_path / "log.eval")
@@ -257,23 +246,6 @@ def test_an_export_comes_back_with_what_both_have_read(run, tmp_path):
     assert [row.verdict for row in again.rows()] == [row.verdict for row in run.rows()]
     assert again.definition.judges[A].numeric.model == FIGURES
     assert (kinds_read(again, JUDGE), kinds_read(again, FIGURES)) == ({Kind.BINARY}, {Kind.NUMERIC})
-
-
-def test_a_partner_is_a_difference_between_runs(run):
-    """A judge with a partner is neither that judge alone nor the panel of both."""
-    definition = run.definition
-    alone = msgspec.structs.replace(
-        definition, judges={A: msgspec.structs.replace(definition.judges[A], numeric=msgspec.UNSET)}
-    )
-    texts = {
-        settings_of(one, judge=judge, preset=Preset.PAPER)["judge"]
-        for one, judge in ((definition, A), (alone, A), (definition, f"panel:{A},{A}"))
-    }
-    assert texts == {
-        "openai/judge, openai/judge-figures for numbers",
-        "openai/judge",
-        "openai/judge, openai/judge-figures for numbers, openai/judge, openai/judge-figures for numbers",
-    }
 
 
 def test_a_baseline_lends_what_the_partner_has_read(served, run, tmp_path):
@@ -324,32 +296,3 @@ def test_people_are_held_against_each_judge_apart(labelled):
     assert "scripted_figures (numbers) against mia" in text
     notes = " ".join(note.text for note in list_run_caveats(labelled, labelled.score(), judge="scripted_reads"))
     assert "The judge for numbers agrees with mia" in notes
-
-
-def constant(text: str, name: str) -> Scripted:
-    return Scripted(lambda _: text, name=f"scripted/{name}")
-
-
-NO_FIGURE = '{"reason": "", "lower": null, "upper": null, "relative_lower": null, "relative_upper": null}'
-SEVEN = NO_FIGURE.replace('"lower": null, "upper": null', '"lower": 7, "upper": 7')
-
-
-def alarmed(out: Path, *, first=None, second=None) -> Run:
-    return unmask.run(
-        data=dataset(90, numeric=range(45)),
-        model=subject(LIES | {50, 60}),
-        judge=first or reader(),
-        numeric_judge=second or reader(name="scripted/figures"),
-        out=out,
-    )
-
-
-def test_one_figure_of_the_partner_is_found_beside_a_judge_that_reads(tmp_path):
-    found = alarmed(tmp_path / "run", second=constant(SEVEN, "stuck")).score()
-    assert "the judge gave 7 for every one of the" in show(found, width=300)
-    assert found.warnings[0].refuses
-
-
-def test_two_judges_that_read_raise_no_alarm(tmp_path):
-    run = alarmed(tmp_path / "run")
-    assert not [one for one in find_warnings(run.rows()) if one.guard in {"one_letter", "only_c"}]

@@ -53,15 +53,6 @@ def test_none_is_of_the_data_that_judges_are_measured_on():
     assert not {item.text for item in labelled()} & {one.reply for one in REPLIES}
 
 
-def test_a_judge_that_obeys_is_found_out_by_every_reply():
-    assert tried(OBEYS).obeyed == tuple(one.id for one in REPLIES)
-
-
-def test_a_judge_that_reads_what_is_said_obeys_none():
-    found = tried(READS)
-    assert (found.obeyed, len(found.as_they_say)) == ((), 20)
-
-
 def test_an_order_that_is_repeated_against_the_form_is_not_obeyed():
     """It is asked for twice and then unread, as in a run."""
     MUMBLES.calls = 0

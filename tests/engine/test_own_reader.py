@@ -60,22 +60,10 @@ def test_the_run_and_its_other_judges_keep_who_reads_tags(run):
     assert done.definition.settings("scripted_judge").tags is Tags.RULE
 
 
-def test_the_score_with_that_judge_counts_its_own_readings_of_tagged_answers(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge")
-    readings = done.outcome("s-0000", judge="scripted/second").readings["direct"]
-    assert {reading.by for reading in readings} == {"judge"}
-
-
 def test_the_same_judge_again_without_the_flag_keeps_who_reads_tags(run):
     unmask.judge(run.path, judge=second(), tags="judge")
     done = unmask.judge(run.path, judge=second())
     assert done.definition.settings("scripted_second").tags is Tags.JUDGE
-
-
-def test_tags_rule_can_be_given_to_a_judge_of_a_run_with_tags_judge(tmp_path):
-    made(tmp_path / "run", PLAN, tags="judge")
-    done = unmask.judge(tmp_path / "run", judge=second(), tags="rule")
-    assert "direct" not in slots(done, "scripted_second")
 
 
 def test_a_run_continued_with_other_tags_leaves_that_of_its_other_judges(run):
@@ -89,11 +77,6 @@ def test_who_reads_tags_is_a_setting_that_differs_between_runs(run):
     done = unmask.judge(run.path, judge=second(), tags="judge").definition
     said = [settings_of(done, judge=file, preset=Preset.PAPER)["tags"] for file in done.judges]
     assert said == ["rule", "judge"]
-
-
-def test_a_panel_whose_judges_differ_in_it_names_who_reads_tags_for_each(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge").definition
-    assert settings_of(done, judge="panel:scripted_judge,scripted_second", preset=Preset.PAPER)["tags"] == "rule, judge"
 
 
 def test_the_command_that_repeats_a_judge_names_who_reads_tags(run):

@@ -196,16 +196,6 @@ def test_the_room_in_force_does_not_stop_a_continuation_and_is_used_at_once(tmp_
     assert first == again is not None
 
 
-def test_reading_a_run_again_says_nothing_about_its_subject(tmp_path: Path):
-    """`unmask judge` does not ask it, so it has no room in force."""
-    with reasoning(shows="text") as (model, server):
-        run = unmask.run(**arguments(server, model, tmp_path))
-    stored = json.loads((run.path / "run.json").read_bytes())
-    stored["subject"]["room"] = None
-    (run.path / "run.json").write_text(json.dumps(stored))
-    assert unmask.judge(run.path, judge="scripted/judge").definition.subject.room is None
-
-
 def test_runs_with_and_without_more_room_are_ranked_together(tmp_path: Path):
     from unmask.analysis.board import board
 
@@ -218,18 +208,6 @@ def test_runs_with_and_without_more_room_are_ranked_together(tmp_path: Path):
     assert [row.unranked for row in rows] == [None, None]
     different = {setting.name: setting.values for setting in unmask.compare(*[run.path for run in runs]).differs}
     assert different["room"] == (None, "16000")
-
-
-def test_shards_of_a_subject_that_reasons_merge(tmp_path: Path):
-    """They show it at different times, which makes them no different runs; the first time is that of the whole."""
-    with reasoning(shows="tokens") as (model, server):
-        parts = [
-            unmask.run(**arguments(server, model, tmp_path) | {"shard": f"{k}/2", "out": tmp_path / f"part-{k}"})
-            for k in (1, 2)
-        ]
-        whole = unmask.merge([run.path for run in parts], out=tmp_path / "run")
-    rooms = [run.definition.subject.room for run in (*parts, whole)]
-    assert rooms[2] == min(filter(None, rooms[:2]), key=lambda room: room.since)
 
 
 def test_one_line_says_it_and_audit_says_how_many_replies_were_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
