@@ -97,7 +97,7 @@ def test_an_id_of_a_folder_that_is_none_is_refused_before_anything_is_sent(provi
 def test_an_id_of_a_provider_that_is_none_goes_into_no_request(provider, tmp_path, place, value):
     """Of the uploaded file, of the batch, and of the file of its results."""
     provider.ids.update({place: value, "status": "completed"})
-    with pytest.raises(FatalModelError, match="no provider has such ids"):
+    with pytest.raises(FatalModelError, match="an id that no provider has"):
         hand_over(provider, tmp_path / "run")
     assert set(provider.asked) <= {"/v1/files", "/v1/batches", "/v1/batches/batch_1"}
 

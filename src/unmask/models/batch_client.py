@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -21,8 +19,7 @@ from unmask.errors import FatalModelError, TransientModelError, UsageError
 from unmask.models.anthropic import Anthropic
 from unmask.models.base import Model
 from unmask.models.failures import exception_for, parse_problem
-from unmask.models.http import Channel, HttpAnswer
-from unmask.models.keys import Target
+from unmask.models.http import Channel
 from unmask.models.openai import OpenAI
 from unmask.models.providers import PROVIDERS, provider_of, row_of
 from unmask.models.tiers import AZURE_BATCHES, AZURE_HOSTS, BatchService, is_remote_id
@@ -48,8 +45,6 @@ _STATUS_OF_ERROR = {
     "not_found_error": 404,
     "request_too_large": 413,
     "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
     "overloaded_error": 529,
 }
 """What Anthropic writes in a line of results, as the status that the same request would have got alone."""
@@ -113,114 +108,103 @@ def open_batch_client(model: Model) -> BatchClient:
             f"--batch: {model.name} has no batch API that unmask knows",
             advice=f"Leave --batch out, or take the tier flex where there is one. Providers with batches: {names}.",
         )
-    return (MessageBatches if service.api == "messages" else FileBatches)(model, service)
+    return (MessageBatches if service.api == "messages" else BatchClient)(model, service)
 
 
 class BatchClient:
-    """Calls to one batch API. Subclasses know the paths and the shapes."""
+    """OpenAI, Azure, Groq, Together: a file of requests, a batch of it, two files of results."""
 
-    takes_file = False
+    takes_file = True
     root = "/batches"
 
     def __init__(self, model: OpenAI | Anthropic, service: BatchService) -> None:
         self.model = model
         self.service = service
         self.tries = TRIES
-        parts = urlsplit(model.target.url)
-        self._base = parts.path.removesuffix("/chat/completions").removesuffix("/v1/messages")
 
     def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
         """One request of a batch, as JSON."""
-        raise NotImplementedError
+        line = {"custom_id": name, "method": "POST", "url": self.service.chat_url, "body": payload}
+        return msgspec.json.encode(line)
 
     async def upload(self, lines: Sequence[bytes]) -> str | None:
         """Where a batch is made of a file: its id."""
-        raise NotImplementedError
+        from aiohttp import FormData
+
+        def make_form() -> FormData:
+            form = FormData([("purpose", self.service.purpose), *self.service.form])
+            content = b"\n".join(lines) + b"\n"
+            form.add_field("file", content, filename="requests.jsonl", content_type="application/jsonl")
+            return form
+
+        return _read_batch(await self._call("POST", self.service.upload_path, make_form)).id
 
     async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
         """Make a batch. Never tried again here."""
-        raise NotImplementedError
+        wanted = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}
+        return _read_batch(await self._call_once("POST", self.root, msgspec.json.encode(wanted)))
 
     async def look(self, remote: str) -> RemoteBatch | None:
         """How a batch is; `None` where the provider does not know it any more."""
-        body = await self._fetch_body("GET", f"{self.root}/{remote}", missing_ok=True)
-        return None if body is None else self._read_batch(body)
+        body = await self._call("GET", f"{self.root}/{remote}", missing_ok=True)
+        return None if body is None else _read_batch(body)
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
         """All results of a batch that is over; `None` where the provider has deleted them."""
-        raise NotImplementedError
+        results: list[BatchResult] = []
+        for file in batch.files:
+            body = await self._call("GET", f"/files/{file}/content", missing_ok=True)
+            if body is None:
+                return None
+            results += map(parse_result, _each_row(body))
+        return results
 
     async def cancel(self, remote: str) -> None:
-        await self._fetch_body("POST", f"{self.root}/{remote}/cancel", payload={})
+        await self._call("POST", f"{self.root}/{remote}/cancel", b"{}")
 
     async def find(self, file: str) -> RemoteBatch | None:
         """The batch that was made of this file."""
         last = ""
         for _ in range(MOST_PAGES):
-            turn = f"&after={last}" if last else ""
-            content = decode(await self._fetch_body("GET", f"{self.root}?limit={PAGE}{turn}"))
-            rows = [parse_batch(row) for row in _list(content if isinstance(content, list) else _of(content, "data"))]
-            known = [row for row in rows if row is not None]
-            if found := next((row for row in known if row.input_file == file), None):
-                return self._check_ids(found)
+            content = decode(await self._call("GET", f"{self.root}?limit={PAGE}{last and f'&after={last}'}"))
+            rows = _list(content if isinstance(content, list) else _of(content, "data"))
+            known = [batch for batch in map(parse_batch, rows) if batch is not None]
+            if found := next((batch for batch in known if batch.input_file == file), None):
+                return found
             if not known or _of(content, "has_more") is not True or known[-1].id == last:
                 return None
-            last = self._check_id(known[-1].id)
+            last = known[-1].id
         return None
 
-    def _read_batch(self, body: bytes | None) -> RemoteBatch:
-        batch = parse_batch(decode(body))
-        if batch is None:
-            raise TransientModelError(f"{self.model.name}: the batch API answered without an id")
-        return self._check_ids(batch)
-
-    def _check_ids(self, batch: RemoteBatch) -> RemoteBatch:
-        for text in (batch.id, *batch.files):
-            self._check_id(text)
-        return batch
-
-    def _check_id(self, text: str) -> str:
-        """An id as a provider gives it. Anything else could lead a request with the key elsewhere at its host."""
-        if not is_remote_id(text):
-            raise FatalModelError(
-                f"{self.model.name}: the batch API gives {self.model.target.scrub(text[:100])!r} as an id, and no"
-                " provider has such ids",
-                advice=f"See what answers at {self.model.target.endpoint}, or go on without --batch.",
-            )
-        return text
-
-    async def _fetch_body(
-        self, method: str, path: str, *, payload: object = None, missing_ok: bool = False
-    ) -> bytes | None:
+    async def _call(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> bytes | None:
         """The body of an answer. Tried again where that may help: nothing here makes anything."""
-        call = partial(self._send_once, method, path, payload=payload, missing_ok=missing_ok)
-        return await self._try_again(call)
-
-    async def _try_again(self, call: Callable[[], Awaitable[bytes | None]]) -> bytes | None:
         for attempt in range(self.tries):
             try:
-                return await call()
+                return await self._call_once(method, path, body, missing_ok=missing_ok)
             except TransientModelError as error:
                 if attempt + 1 == self.tries or (error.unreachable and not error.starting):
                     raise
                 await asyncio.sleep(min(max(error.retry_after or 0.0, 2.0**attempt), LONGEST_PAUSE))
         raise AssertionError("the last try has returned or raised")
 
-    async def _send_once(
-        self,
-        method: str,
-        path: str,
-        *,
-        payload: object = None,
-        body: bytes | None = None,
-        content_type: str | None = None,
-        missing_ok: bool = False,
-    ) -> bytes | None:
-        target = self._target_at(path, content_type)
+    async def _call_once(self, method: str, path: str, body: Any = None, *, missing_ok: bool = False) -> bytes | None:
+        """`body` is JSON, or makes a form, which can be sent once only."""
+        target = self.model.target
+        parts = urlsplit(target.url)
+        path, _, query = path.partition("?")
+        full = parts.path.removesuffix(self.model.chat_path) + path
+        headers = {
+            name: value for name, value in target.headers.items() if not callable(body) or name != "Content-Type"
+        }
+        target = replace(
+            target,
+            url=urlunsplit((parts.scheme, parts.netloc, full, "&".join(filter(None, (parts.query, query))), "")),
+            shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
+            headers=headers,
+        )
         channel = Channel(target, timeout=TIMEOUT)
         try:
-            data = msgspec.json.encode(payload) if payload is not None else body
-            answer: HttpAnswer = await channel.send(method, data, most=LARGEST)
+            answer = await channel.send(method, body() if callable(body) else body, most=LARGEST)
         finally:
             await channel.close()
         if answer.is_success:
@@ -229,65 +213,12 @@ class BatchClient:
             return None
         raise exception_for(parse_problem(answer.status, answer.body, answer.headers), target)
 
-    def _target_at(self, path: str, content_type: str | None) -> Target:
-        target = self.model.target
-        parts = urlsplit(target.url)
-        path, _, query = path.partition("?")
-        asked = "&".join(filter(None, (parts.query, query)))
-        headers = target.headers | ({"Content-Type": content_type} if content_type else {})
-        full = self._base + path
-        return replace(
-            target,
-            url=urlunsplit((parts.scheme, parts.netloc, full, asked, "")),
-            shown=urlunsplit((parts.scheme, parts.netloc, full, "", "")),
-            headers=headers,
-        )
-
-
-class FileBatches(BatchClient):
-    """OpenAI, Azure, Groq, Together: a file of requests, a batch of it, two files of results."""
-
-    takes_file = True
-
-    def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
-        line = {"custom_id": name, "method": "POST", "url": self.service.chat_url, "body": payload}
-        return msgspec.json.encode(line)
-
-    async def upload(self, lines: Sequence[bytes]) -> str | None:
-        boundary = secrets.token_hex(16)
-        fields = (("purpose", self.service.purpose), *self.service.form)
-        parts = [
-            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}' for name, value in fields
-        ]
-        opening = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="requests.jsonl"\r\n'
-            "Content-Type: application/jsonl\r\n\r\n"
-        )
-        body = "\r\n".join([*parts, opening]).encode() + b"\n".join(lines) + f"\n\r\n--{boundary}--\r\n".encode()
-        kind = f"multipart/form-data; boundary={boundary}"
-        answer = await self._try_again(
-            lambda: self._send_once("POST", self.service.upload_path, body=body, content_type=kind)
-        )
-        return self._read_batch(answer).id
-
-    async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        wanted = {"input_file_id": file, "endpoint": self.service.chat_url, "completion_window": "24h"}
-        return self._read_batch(await self._send_once("POST", self.root, payload=wanted))
-
-    async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
-        results: list[BatchResult] = []
-        for file in batch.files:
-            body = await self._fetch_body("GET", f"/files/{file}/content", missing_ok=True)
-            if body is None:
-                return None
-            results += map(parse_result, _each_row(body))
-        return results
-
 
 class MessageBatches(BatchClient):
     """Anthropic's message batches: requests inside the call, results as a file of lines. Nothing but the ids of its
     results tells one batch from another, so one whose id was not seen is not found again."""
 
+    takes_file = False
     root = "/v1/messages/batches"
 
     def encode_line(self, name: str, payload: Mapping[str, Any]) -> bytes:
@@ -297,11 +228,10 @@ class MessageBatches(BatchClient):
         return None
 
     async def create(self, file: str | None, lines: Sequence[bytes]) -> RemoteBatch:
-        body = await self._send_once("POST", self.root, body=b'{"requests":[' + b",".join(lines) + b"]}")
-        return self._read_batch(body)
+        return _read_batch(await self._call_once("POST", self.root, b'{"requests":[' + b",".join(lines) + b"]}"))
 
     async def read_results(self, batch: RemoteBatch) -> list[BatchResult] | None:
-        body = await self._fetch_body("GET", f"{self.root}/{batch.id}/results", missing_ok=True)
+        body = await self._call("GET", f"{self.root}/{batch.id}/results", missing_ok=True)
         return None if body is None else [parse_message_result(row) for row in _each_row(body)]
 
 
@@ -315,26 +245,33 @@ def decode(body: bytes | None) -> Any:
         raise TransientModelError("the batch API answered with something that is no JSON") from None
 
 
+def _read_batch(body: bytes | None) -> RemoteBatch:
+    batch = parse_batch(decode(body))
+    if batch is None:
+        raise TransientModelError("the batch API answered without an id")
+    return batch
+
+
 def parse_batch(content: Any) -> RemoteBatch | None:
-    """A batch from any JSON; `None` where it has no id."""
+    """A batch from any JSON; `None` where it has no id. An id that could lead a request with the key elsewhere at its
+    host is refused."""
     row = _of(content, "job") or content  # Together answers so to create
+    files = [text for name in ("output_file_id", "error_file_id") if (text := _text(_of(row, name)))]
     name = _text(_of(row, "id"))
     if not name:
         return None
+    if not all(map(is_remote_id, (name, *files))):
+        raise FatalModelError(
+            "the batch API gives an id that no provider has", advice="See what answers there, or go on without --batch."
+        )
     state = (_text(_of(row, "status")) or _text(_of(row, "processing_status"))).lower()
     problems: tuple[BatchProblem, ...] = ()
     if state == "failed":
         errors = _of(row, "errors")
         listed = _list(_of(errors, "data") or errors) or [_of(row, "error") or "the provider gives no reason"]
         problems = tuple(map(_parse_problem, listed))
-    files = filter(None, (_text(_of(row, "output_file_id")), _text(_of(row, "error_file_id"))))
-    return RemoteBatch(
-        id=name,
-        state=state,
-        input_file=_text(_of(row, "input_file_id")) or None,
-        files=tuple(files),
-        problems=problems,
-    )
+    source = _text(_of(row, "input_file_id")) or None
+    return RemoteBatch(id=name, state=state, input_file=source, files=tuple(files), problems=problems)
 
 
 def parse_result(row: Any) -> BatchResult:

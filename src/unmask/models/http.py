@@ -106,7 +106,7 @@ class Channel:
         return await self.send("POST", body, most=most, headers=headers)
 
     async def send(
-        self, method: str, body: bytes | None, *, most: int = LONGEST_LIST, headers: Mapping[str, str] | None = None
+        self, method: str, body: Any, *, most: int = LONGEST_LIST, headers: Mapping[str, str] | None = None
     ) -> HttpAnswer:
         session = self._session
         if session is None or self._loop is not asyncio.get_running_loop():
