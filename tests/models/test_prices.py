@@ -60,13 +60,6 @@ def test_cost_counts_cache_writes_reasoning_and_flex_at_their_own_price():
     assert Price(4.0, 20.0).cost(usage) is None
 
 
-def test_cost_counts_cached_input_at_its_own_price():
-    """A million tokens each way, half of the input from the cache."""
-    usage = Usage(input=1_000_000, output=1_000_000, cached=500_000)
-    assert Price(2.0, 10.0, 1.0).cost(usage) == pytest.approx(11.5)
-    assert Price(2.0, 10.0).cost(usage) == pytest.approx(12.0)
-
-
 @pytest.mark.parametrize("usage", [Usage(), Usage(input=3), Usage(output=3)])
 def test_unknown_tokens_make_the_cost_unknown(usage):
     """A call that did not say what it used cost an unknown amount."""
