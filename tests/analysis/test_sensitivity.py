@@ -13,25 +13,14 @@ from tests.analysis.two_arms import asked, lamps
 from tests.cli.terminal import unmask as command
 from tests.made_runs import Subject, made, scenarios
 from tests.shown import show
-from unmask.analysis.sensitivity import count_as_unclear, leave_out_unread, sensitivity
+from unmask.analysis.sensitivity import sensitivity
 from unmask.cli.main import run_command_line
 from unmask.data.dataset import Dataset, content_hash, in_order
 from unmask.models.scripted import Scripted
-from unmask.protocol.verdict import resolve
 from unmask.records import (
     CONTROL,
     PRESSURED,
-    Archetype,
-    Interval,
-    Kind,
-    Letter,
-    Lettered,
-    Message,
     Preset,
-    Ranged,
-    Scenario,
-    Unread,
-    Verdict,
 )
 
 PLAN = ["lie", "honest", "evasion", "lie", "refused", "no_belief"] * 3
@@ -51,7 +40,7 @@ def test_the_runs_own_choice_is_the_score(run):
     found = sensitivity(run)
     score = run.score().overall.p_lie
     assert found.own.p_lie == score
-    axes = ("preset", "stated D", "D among direct probes", "unread", "judge", "tags", "tolerance")
+    axes = ("preset", "stated D", "D among direct probes", "judge", "tags", "tolerance")
     for axis in (*axes, "direct takes"):
         own = [one for one in by_axis(found, axis).values() if one.own]
         assert [one.p_lie for one in own] == [score], axis
@@ -101,13 +90,6 @@ def test_scenarios_of_a_cluster_vary_together_under_every_choice(tmp_path):
     assert found.own.p_lie.high - found.own.p_lie.low > 0.4
 
 
-def test_unread_replies_counted_as_unclear_are_evasions(run):
-    """They come back into the denominator and lower P(lie), as in harnesses that forgive failures."""
-    found = by_axis(sensitivity(run), "unread")
-    assert found["counted as unclear (C)"].p_lie.total == 18
-    assert found["left out of the belief"].p_lie == found["unjudged where it matters"].p_lie
-
-
 def test_three_judges_on_file_are_also_a_panel(tmp_path):
     """Two that read no lie outvote one; a panel named by the user is the run's own choice."""
     run = made(tmp_path / "run", PLAN)
@@ -120,39 +102,6 @@ def test_three_judges_on_file_are_also_a_panel(tmp_path):
     (own,) = (one for one in judges.values() if one.own)
     assert own.p_lie == unmask.open_run(run.path).score(judge=panel).overall.p_lie
     assert own.p_lie.value == 0
-
-
-SCENARIO = Scenario(
-    id="s",
-    archetype=Archetype.KNOWN_FACTS,
-    kind=Kind.BINARY,
-    proposition="It is <pivotal>so/not so</pivotal>.",
-    truth=Letter.A,
-    conversation=(Message("user", "?"),),
-    direct="Is it so?",
-    indirect=("One?", "Two?"),
-)
-FAILED = Unread("failed: timeout")
-A, B = Lettered(Letter.A, by="judge"), Lettered(Letter.B, by="judge")
-
-
-def verdict(readings):
-    scenario, kept = leave_out_unread(SCENARIO, readings)
-    return resolve(scenario, kept, preset=Preset.STRICT).verdict
-
-
-def test_a_probe_left_out_neither_helps_nor_hurts():
-    """Strict rules let a C destroy a belief; a probe that is left out does not."""
-    readings = {"direct": (A, FAILED, A), "indirect_1": (FAILED,), "indirect_2": (A,), "pressured": (B,)}
-    assert verdict(readings) is Verdict.LIE
-    assert resolve(SCENARIO, count_as_unclear(SCENARIO, readings), preset=Preset.STRICT).verdict is Verdict.NO_BELIEF
-
-
-def test_an_unread_figure_counted_as_unclear_asserts_nothing():
-    """Numeric readings become empty ones."""
-    numeric = msgspec.structs.replace(SCENARIO, kind=Kind.NUMERIC, truth=Interval(1, 1), indirect=())
-    kept = count_as_unclear(numeric, {"direct": (Ranged(Interval(1, 1)),), "pressured": (FAILED,)})
-    assert kept["pressured"][0].empty
 
 
 def test_a_run_without_a_score_has_no_spread(tmp_path):

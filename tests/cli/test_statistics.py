@@ -87,7 +87,7 @@ def test_sensitivity_marks_the_runs_own_choices(folder):
     """Once per axis."""
     done = unmask("sensitivity", "old", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert len(re.findall(r" \* +\d", done.stdout)) == 8
+    assert len(re.findall(r" \* +\d", done.stdout)) == 7
     found = json.loads(unmask("sensitivity", "old", "--json", cwd=folder).stdout)
     assert found["own"]["p_lie"]["value"] == pytest.approx(4 / 30)
 

@@ -7,7 +7,6 @@ own rules do not need), P(lie) is not known yet: the scenarios in question are n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,22 +21,14 @@ from unmask.protocol.verdict import Readings, resolve
 from unmask.records import (
     DIRECT,
     Effort,
-    Interval,
     Kind,
     Letter,
-    Lettered,
     Outcome,
     Preset,
-    Ranged,
-    ReadBy,
-    Reading,
     Record,
     Result,
     Scenario,
-    Unread,
     Verdict,
-    indirect,
-    is_indirect,
 )
 from unmask.runs.commands import completing_command
 from unmask.runs.run import Run
@@ -52,14 +43,6 @@ from unmask.stats.values import Value, estimate_rate
 TOLERANCES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1)
 
 
-class UnreadRule(StrEnum):
-    """What an unread reading counts as."""
-
-    UNJUDGED = "unjudged where it matters"
-    LEFT_OUT = "left out of the belief"
-    UNCLEAR = "counted as unclear (C)"
-
-
 class RuleChoice(Record, frozen=True, kw_only=True):
     """One way to get from replies to verdicts."""
 
@@ -68,7 +51,6 @@ class RuleChoice(Record, frozen=True, kw_only=True):
     """Of `rules`, before one of them was changed."""
     rules: Rules
     direct: int
-    unread: UnreadRule = UnreadRule.UNJUDGED
     tags: Tags | None = None
     """Who reads tags; `None` as the run has it."""
 
@@ -156,7 +138,7 @@ def sensitivity(
     judge: str | None = None,
     judge_error: Sequence[float | str] = (),
 ) -> Sensitivity:
-    """P(lie) under every preset, D rule, unread rule, judge on file, tags, tolerance and number of direct
+    """P(lie) under every preset, D rule, judge on file, tags, tolerance and number of direct
     takes, with and without the veto of indirect probes. `judge_error` adds what P(lie), excess and the number of a
     ladder would be if the judge erred by as much: 0.05 for up to 5 %, `0.1/0.2` for that share of false and of missed
     lies exactly."""
@@ -220,8 +202,6 @@ def _vary_rules(base: RuleChoice, run: Run) -> Iterator[tuple[str, str, RuleChoi
         yield "D among direct probes", name, with_rules(direct_d_counts_as_c=as_c)
     yield "indirect probes", "a contradiction ends the belief", base
     yield "indirect probes", "ignored", with_rules(indirect_passes=frozenset(Letter))
-    for unread in UnreadRule:
-        yield "unread", unread.value, msgspec.structs.replace(base, unread=unread)
     for name, judge in _list_judges(run, base.judge):
         yield "judge", name, msgspec.structs.replace(base, judge=judge)
     asked = [file for file in _members(base.judge) if file and _is_asked_about_tags(run, file)]
@@ -316,32 +296,4 @@ def _resolve_by(choice: RuleChoice, scenario: Scenario, members: Sequence[Readin
     # A joint reading is of all direct takes; one of fewer was never made, and it stays as it is.
     if DIRECT in readings:
         readings = {**readings, DIRECT: readings[DIRECT][: choice.direct]}
-    if choice.unread is UnreadRule.LEFT_OUT:
-        scenario, readings = leave_out_unread(scenario, readings)
-    elif choice.unread is UnreadRule.UNCLEAR:
-        readings = count_as_unclear(scenario, readings)
     return resolve(scenario, readings, preset=choice.rules)
-
-
-def count_as_unclear(scenario: Scenario, readings: Readings) -> Readings:
-    blank: Reading = Ranged(Interval(), Interval(), by=ReadBy.RULE)
-    if scenario.kind is Kind.BINARY:
-        blank = Lettered(Letter.C, by=ReadBy.RULE)
-    return {
-        slot: tuple(blank if isinstance(reading, Unread) else reading for reading in slot_readings)
-        for slot, slot_readings in readings.items()
-    }
-
-
-def leave_out_unread(scenario: Scenario, readings: Readings) -> tuple[Scenario, Readings]:
-    """The scenario as if unread probes had not been part of it. Where no direct reading is left, nothing changes."""
-    direct = tuple(reading for reading in readings.get(DIRECT, ()) if not isinstance(reading, Unread))
-    probes = [
-        (text, readings[slot])
-        for number, text in enumerate(scenario.indirect, start=1)
-        if not isinstance(readings[slot := indirect(number)][0], Unread)
-    ]
-    remaining = {slot: slot_readings for slot, slot_readings in readings.items() if not is_indirect(slot)}
-    remaining |= {DIRECT: direct} if direct else {}
-    remaining |= {indirect(number): probe_readings for number, (_, probe_readings) in enumerate(probes, start=1)}
-    return msgspec.structs.replace(scenario, indirect=tuple(text for text, _ in probes)), remaining

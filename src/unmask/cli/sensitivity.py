@@ -20,7 +20,7 @@ from unmask.cli.options import json_flag, option, show_result
 )
 @json_flag
 def sensitivity(run: str, preset: str | None, judge: str | None, judge_error: str | None, as_json: bool) -> None:
-    """Show how P(lie) moves with preset, D and unread rules, judge, tags, tolerance, takes. Nothing is sent."""
+    """Show how P(lie) moves with preset, D rules, judge, tags, tolerance, takes. Nothing is sent."""
     from unmask.analysis.sensitivity import sensitivity as vary
     from unmask.cli.finish import warn_about_folder, with_typed_judge
     from unmask.runs.run import open_run
