@@ -152,13 +152,6 @@ def test_figures_are_pushed_up_as_often_as_down(up: int, lopsided: bool):
     assert bool(reported(made)) is lopsided
 
 
-def test_what_is_small_or_not_said_is_not_judged():
-    """Below twenty scenarios chance alone is lopsided; and of data that says nothing else only the truth is."""
-    assert reported(several(a_true=19, yes_true=0, explicit=0, size=19)) == []
-    made = [binary(f"s{i}", truth=Letter.A, yes_means=None, pressure=None) for i in range(30)]
-    assert [code for code, _ in reported(made)] == ["truth_balance"]
-
-
 # --- near-duplicates --------------------------------------------------------------------------------------
 
 features = st.frozensets(st.sampled_from("abcdefghijkl"), max_size=8)
@@ -181,15 +174,6 @@ def test_no_pair_above_the_threshold_is_missed(made: list[frozenset[str]], thres
         best = max((len(own & earlier) / len(own | earlier or {""}) for earlier in made[:place]), default=0.0)
         score, _ = find_nearest(made, threshold=threshold).get(place, (None, None))
         assert score == (best if best >= threshold else None)
-
-
-def test_a_conversation_with_changed_names_is_reported_with_its_score():
-    """The later scenario names the earlier one, how they were compared, and how much they share."""
-    text = LONG.replace("harbour", "railway")
-    second = binary("y", conversation=talk(text), proposition="Ice <pivotal>a/b</pivotal>.")
-    (message,) = alike(binary("x", conversation=talk(LONG)), second)
-    assert "repeats that of x" in message
-    assert "of their 5-word sequences" in message
 
 
 @pytest.mark.parametrize(

@@ -24,20 +24,20 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_list_shows_the_bundled_sets():
-    """Name and size; for programs with counts and hash."""
+def test_list_shows_the_bundled_sets_and_every_id_of_one():
+    """For programs with counts and hash."""
     assert "tiny" in run("list")
     tiny = next(entry for entry in json.loads(run("list", "--json")) if entry["name"] == "tiny")
     assert (tiny["scenarios"], tiny["hash"], tiny["archetypes"]["statistics"]) == (12, load("tiny").hash, 2)
+    listed = [line.split()[0] for line in run("list", "tiny").splitlines() if line.startswith("tiny-")]
+    assert listed == list(load("tiny").ids)
+    rows = json.loads(run("list", "core", "--json"))
+    assert {row["proposition"] for row in rows} == {scenario.proposition for scenario in load("core").scenarios}
 
 
-def test_check_of_a_good_set_says_so():
-    """Exit code 0 and one line."""
+def test_check_of_a_good_set_says_so_and_lists_warnings(tmp_path: Path):
+    """Exit code 0; warnings with the code of each, and a last line that counts them."""
     assert "12 scenarios, no problems" in run("check", "tiny")
-
-
-def test_check_lists_warnings_and_succeeds(tmp_path: Path):
-    """With the code of each, and a last line that counts them."""
     write_jsonl([binary(evidence=None), binary("two", direct="Six?")], path=tmp_path / "s.jsonl")
     lines = run("check", str(tmp_path / "s.jsonl")).splitlines()
     assert any(line.startswith("  one: ") and line.endswith("[no_evidence]") for line in lines)
@@ -68,7 +68,7 @@ def test_check_of_a_set_of_nothing_is_an_error(tmp_path: Path):
 
 
 def test_stats_prints_every_archetype_and_as_json_adds_up():
-    assert {"known_facts", "statistics", "all"} <= set(run("stats", "tiny").split())
+    assert {"archetype", "all", "12"} <= set(run("stats", "tiny").split())
     found = json.loads(run("stats", "tiny", "--json"))
     assert sum(cell["scenarios"] for cell in found["cells"]) == found["scenarios"] == 12
 
@@ -82,37 +82,10 @@ def test_show_prints_everything_a_scenario_says():
     assert json.loads(run("show", "tiny-statistics-2", "--json"))["truth"] == [206.0, 206.0]
 
 
-def test_list_of_a_set_has_every_id():
-    """Each of them can be shown."""
-    output = run("list", "tiny")
-    assert [line.split()[0] for line in output.splitlines() if line.startswith("tiny-")] == list(load("tiny").ids)
-    rows = json.loads(run("list", "core", "--json"))
-    assert {row["proposition"] for row in rows} == {scenario.proposition for scenario in load("core").scenarios}
-
-
-def test_show_without_an_id_says_how_to_list_them():
-    with pytest.raises(UsageError) as caught:
-        run("show", "--data", "tiny")
-    assert caught.value.advice == "unmask data list tiny lists them."
-
-
-def test_a_problem_says_its_place_once(tmp_path: Path):
-    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n')
-    with pytest.raises(DataError) as caught:
-        run("check", str(tmp_path / "bad.jsonl"))
-    assert caught.value.problems[0].count("bad.jsonl, line 1") == 1
-
-
-def test_show_looks_into_other_data(tmp_path: Path):
+def test_show_looks_into_other_data_and_cannot_steer_the_terminal(tmp_path: Path):
     """Also when other rows of it are bad."""
-    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b")])
-    assert "You sell kettles." in run("show", "b", "--data", str(tmp_path))
-
-
-def test_show_cannot_steer_the_terminal(tmp_path: Path):
-    """No escape sequence of a prompt is sent."""
-    write_csv(tmp_path, [row(system_prompt="hello \x1b[2J world")])
-    shown = run("show", "one", "--data", str(tmp_path))
+    write_csv(tmp_path, [row(task_id="a", type="?"), row(task_id="b", system_prompt="hello \x1b[2J world")])
+    shown = run("show", "b", "--data", str(tmp_path))
     assert "hello  world" in shown
     assert "\x1b" not in shown
 
@@ -125,14 +98,10 @@ def test_show_of_an_unknown_id_is_a_usage_error(name: str, advice: str):
     assert advice in (caught.value.advice or "")
 
 
-def test_export_writes_a_folder_that_loads_to_the_same_set(tmp_path: Path):
-    """`unmask data export tiny --out DIR`."""
-    run("export", "tiny", "--out", str(tmp_path / "out"))
-    assert load(tmp_path / "out").scenarios == load("tiny").scenarios
-
-
-def test_export_into_a_used_folder_is_refused(tmp_path: Path):
+def test_export_writes_a_new_folder_that_loads_to_the_same_set(tmp_path: Path):
     """Files of two sets would be read as one."""
-    (tmp_path / "old.csv").write_text("x")
+    out = str(tmp_path / "out")
+    run("export", "tiny", "--out", out)
+    assert load(out).scenarios == load("tiny").scenarios
     with pytest.raises(UsageError, match="not empty"):
-        run("export", "tiny", "--out", str(tmp_path))
+        run("export", "tiny", "--out", out)

@@ -18,7 +18,6 @@ from tests.data.complete import binary
 from unmask.data.check import check_source
 from unmask.data.checks.similar import content_stems, find_nearest, proposition_text
 from unmask.data.dataset import LoadOptions, group_by_fact
-from unmask.data.export import export_reference
 from unmask.data.form import encode_lines, write_jsonl
 from unmask.data.load import bundled_sets, load
 from unmask.data.stats import Push, describe_dataset, push_direction
@@ -46,6 +45,9 @@ def test_sixteen_facts_of_each_archetype_on_four_rungs():
     assert LADDER.counts == dict.fromkeys(Archetype, 64)
     assert {tuple(scenario.rung for scenario in rungs) for rungs in FACTS} == {(0, 1, 2, 3)}
     assert bundled_sets()["ladder"].read_bytes() == encode_lines(LADDER.scenarios)
+    (canary,) = {scenario.canary for scenario in LADDER}
+    assert f"    {canary}\n" in card.published("ladder")
+    assert canary not in {scenario.canary for name in ("core", "tiny") for scenario in load(name)}
 
 
 def test_no_check_finds_anything():
@@ -75,12 +77,6 @@ def test_every_scenario_is_complete():
             assert re.search(r"Source: .+\b(1[89]|20)\d\d\b", scenario.evidence or ""), scenario.id
 
 
-def test_every_line_carries_the_one_canary():
-    (canary,) = {scenario.canary for scenario in LADDER}
-    assert f"    {canary}\n" in card.published("ladder")
-    assert canary not in {scenario.canary for name in ("core", "tiny") for scenario in load(name)}
-
-
 @pytest.mark.parametrize("archetype", BINARY)
 def test_truth_and_what_the_pressure_pushes_to_are_independent(archetype: Archetype):
     """Four facts in each cell of truth × user's question, four in each of truth × direct probe."""
@@ -96,24 +92,32 @@ def _ways(scenarios: Iterable[Scenario]) -> list[tuple[str | None, object, Push]
 
 
 @pytest.mark.parametrize("archetype", ARCHETYPES)
-def test_half_of_the_users_name_no_side(archetype: Archetype):
-    """Four name the true one and four the false one; a second turn accepts as often as it doubts."""
-    marks = [MARKS[scenario.fact] for scenario in of(archetype)]
+def test_users_and_figures_are_balanced(archetype: Archetype):
+    """Half of the users name no side, four name the true one and four the false one; a second turn accepts as often as
+    it doubts. Figures are pushed up as often as down, by 15 % of the nearer bound."""
+    lowest = of(archetype)
+    marks = [MARKS[scenario.fact] for scenario in lowest]
     assert Counter(mark["names"] for mark in marks) == {"none": 8, "true": 4, "false": 4}
     if archetype.traits.has_scripted_answer:
         assert Counter(mark["second_turn"] for mark in marks) == {"confirms": 8, "doubts": 8}
+    if archetype is Archetype.STATISTICS:
+        assert Counter(scenario.pushes for scenario in lowest) == {"up": 8, "down": 8}
+        for scenario, mark in zip(lowest, marks, strict=True):
+            assert isinstance(scenario.truth, Interval)
+            lower, upper = scenario.truth.lower or 0.0, scenario.truth.upper or 0.0
+            far = mark["tempting"] / upper >= 1.15 if scenario.pushes == "up" else mark["tempting"] / lower <= 0.85
+            assert far, scenario.id
 
 
-def test_figures_are_pushed_up_as_often_as_down_and_far_enough():
-    """By 15 % of the nearer bound, in the direction that the scenario says."""
-    for scenario in of(Archetype.STATISTICS):
-        assert isinstance(scenario.truth, Interval)
-        lower, upper = scenario.truth.lower or 0.0, scenario.truth.upper or 0.0
-        tempting = MARKS[scenario.fact]["tempting"]
-        far = tempting / upper >= 1.15 if scenario.pushes == "up" else tempting / lower <= 0.85
-        assert far, scenario.id
-        assert re.search(r"\b(1[89]|20)\d\d\b", scenario.proposition)
-    assert Counter(scenario.pushes for scenario in of(Archetype.STATISTICS)) == {"up": 8, "down": 8}
+def test_samples_and_shards_keep_the_rungs_of_a_fact_together():
+    """So that its probes are asked in one place. Shards are of about the same size and miss nothing."""
+    for seed in range(5):
+        drawn = load("ladder", options=LoadOptions(limit=8 * len(ARCHETYPES), seed=seed))
+        assert {len(rungs) for rungs in group_by_fact(drawn.scenarios)} == {4}
+    shards = [load("ladder", options=LoadOptions(shard=f"{number}/7")) for number in range(1, 8)]
+    assert {len(rungs) for shard in shards for rungs in group_by_fact(shard.scenarios)} == {4}
+    assert sum(len(shard) for shard in shards) == 384
+    assert max(map(len, shards)) - min(map(len, shards)) <= 4
 
 
 def test_the_card_has_the_numbers_of_the_data_and_says_who_checked():
@@ -133,11 +137,6 @@ def test_stats_has_a_row_for_each_rung_of_a_ladder_only():
     assert "rung" not in str(describe_dataset(load("tiny")))
 
 
-def test_exported_and_loaded_again_it_is_the_same(tmp_path: Path):
-    export_reference(LADDER, out_dir=tmp_path / "csv")
-    assert load(tmp_path / "csv").hash == LADDER.hash
-
-
 @pytest.mark.parametrize(("character", "lies"), [("liar", 384), ("honest", 0)])
 def test_what_a_scripted_model_says_is_read_in_every_scenario(character: str, lies: int, tmp_path: Path):
     """No text of the set holds the statement that a reply has to assert in its own words. A fact is one cluster."""
@@ -146,21 +145,6 @@ def test_what_a_scripted_model_says_is_read_in_every_scenario(character: str, li
     )
     score = made.score()
     assert (score.overall.counts[Verdict.LIE], score.overall.scenarios, score.clusters) == (lies, 384, 96)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_sample_keeps_the_rungs_of_a_fact_together(seed: int):
-    """Complete where the limit has room for it."""
-    drawn = load("ladder", options=LoadOptions(limit=8 * len(ARCHETYPES), seed=seed))
-    assert {len(rungs) for rungs in group_by_fact(drawn.scenarios)} == {4}
-
-
-def test_a_shard_has_all_rungs_of_its_facts():
-    """So that its probes are asked in one place. Shards are of about the same size and miss nothing."""
-    shards = [load("ladder", options=LoadOptions(shard=f"{number}/7")) for number in range(1, 8)]
-    assert {len(rungs) for shard in shards for rungs in group_by_fact(shard.scenarios)} == {4}
-    assert sum(len(shard) for shard in shards) == 384
-    assert max(map(len, shards)) - min(map(len, shards)) <= 4
 
 
 # --- the check --------------------------------------------------------------------------------------------
@@ -216,23 +200,21 @@ def test_the_same_ladder_under_another_name_is_a_near_duplicate(tmp_path: Path):
     assert all("that of other-0" in line or "that of spider-0" in line for line in found)
 
 
-@pytest.mark.parametrize("missing", range(4))
-def test_a_missing_rung_is_named(missing: int, tmp_path: Path):
-    """The ones that are there are still compared."""
-    (found,) = problems([rung(number) for number in range(4) if number != missing], tmp_path)
-    assert f"its fact spider-legs has no rung {missing}" in found
+DOUBLE = f"{ORDER} Say it twice."
 
 
-def test_a_rung_that_is_there_twice_is_named(tmp_path: Path):
-    found = problems([*map(rung, range(4)), rung(2, id="again")], tmp_path)
-    assert found == ["spider-0: its fact spider-legs has rung 2 2 times"]
-
-
-@pytest.mark.parametrize("field", ["fact", "rung", "edit"])
-def test_a_rung_needs_all_three_fields(field: str, tmp_path: Path):
-    """The line cannot be used without."""
-    found = problems([rung(1, **{field: None})], tmp_path)
-    assert f"has no `{field}`" in found[0]
+@pytest.mark.parametrize(
+    ("rungs", "said"),
+    [
+        ([rung(0), rung(1), rung(3)], "its fact spider-legs has no rung 2"),
+        ([*map(rung, range(4)), rung(2, id="again")], "its fact spider-legs has rung 2 2 times"),
+        ([rung(1, edit=None)], "has no `edit`"),
+        ([*map(rung, range(3)), rung(3, edit="Say six.")], "without the text in `edit` it is not the same"),
+        ([*map(rung, range(3)), with_message(rung(3, edit=DOUBLE), 0, ORDER, DOUBLE)], "more than one sentence"),
+    ],
+)
+def test_a_ladder_that_is_none_is_named(rungs: list[Scenario], said: str, tmp_path: Path):
+    assert said in problems(rungs, tmp_path)[0]
 
 
 @pytest.mark.parametrize(
@@ -268,18 +250,6 @@ def test_a_field_that_differs_is_found(changes: dict[str, object], tmp_path: Pat
     """Rungs of one fact share everything but their edits."""
     (found,) = problems([*map(rung, range(3)), rung(3, **changes)], tmp_path)
     assert f"`{next(iter(changes))}` is not that of spider-0" in found
-
-
-def test_an_edit_that_is_not_in_the_text_is_found(tmp_path: Path):
-    found = problems([*map(rung, range(3)), rung(3, edit="Say six.")], tmp_path)
-    assert "without the text in `edit` it is not the same" in found[0]
-
-
-def test_two_sentences_are_two_edits(tmp_path: Path):
-    double = f"{ORDER} Say it twice."
-    changed = with_message(rung(3, edit=double), 0, ORDER, double)
-    (found,) = problems([*map(rung, range(3)), changed], tmp_path)
-    assert "more than one sentence" in found
 
 
 def test_passages_are_of_like_length_and_neither_short_nor_long(tmp_path: Path):

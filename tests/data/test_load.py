@@ -6,39 +6,40 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import unmask
-from tests.data.made import as_rows, many, row, scenario, write_csv, write_parquet
+from tests.data.made import many, row, scenario, write_csv, write_parquet
 from unmask.data.dataset import LoadOptions
 from unmask.data.form import encode_lines, write_jsonl
 from unmask.data.load import from_scenarios, load
-from unmask.errors import DataError, MissingError, UsageError
+from unmask.errors import DataError, MissingError, UnmaskError, UsageError
 from unmask.records import Archetype, Interval
 
 SKIP = LoadOptions(skip_bad_rows=True)
 
+# --- layouts ------------------------------------------------------------------------------------------------------
 
-def test_a_folder_of_csv_files_is_loaded_with_counts(tmp_path: Path):
-    """One file per archetype, named after it."""
-    write_csv(tmp_path, [row(task_id="k1"), row(task_id="k2")])
+
+def test_a_folder_of_csv_files_is_loaded_with_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One file per archetype, named after it, in any order of rows; other files in the folder do not matter. The
+    standard library is enough."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    write_csv(tmp_path, [row(task_id="k2"), row(task_id="k1")])
     write_csv(tmp_path, [row(Archetype.STATISTICS, task_id="s1")], archetype="statistics")
+    (tmp_path / "README.md").write_text("kettles")
+    (tmp_path / "notes.jsonl").write_text("")
+    (tmp_path / ".git").mkdir()
     dataset = load(tmp_path)
     assert dataset.counts == {Archetype.KNOWN_FACTS: 2, Archetype.STATISTICS: 1}
-    assert (dataset.name, dataset.source) == (tmp_path.name, str(tmp_path))
-
-
-def test_csv_needs_no_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """CSV is read with the standard library alone."""
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    write_csv(tmp_path, [row()])
-    assert load(tmp_path).ids == ("one",)
+    assert (dataset.name, dataset.source, dataset.ids) == (tmp_path.name, str(tmp_path), ("k1", "k2", "s1"))
+    assert load(tmp_path / "statistics.csv").counts == {Archetype.STATISTICS: 1}
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The install line is the advice."""
     write_parquet(tmp_path / "known_facts.parquet", [row()])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingError) as caught:
@@ -54,227 +55,6 @@ def test_hub_shards_are_put_together(tmp_path: Path):
     assert load(tmp_path).ids == ("k0", "k1")
 
 
-def test_a_byte_order_mark_is_stripped(tmp_path: Path):
-    """Excel writes one, and it would hide the first column."""
-    path = write_csv(tmp_path, [row()])
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b'"task_id"', b"task_id", 1))
-    assert load(tmp_path).ids == ("one",)
-
-
-def test_line_ends_do_not_change_the_data(tmp_path: Path):
-    """A CSV that went through Windows, inside its cells as well, is the same data."""
-    texts = {"user_prompt": "first\nsecond", "system_prompt": "a\n\nb"}
-    write_csv(tmp_path / "unix", [row(**texts)], ends="\n")
-    windows = {name: text.replace("\n", "\r\n") for name, text in texts.items()}
-    write_csv(tmp_path / "windows", [row(**windows)], ends="\r\n")
-    assert load(tmp_path / "unix").hash == load(tmp_path / "windows").hash
-
-
-def test_a_huge_cell_is_read(tmp_path: Path):
-    """A prompt beyond the csv module's own limit."""
-    write_csv(tmp_path, [row(user_prompt="x" * 300_000)])
-    assert len(load(tmp_path).scenarios[0].conversation[1].content) == 300_000
-
-
-def test_row_order_does_not_change_the_dataset(tmp_path: Path):
-    """Scenarios come in canonical order, so rows may be shuffled."""
-    rows = [row(task_id=name) for name in "cab"]
-    write_csv(tmp_path / "one", rows)
-    write_csv(tmp_path / "two", rows[::-1])
-    assert load(tmp_path / "one").scenarios == load(tmp_path / "two").scenarios
-
-
-def test_a_changed_word_changes_the_hash():
-    """The hash names the content."""
-    before, after = scenario(), scenario(direct="Is the kettle off?")
-    assert from_scenarios([before]).hash != from_scenarios([after]).hash
-
-
-def test_selection_changes_the_hash_but_not_the_full_hash(tmp_path: Path):
-    """A run records both which data it came from and which part it used."""
-    path = tmp_path / "set.jsonl"
-    write_jsonl(many(known_facts=4), path=path)
-    whole, part = load(path), load(path, options=LoadOptions(limit=2))
-    assert part.full_hash == whole.full_hash == whole.hash
-    assert part.hash != whole.hash
-
-
-def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """`tiny` is the bundled set; `./tiny` is the folder."""
-    write_csv(tmp_path / "tiny", [row()])
-    monkeypatch.chdir(tmp_path)
-    assert len(load("tiny").scenarios) == 12
-    assert load("./tiny").ids == load(Path("tiny")).ids == ("one",)
-
-
-def test_one_csv_file_can_be_loaded_alone(tmp_path: Path):
-    """Its name gives the archetype."""
-    assert load(write_csv(tmp_path, [row()])).counts == {Archetype.KNOWN_FACTS: 1}
-
-
-def test_jsonl_accepts_a_mark_blank_lines_and_carriage_returns(tmp_path: Path):
-    """What editors do to text files does not matter."""
-    path = tmp_path / "set.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + encode_lines(many(known_facts=2)).replace(b"\n", b"\r\n\r\n"))
-    assert load(path).scenarios == from_scenarios(many(known_facts=2)).scenarios
-
-
-def test_jsonl_is_strict(tmp_path: Path):
-    """An unknown field, a wrong type and a comment are bad rows, named by id or line."""
-    good = encode_lines(many(known_facts=1)).strip()
-    lines = [b"# my set", good, good.replace(b"0000", b"0001").replace(b"{", b'{"mood":1,', 1), b'{"id": 5}']
-    path = tmp_path / "set.jsonl"
-    path.write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError) as caught:
-        load(path)
-    starts = [line.partition(":")[0] for line in caught.value.problems]
-    assert starts == ["set.jsonl, line 1", "known_facts-0001", "set.jsonl, line 4"]
-
-
-def test_every_bad_row_is_listed_by_id(tmp_path: Path):
-    """One failed load shows everything there is to mend, and the flag that goes on without it."""
-    flat = "It <pivotal>is</pivotal>."
-    write_csv(tmp_path, [row(task_id="a", proposition=flat), row(task_id="b"), row(task_id="c", proposition=flat)])
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert [line.split(":")[0] for line in caught.value.problems] == ["a", "c"]
-    assert "skip_bad_rows" in (caught.value.advice or "")
-
-
-def test_skipped_rows_are_dropped_and_recorded(tmp_path: Path):
-    """The rest is used, and the dataset remembers what is missing."""
-    write_csv(tmp_path, [row(task_id="a", formatted_ground_truth="?"), row(task_id="b")])
-    dataset = load(tmp_path, options=SKIP)
-    assert dataset.ids == ("b",)
-    assert [line.split(":")[0] for line in dataset.skipped] == ["a"]
-
-
-def test_a_duplicate_id_is_a_bad_row_also_across_files(tmp_path: Path):
-    """Ids name scenarios in the journal, so the second use is refused; the first stays."""
-    write_csv(tmp_path, [row()])
-    write_csv(tmp_path, [row(Archetype.STATISTICS)], archetype="statistics")
-    dataset = load(tmp_path, options=SKIP)
-    assert dataset.counts == {Archetype.KNOWN_FACTS: 1}
-    assert "used before" in dataset.skipped[0]
-
-
-def test_a_row_of_the_wrong_length_is_a_bad_row(tmp_path: Path):
-    """A missing comma must not shift every cell."""
-    path = write_csv(tmp_path, [row(task_id="a"), row(task_id="b")])
-    path.write_text(path.read_text().rstrip().removesuffix(',"cheep"') + "\n")
-    dataset = load(tmp_path, options=SKIP)
-    assert dataset.ids == ("a",)
-    assert "cells" in dataset.skipped[0]
-
-
-def test_an_unclosed_quote_is_an_error_and_swallows_no_rows(tmp_path: Path):
-    """A lenient reader would take all later rows for one cell without a word."""
-    path = write_csv(tmp_path, [row(task_id="a"), row(task_id="b")])
-    text = path.read_text()
-    path.write_text(text[: text.rindex('"')])
-    with pytest.raises(DataError, match="not a CSV table"):
-        load(tmp_path)
-
-
-def test_a_table_of_no_archetype_is_named(tmp_path: Path):
-    """A misspelt file name must not lose an archetype."""
-    write_csv(tmp_path, [row()])
-    write_csv(tmp_path, [row(task_id="x")], archetype="known_fact")
-    with pytest.raises(DataError, match=r"known_fact\.csv: 'known_fact' is no archetype"):
-        load(tmp_path)
-    assert load(tmp_path, options=SKIP).ids == ("one",)
-
-
-def test_other_files_in_the_folder_do_not_matter(tmp_path: Path):
-    """A README, a hidden folder and lines of something else are left alone."""
-    write_csv(tmp_path, [row()])
-    (tmp_path / "README.md").write_text("kettles")
-    (tmp_path / "notes.jsonl").write_text("")
-    (tmp_path / ".git").mkdir()
-    assert load(tmp_path).ids == ("one",)
-
-
-def test_one_archetype_in_two_layouts_is_refused(tmp_path: Path):
-    """Which of the two is meant cannot be known."""
-    write_csv(tmp_path, [row()])
-    write_parquet(tmp_path / "known_facts.parquet", [row(task_id="other")])
-    with pytest.raises(UsageError, match="known_facts in two layouts"):
-        load(tmp_path, options=SKIP)
-
-
-@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "nul\x00", "bell\x07", "\u202egnp", "A" * 5000])
-def test_odd_ids_are_kept_as_they_are(tmp_path: Path, name: str):
-    """An id is data: it never becomes a file name, so nothing is refused or changed."""
-    write_csv(tmp_path, [row(task_id=name)])
-    assert load(tmp_path).ids == (name,)
-
-
-def test_problem_lines_cannot_steer_the_terminal(tmp_path: Path):
-    """An id with an escape sequence is shown escaped."""
-    write_csv(tmp_path, [row(task_id="\x1b[2Jgone", type="odd\x1b]0;")])
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert "\x1b" not in str(caught.value)
-
-
-@pytest.mark.parametrize("source", ["nowhere", "no/where.csv", "", "bad\x00name"])
-def test_a_source_that_is_not_there_is_missing(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Exit code 4, and the advice lists what could be typed."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(MissingError) as caught:
-        load(source)
-    assert "tiny" in (caught.value.advice or "")
-
-
-def test_credentials_are_not_repeated():
-    """A URL typed by mistake does not put its password into an error."""
-    with pytest.raises(MissingError) as caught:
-        load("https://me:secret@example.org/data")
-    assert "secret" not in str(caught.value)
-
-
-def test_an_empty_folder_says_what_is_expected(tmp_path: Path):
-    """The advice names the files to put there."""
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert "known_facts.csv" in (caught.value.advice or "")
-
-
-def test_the_folder_of_a_run_names_its_scenarios(tmp_path: Path):
-    (tmp_path / "scenarios.jsonl").touch()
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert caught.value.advice == f"Its scenarios: --data {tmp_path / 'scenarios.jsonl'}"
-
-
-def test_a_set_of_only_bad_rows_is_an_error_even_when_they_are_skipped(tmp_path: Path):
-    """An empty run would score nothing and look fine."""
-    write_csv(tmp_path, [row(type="?")])
-    with pytest.raises(DataError, match="no usable scenario"):
-        load(tmp_path, options=SKIP)
-
-
-def test_a_set_of_nothing_says_how_to_fill_it(tmp_path: Path):
-    (tmp_path / "none.jsonl").touch()
-    with pytest.raises(DataError, match="no usable scenario") as caught:
-        load(tmp_path / "none.jsonl")
-    assert "docs/data.md" in (caught.value.advice or "")
-
-
-def test_an_unknown_kind_of_file_is_refused(tmp_path: Path):
-    """A .txt is not guessed at."""
-    path = tmp_path / "known_facts.txt"
-    path.write_text("hello")
-    with pytest.raises(UsageError, match=r"known_facts\.txt"):
-        load(path)
-
-
-def test_a_revision_is_only_for_the_hub():
-    """Behind the name of other data it is a part of that name."""
-    with pytest.raises(MissingError, match="tiny@main"):
-        load("tiny@main")
-
-
 def test_absent_text_of_pandas_is_absent(tmp_path: Path):
     """A parquet column of missing texts is a column of NaN; it must not become the word nan."""
     rows = [dict(row(Archetype.STATISTICS), canary=float("nan"), delivery=float("nan"))]
@@ -283,26 +63,34 @@ def test_absent_text_of_pandas_is_absent(tmp_path: Path):
     assert (found.canary, found.delivery) == (None, None)
 
 
-def test_scenarios_made_in_python_meet_the_same_rules():
-    """A dataset in memory cannot hold what a file could not."""
-    with pytest.raises(DataError) as caught:
-        from_scenarios([scenario(), scenario(), scenario("two", truth=Interval(1.0, 2.0))])
-    assert [line.split(":")[0] for line in caught.value.problems] == ["one", "two"]
+def test_marks_and_line_ends_do_not_change_the_data(tmp_path: Path):
+    """A CSV that went through Windows or Excel, inside its cells as well, and JSONL that went through an editor."""
+    texts = {"user_prompt": "first\nsecond", "system_prompt": "a\n\nb"}
+    write_csv(tmp_path / "unix", [row(**texts)], ends="\n")
+    windows = {name: text.replace("\n", "\r\n") for name, text in texts.items()}
+    path = write_csv(tmp_path / "windows", [row(**windows)], ends="\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b'"task_id"', b"task_id", 1))
+    assert load(tmp_path / "unix").hash == load(tmp_path / "windows").hash
+    lines = tmp_path / "set.jsonl"
+    lines.write_bytes(b"\xef\xbb\xbf" + encode_lines(many(known_facts=2)).replace(b"\n", b"\r\n\r\n"))
+    assert load(lines).scenarios == from_scenarios(many(known_facts=2)).scenarios
 
 
-def test_whole_numbers_hash_like_floats():
-    """`Interval(1, 2)` made in Python is the truth `[1.0, 2.0]` of a file."""
-    pair = [scenario(archetype=Archetype.STATISTICS, truth=Interval(*bounds)) for bounds in ((1, 2), (1.0, 2.0))]
-    assert from_scenarios(pair[:1]).hash == from_scenarios(pair[1:]).hash
+def test_a_huge_cell_and_odd_ids_are_read(tmp_path: Path):
+    """A prompt beyond the csv module's own limit. An id is data and becomes no file name: nothing is changed."""
+    odd = ("../../etc/passwd", "nul\x00", "\u202egnp", "A" * 5000)
+    write_csv(tmp_path, [row(task_id=name, user_prompt="x" * 300_000) for name in odd])
+    found = load(tmp_path)
+    assert set(found.ids) == set(odd)
+    assert len(found.scenarios[0].conversation[1].content) == 300_000
 
 
-def test_a_thousand_rows_with_the_public_counts(tmp_path: Path):
-    """The size and spread of the public data."""
-    sizes = {"known_facts": 209, "provided_facts": 274, "doubling_down_known_facts": 120}
-    sizes |= {"statistics": 96, "continuations": 176, "disinformation": 125}
-    for archetype, rows in as_rows(many(**sizes)).items():
-        write_csv(tmp_path, rows, archetype=archetype)
-    assert load(tmp_path).counts == sizes
+def test_a_bundled_name_wins_over_a_file_and_a_path_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`tiny` is the bundled set; `./tiny` is the folder."""
+    write_csv(tmp_path / "tiny", [row()])
+    monkeypatch.chdir(tmp_path)
+    assert len(load("tiny").scenarios) == 12
+    assert load("./tiny").ids == load(Path("tiny")).ids == ("one",)
 
 
 def test_bundled_sets_are_found_inside_a_zip(tmp_path: Path):
@@ -316,3 +104,112 @@ def test_bundled_sets_are_found_inside_a_zip(tmp_path: Path):
     env = os.environ | {"PYTHONPATH": str(archive)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(archive / "unmask" / "__init__.py"), "12"]
+
+
+# --- the hash -----------------------------------------------------------------------------------------------------
+
+
+def test_the_hash_names_the_content(tmp_path: Path):
+    """A changed word changes it, a whole number written as a float does not; a part keeps the hash of the whole."""
+    assert from_scenarios([scenario()]).hash != from_scenarios([scenario(direct="Is the kettle off?")]).hash
+    pair = [scenario(archetype=Archetype.STATISTICS, truth=Interval(*bounds)) for bounds in ((1, 2), (1.0, 2.0))]
+    assert from_scenarios(pair[:1]).hash == from_scenarios(pair[1:]).hash
+    write_jsonl(many(known_facts=4), path=tmp_path / "set.jsonl")
+    whole, part = load(tmp_path / "set.jsonl"), load(tmp_path / "set.jsonl", options=LoadOptions(limit=2))
+    assert part.full_hash == whole.full_hash == whole.hash != part.hash
+
+
+# --- bad rows -----------------------------------------------------------------------------------------------------
+
+
+def test_every_bad_row_is_listed_by_id_or_place(tmp_path: Path):
+    """One failed load shows everything there is to mend: of CSV, of JSONL, which is strict, and of scenarios made in
+    Python. No id steers the terminal."""
+    flat = "It <pivotal>is</pivotal>."
+    rows = [row(task_id="\x1b[2Ja", proposition=flat), row(task_id="b"), row(task_id="c", proposition=flat)]
+    write_csv(tmp_path, rows)
+    good = encode_lines(many(known_facts=1)).strip()
+    lines = [b"# my set", good, good.replace(b"0000", b"0001").replace(b"{", b'{"mood":1,', 1), b'{"id": 5}']
+    (tmp_path / "set.jsonl").write_bytes(b"\n".join(lines))
+    made = [scenario(), scenario(), scenario("two", truth=Interval(1.0, 2.0))]
+    cases: list[tuple[Callable[[], object], list[str]]] = [
+        (lambda: load(tmp_path / "known_facts.csv"), [r"\x1b[2Ja", "c"]),
+        (lambda: load(tmp_path / "set.jsonl"), ["set.jsonl, line 1", "known_facts-0001", "set.jsonl, line 4"]),
+        (lambda: from_scenarios(made), ["one", "two"]),
+    ]
+    for read, names in cases:
+        with pytest.raises(DataError) as caught:
+            read()
+        assert [line.partition(":")[0] for line in caught.value.problems] == names
+        assert "skip_bad_rows" in (caught.value.advice or "")
+
+
+def test_skipped_rows_are_dropped_and_recorded(tmp_path: Path):
+    """The rest is used, and the dataset remembers what is missing: a bad value, a missing comma, an id that was used
+    before, also in another file, and a table of no archetype."""
+    bad, short = row(task_id="a", formatted_ground_truth="?"), row(task_id="b")
+    path = write_csv(tmp_path, [row(), bad, short])
+    path.write_text(path.read_text().rstrip().removesuffix(',"cheep"') + "\n")
+    write_csv(tmp_path, [row(Archetype.STATISTICS)], archetype="statistics")
+    write_csv(tmp_path, [row(task_id="x")], archetype="known_fact")
+    dataset = load(tmp_path, options=SKIP)
+    assert dataset.ids == ("one",)
+    said = "\n".join(dataset.skipped)
+    assert len(dataset.skipped) == 4
+    for words in ("neither A nor B", "cells", "used before", "'known_fact' is no archetype"):
+        assert words in said
+
+
+# --- what cannot be loaded ----------------------------------------------------------------------------------------
+
+
+def unclosed(folder: Path) -> Path:
+    path = write_csv(folder, [row(task_id="a"), row(task_id="b")])
+    text = path.read_text()
+    path.write_text(text[: text.rindex('"')])
+    return folder
+
+
+def in_two_layouts(folder: Path) -> Path:
+    write_csv(folder, [row()])
+    write_parquet(folder / "known_facts.parquet", [row(task_id="other")])
+    return folder
+
+
+def written(name: str, text: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / name).write_text(text)
+        return folder / name
+
+    return write
+
+
+def of_a_run(folder: Path) -> Path:
+    (folder / "scenarios.jsonl").touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "said", "advice"),
+    [
+        (unclosed, DataError, "not a CSV table", None),
+        (in_two_layouts, UsageError, "known_facts in two layouts", "Keep one"),
+        (lambda folder: folder, DataError, "no table of scenarios", "known_facts.csv"),
+        (of_a_run, DataError, "the folder of a run", "scenarios.jsonl"),
+        (written("none.jsonl", ""), DataError, "no usable scenario", "docs/data.md"),
+        (written("bad.jsonl", '{"id": 5}'), DataError, "no usable scenario", "Mend"),
+        (written("known_facts.txt", "hello"), UsageError, "known_facts.txt is no data file", ".jsonl"),
+        (lambda folder: folder / "nowhere", MissingError, "no data at", "tiny"),
+        (lambda _: "", MissingError, "no data at", "tiny"),
+        (lambda _: "tiny@main", MissingError, "no data at tiny@main", "cais/MASK"),
+        (lambda _: "https://me:secret@example.org/data", MissingError, "https://example.org", "tiny"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why_and_what_to_do(make, kind, said, advice, tmp_path: Path):
+    """Also where bad rows are skipped: an empty run would score nothing and look fine."""
+    with pytest.raises(UnmaskError) as caught:
+        load(make(tmp_path), options=SKIP)
+    assert type(caught.value) is kind
+    assert said in str(caught.value)
+    assert advice is None or advice in (caught.value.advice or "")
+    assert "secret" not in str(caught.value)

@@ -51,28 +51,14 @@ def test_doubling_down_puts_the_first_turn_before_the_user_prompt():
     ]
 
 
-def test_provided_facts_have_no_probes_even_if_a_column_is_filled():
-    """Belief is the truth there; a stray probe column is another extra column."""
-    found = good(Archetype.PROVIDED_FACTS, belief_elicit_1="Is it on?")
+def test_columns_that_an_archetype_or_kind_has_no_use_for_are_passed_over():
+    """Also those of somebody else. The kind of a row comes from its type column."""
+    found = good(Archetype.PROVIDED_FACTS, belief_elicit_1="Is it on?", mood="sunny")
     assert (found.direct, found.indirect) == (None, ())
-
-
-def test_statistics_have_a_direct_probe_only():
-    """Indirect columns of a statistics row are not used."""
     found = good(Archetype.STATISTICS, belief_elicit_2="What does it hold?")
     assert (found.direct, found.indirect) == ("Is the kettle on? Yes or no?", ())
-
-
-def test_value_may_stand_inside_the_pivotal():
-    """A numeric proposition keeps its text as it is."""
-    text = "The kettle holds <pivotal><value></pivotal> litres."
-    assert good(Archetype.STATISTICS, proposition=text).proposition == text
-
-
-def test_a_numeric_row_outside_statistics_needs_no_indirect_probes():
-    """The kind of a row comes from its type column, not from its archetype."""
-    changes = {"type": "numerical", "proposition": "It holds <value> l.", "formatted_ground_truth": "[1, 2]"}
-    found = good(**changes, belief_elicit_2="", belief_elicit_3="")
+    numeric = {"type": "numerical", "proposition": "It holds <value> l.", "formatted_ground_truth": "[1, 2]"}
+    found = good(**numeric, belief_elicit_2="", belief_elicit_3="")
     assert (found.kind, found.truth, found.indirect) == (Kind.NUMERIC, Interval(1.0, 2.0), ())
 
 
@@ -117,17 +103,6 @@ def test_a_row_with_several_faults_names_them_all():
     assert all(name in text for name in ("system_prompt", "user_prompt", "belief_elicit_1"))
 
 
-@pytest.mark.parametrize("column", ["dd_turn_1_prompt", "dd_turn_1_response"])
-def test_doubling_down_needs_its_first_turn(column: str):
-    """Without the scripted answer there is nothing to double down on."""
-    assert column in bad(Archetype.DOUBLING_DOWN, **{column: ""})
-
-
-def test_a_numeric_proposition_needs_its_value():
-    """Without <value> there is nothing to read a number into."""
-    assert "<value>" in bad(Archetype.STATISTICS, proposition="It holds much.")
-
-
 @pytest.mark.parametrize("text", ["1.0", " 1 ", "1."])
 def test_delivery_is_read_as_pandas_prints_it(text: str):
     """A column with gaps is printed as floats."""
@@ -140,11 +115,6 @@ def test_the_unmask_column_holds_what_the_others_cannot_say():
     assert parse_row(reference_cells(made), archetype=made.archetype) == made
 
 
-def test_other_columns_are_ignored():
-    """The data may carry columns of somebody else."""
-    assert good(mood="sunny") == good()
-
-
 @pytest.mark.parametrize(
     ("text", "interval"),
     [
@@ -155,7 +125,6 @@ def test_other_columns_are_ignored():
         ("[1, null]", Interval(1.0, None)),
         ("[-inf, 2]", Interval(None, 2.0)),
         ("[1, inf]", Interval(1.0, None)),
-        ("[1, +inf]", Interval(1.0, None)),
     ],
 )
 def test_a_truth_list_is_read(text: str, interval: Interval):
@@ -167,21 +136,15 @@ def test_a_truth_list_is_read(text: str, interval: Interval):
     "text",
     [
         "",
-        "1",
-        "[1]",
         "[1, 2, 3]",
         "[None, None]",
         "[-inf, inf]",
         "[inf, 2]",
         "[1, -inf]",
         "[nan, 1]",
-        "[1e999, 2]",
         "['1', '2']",
         "[1, 2",
-        "[1,000, 2]",
-        "[1, x]",
         "[__import__('os'), 2]",
-        "[1 2]",
         "[١, ٢]",
         "[1_000, 2]",
     ],
