@@ -44,7 +44,7 @@ def user_cache_folder() -> Path:
 
 def is_file_name(name: str) -> bool:
     """Whether a name can only be that of one plain file."""
-    plain = name.isprintable() and not name.startswith((".", " ")) and not set(name) & set("/\\:")
+    plain = name.isprintable() and not name.startswith((".", " ")) and not set(name) & set('/\\:*?"<>|')
     return plain and 0 < len(name.encode("utf-8", "surrogatepass")) <= 200
 
 
@@ -56,7 +56,7 @@ def file_exists(path: Path | str) -> bool:
 def open_plain_file(path: Path | str, flags: int, mode: int = 0o666) -> int:
     """A handle of a file, or of a new one, but never through a symbolic link. Also an `opener` for `open`."""
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, mode)
+        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), mode)  # Windows has no such flag
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _refusal_error(f"{path} is a symbolic link, not a plain file", "file") from None
