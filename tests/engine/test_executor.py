@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE
-from unmask.engine.executor import OPEN_PER_CONNECTION, Executor, Route
+from unmask.engine.scenario import OPEN_PER_CONNECTION, Executor, Route
 from unmask.engine.work import Job
 from unmask.errors import IncompleteError, Interrupted, JournalError, ModelError, TransientModelError
 from unmask.models.base import Capabilities
@@ -50,7 +50,7 @@ class Chains:
         self.failed: list[ModelError] = []
         self.most_sent = 1e9
         self.purse = Purse()
-        self.groups = [(number,) for number in range(len(self.left))]
+        self.groups = {number: [number] for number in range(len(self.left))}
 
     def job(self, scenario: int, depth: int, key: object = "call") -> Job:
         return Job(scenario=scenario, role="subject", depth=depth, keys=(key,), work=SubjectWork("direct", (0,)))
@@ -79,9 +79,6 @@ class Chains:
 
     def asks_with_less(self, *_: object) -> bool:
         return False
-
-    def settle(self, job: Job) -> None:
-        pass
 
     def has_failed_before(self, job: Job) -> bool:
         return False

@@ -16,7 +16,7 @@ from tests.faults.served import Served, flags, journal, judged_as_planted, kept_
 from tests.faults.watched import finished
 from tests.shown import show
 from unmask.cli.finish import list_reasons
-from unmask.engine.executor import MOST_FAILURES_IN_A_ROW
+from unmask.engine.scenario import MOST_FAILURES_IN_A_ROW
 from unmask.records import Verdict
 from unmask.runs.run import Run
 

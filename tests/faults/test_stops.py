@@ -13,7 +13,7 @@ from bench.planted import write_jsonl
 from tests.faults.served import flags, journal, kept_once, ran, serving, settled
 from tests.faults.watched import finished
 from unmask.engine import session
-from unmask.engine.executor import MOST_FAILURES_IN_A_ROW
+from unmask.engine.scenario import MOST_FAILURES_IN_A_ROW
 from unmask.errors import FatalModelError, IncompleteError, UnmaskError
 
 FIRST, SLOW = Fault(answer=True, delay=0.2), Fault(answer=True, delay=0.8)

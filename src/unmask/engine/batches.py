@@ -344,7 +344,7 @@ class Rounds:
         client, work = self._client(role), self.workload
         price = work.prices.get(role)
         part = 1.0 if price is None or price.batch is None else price.batch
-        wanted = [job for group in work.groups for scenario in group for job in work.jobs(scenario)]
+        wanted = [job for group in work.groups.values() for scenario in group for job in work.jobs(scenario)]
         for job in wanted:
             if job.role == role:
                 asked = work.request(job)

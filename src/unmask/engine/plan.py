@@ -139,8 +139,7 @@ def estimate_run(
 def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms]:
     folder, wanted, options = order.folder, order.wanted, order.options
     old = None if folder is None else find_run(folder)
-    asked: dict[str, Model | str] = {SUBJECT: order.subject, JUDGE: order.judge.reader}
-    asked |= {} if order.judge.numeric is None else {NUMERIC_JUDGE: order.judge.numeric}
+    asked = {SUBJECT: order.subject, **order.judge.asked}
     prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
     dry_run = DryRun(
         wanted.settings(),
@@ -276,7 +275,7 @@ def _count_saved(order: Order) -> int:
     """Questions to the judge that a new run would be spared at most, if it were known of all scenarios which side yes
     means."""
     is_new = order.folder is None or not order.folder.exists
-    if not is_new or order.wanted.tags is not Tags.RULE or isinstance(order.judge.reader, str):
+    if not is_new or order.wanted.tags is not Tags.RULE or not order.judge.models:
         return 0
     return order.wanted.direct * sum(map(is_open, order.dataset.scenarios))
 

@@ -14,7 +14,7 @@ from unmask.data.dataset import Dataset, LoadOptions, is_open
 from unmask.data.load import load, select_part
 from unmask.engine.define import NO_MODEL, define_run, judge_spec, select_letters
 from unmask.engine.grow import find_run
-from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT
+from unmask.engine.work import JUDGE, NUMERIC_JUDGE
 from unmask.errors import UsageError
 from unmask.judges.base import LETTERS_ONLY, Tags
 from unmask.models.base import Model
@@ -42,15 +42,10 @@ class OpenedJudge(NamedTuple):
     """A judge as a command asks it. A judge without a model is its own name."""
 
     spec: JudgeSpec
-    reader: Model | str
-    numeric: Model | str | None = None
-    """The one that reads numbers in its place."""
-
-    @property
-    def models(self) -> dict[str, Model]:
-        """By role."""
-        roles = {JUDGE: self.reader, NUMERIC_JUDGE: self.numeric}
-        return {role: model for role, model in roles.items() if model is not None and not isinstance(model, str)}
+    asked: dict[str, Model | str]
+    """By role: the judge, and the one that reads numbers in its place."""
+    models: dict[str, Model]
+    """Those of them that are models."""
 
 
 class Order(NamedTuple):
@@ -64,10 +59,6 @@ class Order(NamedTuple):
     subject: Model
     judge: OpenedJudge
     news: str
-
-    @property
-    def models(self) -> dict[str, Model]:
-        return {SUBJECT: self.subject, **self.judge.models}
 
 
 def prepare_run(
@@ -149,17 +140,18 @@ def open_judges(options: Options, subject: Model | None = None, *, asks_for_key:
             return subject
         return open_asked(settings, role, asks_for_key=asks_for_key)
 
-    reader = opened(options.judge, "judge")
-    if options.numeric_judge.model is None:
-        return OpenedJudge(judge_spec(reader, options.judge), reader)
-    numeric = opened(options.numeric_judge, "numeric_judge")
-    second = judge_spec(numeric, options.numeric_judge)
-    if second.style in LETTERS_ONLY:
-        raise UsageError(
-            f"--numeric-judge {second.model} reads letters, not numbers",
-            advice="Name a model that writes, such as openai/NAME or vllm/NAME.",
-        )
-    return OpenedJudge(judge_spec(reader, options.judge, numeric=second), reader, numeric)
+    asked: dict[str, Model | str] = {JUDGE: opened(options.judge, "judge")}
+    numeric: JudgeSpec | None = None
+    if options.numeric_judge.model is not None:
+        asked[NUMERIC_JUDGE] = opened(options.numeric_judge, "numeric_judge")
+        numeric = judge_spec(asked[NUMERIC_JUDGE], options.numeric_judge)
+        if numeric.style in LETTERS_ONLY:
+            raise UsageError(
+                f"--numeric-judge {numeric.model} reads letters, not numbers",
+                advice="Name a model that writes, such as openai/NAME or vllm/NAME.",
+            )
+    models = {role: model for role, model in asked.items() if not isinstance(model, str)}
+    return OpenedJudge(judge_spec(asked[JUDGE], options.judge, numeric=numeric), asked, models)
 
 
 # --- what a folder has recorded ---------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from unmask.engine.grow import explain_change, find_run
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.prepare import complete_judge, open_judges, prepare_run
 from unmask.engine.session import Interruption, Limiters, Progress, open_workload, run_session
-from unmask.engine.work import Workload
+from unmask.engine.work import SUBJECT, Workload
 from unmask.models.base import Model
 from unmask.models.limiter import Limits
 from unmask.models.settings import combine_patience
@@ -57,7 +57,8 @@ def run(
     """
     folder = Folder(out)
     order = prepare_run(folder, data, {"model": model, "judge": judge, "numeric_judge": numeric_judge}, dict(settings))
-    opened = open_run_workload(folder, order.wanted, order.dataset, order.options, order.models)
+    models = {SUBJECT: order.subject, **order.judge.models}
+    opened = open_run_workload(folder, order.wanted, order.dataset, order.options, models)
     return _work(folder, opened, order.options, progress, news=order.news)
 
 
@@ -153,20 +154,13 @@ def _work(
     return Run(folder.path)
 
 
-def _open_limiters(options: Options, models: dict[str, Model]) -> Limiters:
-    """The limiters of the addresses of these models. One that two of them share has the patience of both."""
-    limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
-    limiters = Limiters(limits)
-    for model in models.values():
-        sharing = [options.of(role) for role, other in models.items() if other.endpoint == model.endpoint]
-        limiters.assign(model, model.endpoint, msgspec.structs.replace(limits, **combine_patience(sharing)))
-    return limiters
-
-
 async def _run_alone(workload: Workload, options: Options, progress: Progress | None) -> None:
     """One session with endpoints, a purse and signal handlers of its own. Its models are closed at the end."""
-    limiters = _open_limiters(options, workload.models)
-    interruption = Interruption()
+    limits = Limits(max_connections=options.max_connections, requests_per_minute=options.requests_per_minute)
+    limiters, interruption, models = Limiters(limits), Interruption(), workload.models
+    for model in models.values():  # what shares an address has the patience of both
+        sharing = [options.of(role) for role, other in models.items() if other.endpoint == model.endpoint]
+        limiters.assign(model, model.endpoint, msgspec.structs.replace(limits, **combine_patience(sharing)))
     try:
         with on_signals(interruption.request):
             await run_session(
@@ -177,7 +171,7 @@ async def _run_alone(workload: Workload, options: Options, progress: Progress | 
                 progress=progress,
             )
     finally:
-        for model in {id(model): model for model in workload.models.values()}.values():
+        for model in {id(model): model for model in models.values()}.values():
             if interruption.requests < 2:
                 await model.close()
             else:  # a model that is at work in this process is not waited for

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 
 from msgspec.structs import replace
 
-from unmask.engine.executor import Executor, Route
 from unmask.engine.loop import call_repeatedly
+from unmask.engine.scenario import Executor, Route
 from unmask.engine.work import SUBJECT, Workload
 from unmask.errors import Interrupted, UsageError
 from unmask.models.base import Model

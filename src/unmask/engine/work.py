@@ -122,15 +122,11 @@ class Workload:
         self._asked: set[int] = set()
         self._states: dict[int, ScenarioState] = {}
         self.places = {scenario.id: number for number, scenario in enumerate(self.scenarios)}
-        self._groups = {number: [number] for name, number in self.places.items() if name not in self.homes}
+        self.groups = {number: [number] for name, number in self.places.items() if name not in self.homes}
+        """Scenarios with something left to ask that are worked on together, in the order in which they are opened, by
+        the first of them: usually one each. The first has the probes that the others share."""
         for name, home in self.homes.items():
-            self._groups[self.places[home]].append(self.places[name])
-
-    @property
-    def groups(self) -> list[list[int]]:
-        """The scenarios with something left to ask that are worked on together, in the order in which they are opened:
-        usually one each. The first has the probes that the others share."""
-        return list(self._groups.values())
+            self.groups[self.places[home]].append(self.places[name])
 
     def state(self, scenario: int) -> ScenarioState:
         if scenario not in self._states:
@@ -208,7 +204,7 @@ class Workload:
                 advice="What was answered is kept. The same command without --max-cost continues (with --plan it says "
                 "what to expect), or use an endpoint that reports usage.",
             )
-        if purse.set_aside((id(self), job.scenario, job.keys), self.most_usd(job.role, request) or 0.0):
+        if purse.set_aside(id(job), self.most_usd(job.role, request) or 0.0):
             return True
         if purse.is_waited_for:
             return False
@@ -224,10 +220,6 @@ class Workload:
         # No token of a prompt is shorter than a byte, save the few that frame a message.
         sent = sum(len(message.content.encode("utf-8", "replace")) + FRAME_TOKENS for message in request.messages)
         return None if price is None else price.bound(sent=sent, answered=answered)
-
-    def settle(self, job: Job) -> None:
-        """A request is over: what it cost is paid for."""
-        self.purse.give_back((id(self), job.scenario, job.keys))
 
     def has_failed_before(self, job: Job) -> bool:
         """Whether this very request has failed in an earlier session."""
@@ -265,7 +257,7 @@ class Workload:
 
     def _write(self, job: Job, fields: dict[str, Any], room: int | None) -> None:
         work, is_shared = job.work, is_probe(job.work.slot)
-        states = [self.state(number) for number in (is_shared and self._groups.get(job.scenario)) or [job.scenario]]
+        states = [self.state(number) for number in (is_shared and self.groups.get(job.scenario)) or [job.scenario]]
         if isinstance(work, SubjectWork):
             takes = work.takes[: len(fields["choices"])] if "choices" in fields else work.takes
             asked = Asked(slot=work.slot, takes=takes, attempt=work.attempt, max_tokens=room, **fields)
@@ -284,7 +276,7 @@ class Workload:
 
     def finished(self, group: Sequence[int]) -> None:
         """Count the verdicts of scenarios with nothing left to send, and let go of what the journal says about them."""
-        del self._groups[group[0]]
+        del self.groups[group[0]]
         for scenario in group:
             settings = self.settings_for(self.scenarios[scenario])
             readings = readings_of(self.scenarios[scenario], self._states.pop(scenario), settings)

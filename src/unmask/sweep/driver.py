@@ -17,9 +17,9 @@ from typing import Protocol
 import msgspec
 
 from unmask.engine.define import NO_MODEL, define_run, judge_spec
-from unmask.engine.executor import Executor
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
+from unmask.engine.scenario import Executor
 from unmask.engine.session import Interruption, Limiters, price_for, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
 from unmask.errors import IncompleteError, Interrupted, MissingError, UnmaskError

@@ -14,7 +14,7 @@ from unmask.text import shorten_error, strip_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from unmask.engine.executor import Executor
+    from unmask.engine.scenario import Executor
     from unmask.engine.work import Workload
     from unmask.models.limiter import Limiter
     from unmask.sweep.driver import Driver

@@ -1,4 +1,4 @@
-"""Works through the scenarios of a run: opens them in order, sends what they ask for, writes down what comes back.
+"""One coroutine per scenario: plan, start what is new, await the first answer, write it down, plan again.
 
 It knows nothing about beliefs. At most four scenarios a connection are open at a time, so that most scenarios of a run
 that was stopped are finished ones; limiters send the longest remaining chains first, so that the tail of a run is one
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from unmask.engine.work import Job, Workload
@@ -60,28 +61,25 @@ class Executor:
         for limiter in self.limiters:
             limiter.users += 1
         try:
-            await self._work(grace)
+            await asyncio.sleep(0)  # so that each of several runs that begin together knows of the others
+            groups = iter(list(self.workload.groups.values()))
+            while True:
+                self._changed.clear()
+                while self.stopping is None and len(self._tasks) < self._window() and (group := next(groups, None)):
+                    task = asyncio.create_task(self._ask(group))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._close)
+                if not self._tasks or self.interrupted or not isinstance(self.stopping, UnmaskError | None):
+                    break
+                await self._changed.wait()
+            if self._tasks:
+                _, late = await asyncio.wait(self._tasks, timeout=grace)
+                self.abandon()
+                if late:
+                    await asyncio.wait(late)
         finally:
             for limiter in self.limiters:
                 limiter.users -= 1
-
-    async def _work(self, grace: float) -> None:
-        await asyncio.sleep(0)  # so that each of several runs that begin together knows of the others
-        groups = iter(self.workload.groups)
-        while True:
-            self._changed.clear()
-            while self.stopping is None and len(self._tasks) < self._window() and (group := next(groups, None)):
-                task = asyncio.create_task(self._ask(group))
-                self._tasks.add(task)
-                task.add_done_callback(self._close)
-            if not self._tasks or self.interrupted or not isinstance(self.stopping, UnmaskError | None):
-                break
-            await self._changed.wait()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace)
-            self.abandon()
-            if late:
-                await asyncio.wait(late)
         if self.stopping is not None:
             raise self.stopping
 
@@ -133,7 +131,10 @@ class Executor:
                 sendable = {} if self.stopping else {key: job for key, job in wanted.items() if job.role in self.routes}
                 for key in [key for key, (_, call) in calls.items() if not call.request and key not in sendable]:
                     _drop(calls.pop(key)[1])
-                calls |= {key: (job, self._queue(job)) for key, job in sendable.items() if key not in calls}
+                for key, job in sendable.items():
+                    if key not in calls:
+                        (model, limiter), prepare = self.routes[job.role], partial(self._prepare, job)
+                        calls[key] = job, limiter.queue(model, prepare, depth=job.depth, user=self)
                 while answered:
                     answered.pop()[1].release()
                 if not calls:
@@ -158,10 +159,6 @@ class Executor:
             wanted |= {(scenario, job.keys, job.depth): job for job in self.workload.jobs(scenario, busy)}
         return wanted
 
-    def _queue(self, job: Job) -> QueuedCall:
-        route = self.routes[job.role]
-        return route.limiter.queue(route.model, lambda: self._prepare(job), depth=job.depth, user=self)
-
     def _prepare(self, job: Job) -> Request | None:
         """The request, where it can be paid for now. Limiters call this: an error stops the run and not them."""
         if self.stopping is not None:
@@ -180,7 +177,7 @@ class Executor:
         """Write down the answer of a request, or why there is none."""
         if call.request is not None:
             self.in_flight -= 1
-            self.workload.settle(job)
+            self.workload.purse.give_back(id(job))  # what it cost is paid for
         if call.result.cancelled():  # the run is stopping
             return
         error = call.result.exception()
