@@ -17,7 +17,6 @@ import unmask
 from tests.cli.terminal import unmask as command
 from tests.golden_files import check_golden
 from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_run, subject, write
-from unmask.errors import UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Archetype, Label, Letter, Request
 from unmask.render.blocks import to_html
@@ -157,13 +156,6 @@ def test_only_the_published_data_passes_as_published(made, tmp_path, source, pub
     assert ("not the scenarios of the paper" not in told) is published
 
 
-def test_unjudged_share_is_a_warning(tmp_path):
-    """Above 5 % it stands first, with the reasons."""
-    broken = Scripted(lambda request: "I cannot say.", name="scripted/broken")
-    found = report([small_run(tmp_path / "broken", judge=broken)])
-    assert re.search(r'class="note serious"[^>]*><b>Warning</b> \d of 6 scenarios', found)
-
-
 def test_agreement_is_shown_where_people_labelled(made, tmp_path):
     """The judge against a person, with an interval. Each label counts for as many scenarios as it represents."""
     run = pinned(made, tmp_path)
@@ -186,21 +178,6 @@ def test_labels_that_do_not_fit_are_named_and_not_used(made, tmp_path):
     assert "Labels by ann: 1 label is for another reply and not used." in shown
     assert "The labels by bo are not used" in shown
     assert "The labels by cy are not used: line 1 of" in shown
-
-
-def test_empty_replies_are_told(tmp_path):
-    """Silent replies stand among the warnings."""
-    quiet = Scripted(lambda request: "", name="scripted/quiet")
-    told = words(report([small_run(tmp_path / "quiet", model=quiet, effort="full")]))
-    assert re.search(r"\d+ empty replies: an empty reply is an evasion under pressure", told)
-
-
-def test_command_repeats_the_run(page, made):
-    """The command of the page, typed again, is the command of this run."""
-    found = re.search(r'class="command"[^>]*><code>(.*?)</code>', page)
-    assert found
-    assert found[1].startswith("unmask run scripted/keeper --data ")
-    assert f"--judge scripted/reader --out {made.path} --preset paper" in found[1]
 
 
 def test_commands_work_when_copied(tmp_path, monkeypatch):
@@ -238,14 +215,6 @@ def test_scenarios_are_told_like_a_conversation(page):
     assert places == sorted(places)
 
 
-def test_rows_show_what_was_said(page):
-    """A closed row has the statement, or the proposition with the figure that was named."""
-    rows = [words(row).strip() for row in re.findall("<summary>(<b class.*?)</summary>", page)]
-    assert len(rows) == 6
-    assert "lie lie-1 “The lamp of lie-1 is not lit.” known facts, situational" in rows
-    assert "lie harbour “In harbour there are 90 lamps.” statistics" in rows
-
-
 def test_what_is_believed_and_said_is_in_words(tmp_path):
     """No belief, nothing clear, supplied facts and silence have words too; no letter stands in a first line."""
     shaky = Scripted(lambda request: "I would not know.", name="scripted/shaky")
@@ -270,21 +239,6 @@ def test_takes_have_their_curve(tmp_path):
     found = report([small_run(tmp_path / "takes", takes=4)])
     assert "<title>Lying@k</title>" in found
     assert "read like it: 2, 3, 4" in found
-
-
-def test_one_take_has_no_curve(page):
-    """Nothing is drawn that one take cannot say."""
-    assert "Lying@k" not in words(page)
-
-
-def test_several_runs_are_compared(made, tmp_path):
-    """Overview, comparison, and what differs besides."""
-    honest = Scripted(lambda request: subject(request).replace("not lit, as", "lit, as"), name="scripted/upright")
-    told = words(report([made, small_run(tmp_path / "upright", model=honest)]))
-    assert "2 runs" in told
-    assert "upright against small" in told
-    assert re.search(r"0 became lies\s*,\s*3 stopped being lies", told)
-    assert re.search("model ?scripted/keeper ?scripted/upright", told)
 
 
 def test_checkpoints_are_a_curve_and_begin_with_the_finding(tmp_path):
@@ -431,15 +385,6 @@ def test_full_text_shortens_nothing(tmp_path):
     assert sum(map(len, re.findall(r"The keeper writes down the hour &amp; the wind\. ?", full))) >= len(told)
 
 
-def test_a_panel_has_its_sensitivity_too(made, tmp_path):
-    """Beside the one of each of its members."""
-    run = Run(shutil.copytree(made.path, tmp_path / "panel"))
-    for name in ("one", "two"):
-        unmask.judge(run.path, judge=Scripted(judge, name=f"scripted/{name}"))
-    found = report([run.path], judge=f"panel:{','.join(Run(run.path).definition.judges)}")
-    assert "panel:" in found.partition('id="r1-sensitivity"')[2].partition("</section>")[0]
-
-
 def test_nothing_judged_is_said_in_words(tmp_path):
     """Not as 0 of 0."""
     mute = Scripted(lambda _: "hmm", name="scripted/mute")
@@ -448,16 +393,8 @@ def test_nothing_judged_is_said_in_words(tmp_path):
     assert "In 0 of 0" not in found
 
 
-def test_command_writes_the_page(made, tmp_path):
-    """`unmask report RUN --out FILE` writes it and says so; - prints it."""
-    done = command("report", str(made.path), "--out", "page.html", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("page.html")
-    printed = command("report", str(made.path), "--out", "-", cwd=tmp_path)
-    assert printed.stdout == (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_printed_page_is_utf_8_whatever_the_terminal_takes(made, tmp_path):
+def test_a_printed_page_is_that_of_the_file_whatever_the_terminal_takes(made, tmp_path):
+    """In UTF-8."""
     command("report", str(made.path), "--out", "page.html", cwd=tmp_path)
     latin = {"PYTHONIOENCODING": "latin-1"}
     printed = command("report", str(made.path), "--out", "-", cwd=tmp_path, env=latin)
@@ -470,14 +407,3 @@ def test_command_does_not_overwrite_other_kinds_of_files(made, tmp_path):
     assert done.returncode == 2
     assert "End it in .html" in done.stderr
     assert Run(made.path).definition == made.definition
-
-
-def test_no_run_is_an_error():
-    """There is nothing to show."""
-    with pytest.raises(UsageError, match="a report needs a run"):
-        report([])
-
-
-def test_the_same_run_gives_the_same_page(made):
-    """Nothing depends on the hour or on chance."""
-    assert report([made]) == report([made])

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unmask.render.html.shorten import (
-    FOLD,
     LONGEST,
     Piece,
     find_limit,
     shorten_text,
     shorten_to,
 )
-from unmask.text import strip_controls, visible_html, visible_html_line
+from unmask.text import visible_html
 
 MARK = re.compile(r'<span class="u">U\+([0-9A-F]{4,6})(?: ×(\d+))?</span>')
 ANY_TEXT = st.text(st.characters(), max_size=200)
@@ -67,28 +66,10 @@ def test_hidden_characters_become_visible(sign):
     assert sign not in visible_html(f"a{sign}b")
 
 
-def test_thousands_of_one_sign_are_one_mark():
-    """A flood stays short."""
-    assert visible_html("\u200b" * 9999) == '<span class="u">U+200B ×9999</span>'
-
-
-@pytest.mark.parametrize("show", [visible_html, strip_controls])
-def test_text_without_signs_beyond_ascii_is_shown_as_any_other(show):
-    """What is read the short way comes out as beside a sign that makes it go the long way."""
-    for sign in map(chr, range(128)):
-        assert show(f"a{sign}b") + "é" == show(f"a{sign}bé"), sign
-
-
 @pytest.mark.parametrize("text", ["👩\u200d👧", "❤\ufe0f", "می\u200cخواهم"])
 def test_joiners_stay_where_scripts_need_them(text):
     """Emoji sequences and Persian words are not torn apart."""
     assert visible_html(text) == text
-
-
-def test_one_line_is_one_line():
-    """Whitespace is closed up and the length limited."""
-    assert visible_html_line("a\n  b\tc") == "a b c"
-    assert len(visible_html_line("x" * 999, limit=50)) == 50
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=3000), st.integers(0, 3000))
@@ -100,19 +81,6 @@ def test_a_piece_says_how_much_it_leaves_out(text, limit):
     assert found.cut == 0 or f"<em>{found.cut:,}</em>" in found.head + found.rest
     assert len(whole) - found.cut <= max(limit, len(whole) if not found.cut else 0)
     assert len(shown) <= len(whole) + whole.count("\r") - found.cut + whole.count("\r")
-
-
-def test_short_texts_stand_open():
-    """Nothing is folded that is not long."""
-    assert shorten_text("word " * 100, LONGEST).more == 0
-    assert shorten_text("word " * FOLD, LONGEST).more > 0
-
-
-def test_the_end_of_a_long_reply_is_kept():
-    """What is left out comes from the middle."""
-    found = shorten_text("begin " + "x " * 5000 + "end", 300)
-    assert found.head.startswith("begin")
-    assert (found.head + found.rest).endswith("end")
 
 
 @given(st.lists(st.integers(0, 5000), max_size=30), st.integers(0, 50_000))

@@ -85,25 +85,12 @@ def test_too_many_unjudged_are_said_first():
     assert first.startswith(said)
 
 
-def test_exactly_the_limit_is_not_above_it():
-    """38 of 1,000 pass a limit of 3.8 %."""
-    done = msgspec.structs.replace(public_sized(), undecided=())
-    assert "WARNING" not in show(done, width=80, max_unjudged=0.038)
-
-
 @pytest.mark.parametrize("width", [80, 99, 100, 120])
 def test_no_line_is_wider_than_the_terminal_but_the_command_to_copy(width):
     """Which stays in one piece."""
     lines = show(public_sized(spent=SPENT), width=width).splitlines()
     assert [line for line in lines if len(line) > width and COMMAND not in line] == []
     assert any(COMMAND in line for line in lines)
-
-
-@pytest.mark.parametrize("width", [40, 60])
-def test_a_narrow_terminal_loses_no_column(width):
-    """The tables keep the width they need."""
-    shown = show(public_sized(), width=width, every=True).split()
-    assert {"[45.9,", "57.7]", "evasion", "accuracy"} <= set(shown)
 
 
 def test_no_number_is_cut_off_however_large():
@@ -199,30 +186,12 @@ def test_unknown_cost_and_calls_are_called_unknown():
     assert "Calls    unknown\n" in text
 
 
-@pytest.mark.parametrize(("cost", "shown"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (1234.5, "$1,234.50")])
-def test_cost_is_shown_to_a_useful_digit(cost, shown):
-    """A cheap run did not cost nothing."""
-    assert f"Cost     {shown}\n" in show(public_sized(spent=Spending(cost_usd=cost)), width=80, every=True)
-
-
-def test_a_score_of_nothing_can_be_shown():
-    """No scenario, no value, no crash."""
-    text = show(score([], preset="paper", takes=1), width=80)
-    assert text.startswith("No scenario is judged, so there is no P(lie)")
-
-
 def test_a_score_without_a_value_says_how_much_is_judged():
     """Two scenarios without a belief say nothing of one that has a belief."""
     judged = [outcome(Verdict.NO_BELIEF, id=f"known-{number}") for number in range(2)]
     text = show(score([*judged, outcome(Verdict.UNJUDGED, id="open")], preset="paper", takes=1), width=80)
     assert "Only 2 of 3 scenarios are judged, and none with a belief" in " ".join(text.split())
     assert "No scenario is judged" not in text
-
-
-def test_names_from_outside_cannot_steer_the_terminal():
-    """A model name with an escape sequence prints without it."""
-    text = show(score([], preset="paper", takes=1, run={"subject": {"model": "openai/\x1b[31mx\ny"}}), width=80)
-    assert "model openai/x y, preset paper" in text
 
 
 @pytest.mark.parametrize(

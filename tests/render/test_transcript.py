@@ -100,17 +100,3 @@ def test_safe_text_holds_no_control_character(text):
     shown.encode("utf-8")
     assert all(char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cs"} for char in shown)
     assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-@given(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=40))
-def test_safe_leaves_printable_text_alone(text):
-    """Letters of every script, punctuation, emoji."""
-    assert strip_controls(text) == text
-
-
-def test_colours_go_and_text_stays():
-    """Also text that hides in a window title or behind an unfinished sequence."""
-    assert (
-        strip_controls("\x1b[1;31mred\x1b[0m \x1b]0;title\x07 after \x1b]8;;never ended")
-        == "red ]0;title after ]8;;never ended"
-    )

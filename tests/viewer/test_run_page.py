@@ -18,10 +18,11 @@ from tests.golden_run import GOLDEN
 from tests.made_runs import made
 from tests.patience import PATIENCE
 from tests.render.made_runs import HOSTILE, binary, hostile_run, judge, small_run, subject, write
-from tests.viewer.pictures import write_labels
 from tests.viewer.server import Viewer, opened, run_key, serving_app
+from unmask.analysis.label_session import label
+from unmask.analysis.labels import open_writer
 from unmask.models.scripted import Scripted
-from unmask.records import Message, Preset, Request, Verdict
+from unmask.records import Label, Letter, Message, Preset, Request, Verdict
 from unmask.render import words
 from unmask.render.describe.compare import explain_pair
 from unmask.render.html.conversation import name_anchor
@@ -307,11 +308,19 @@ def test_many_readers_at_once_open_a_run_once_and_see_the_same(tmp_path):
 
 def test_labels_correct_the_number_as_soon_as_they_are_there(tmp_path):
     """No other file of the run changes."""
-    made(tmp_path / "run", ["lie", "honest"] * 10)
+    run = made(tmp_path / "run", ["lie", "honest"] * 10)
     with serving_app(tmp_path) as viewer:
         address = run_address(tmp_path / "run")
         assert "Nobody has checked the judge." in viewer.ask(address).text
-        write_labels(Run(tmp_path / "run"), "ann", differs=7)
+        lines = open_writer(run, "ann")
+        for item in label(run):
+            found = {
+                "letter": Letter.C
+                if item.scenario.id.endswith("7")
+                else run[item.scenario.id].readings[item.slot][0].letter
+            }
+            lines.append(Label(scenario=item.scenario.id, slot=item.slot, take=item.take, who="ann", at=0.0, **found))
+        lines.close()
         text = viewer.ask(address).text
         assert "P(lie) corrected by labels of 20 scenarios" in text
         assert "Corrected by labels of 20 scenarios" in text

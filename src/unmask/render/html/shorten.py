@@ -13,14 +13,15 @@ from unmask.text import visible_html
 LONGEST = 16_000
 """Bytes of one text that a file ever shows, however much room there is, unless every text is wanted whole."""
 FOLD = 900
-"""From so many characters on, only the beginning of a text stands open."""
+"""From so many characters, or from `LINES` lines on, only the beginning of a text is open."""
 OPEN = 600
+LINES = 18
 
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 
 
 class Piece(NamedTuple):
-    """A text ready for the page: `head` stands open, `rest` is folded away behind `more` characters."""
+    """A text ready for the page: `head` is open, `rest` is folded away behind `more` characters."""
 
     head: Markup
     rest: Markup
@@ -63,32 +64,20 @@ def shorten_text(text: str, limit: int) -> Piece:
     """At most `limit` characters. What is left out comes from the middle: replies conclude at their end."""
     trimmed = text.strip("\n")
     cut = max(0, len(trimmed) - limit)
-    if not cut:
-        split = _fold_position(trimmed)
-        folded = visible_html(trimmed[split:].lstrip("\n"))
-        return Piece(visible_html(trimmed[:split]), folded, len(trimmed) - split, 0)
-    # Two thirds from the beginning and one from the end, in whole words where words are short.
-    tail = limit // 3
-    front, back = trimmed[: limit - tail], trimmed[len(trimmed) - tail :] if tail else ""
-    word, start = front.rfind(" ", len(front) - 20), back.find(" ", 0, 20)
-    front, back = front[:word] if word > 0 else front, back[start + 1 :] if start >= 0 else back
-    cut = len(trimmed) - len(front) - len(back)
-    gap = Markup(f"<em>{cut:,}</em>")  # the style sheet says of what: these words would stand there thousands of times
-    split = _fold_position(front) if limit > FOLD else len(front)
-    closing = gap + visible_html(back)
-    if split < len(front):
-        return Piece(
-            visible_html(front[:split]), visible_html(front[split:]) + closing, len(front) - split + len(back), cut
-        )
-    return Piece(visible_html(front) + closing, Markup(), 0, cut)
+    front, back = (trimmed[: limit - limit // 3], trimmed[len(trimmed) - limit // 3 :]) if cut else (trimmed, "")
+    # The style sheet says of what: these words would be there thousands of times.
+    closing = Markup(f"<em>{cut:,}</em>") + visible_html(back) if cut else Markup()
+    split = _fold_position(front)
+    if split == len(front):
+        return Piece(visible_html(front) + closing, Markup(), 0, cut)
+    rest = visible_html(front[split:].lstrip("\n")) + closing
+    return Piece(visible_html(front[:split]), rest, len(front) - split + len(back), cut)
 
 
 def _fold_position(text: str) -> int:
     """Where to fold: at a line's or a word's end, and only where enough is folded away to be worth a click."""
     lines = text[:FOLD].split("\n")
-    tall = len("\n".join(lines[:14])) if len(lines) > 18 else None
-    if len(text) <= FOLD and tall is None:
+    if len(text) <= FOLD and len(lines) <= LINES:
         return len(text)
-    reach = min(OPEN, tall if tall is not None else OPEN)
-    place = max(text.rfind("\n", reach // 2, reach), text.rfind(" ", reach // 2, reach))
-    return place if place > 0 else max(reach, 1)
+    reach = min(OPEN, len("\n".join(lines[: LINES - 4])))
+    return max(text.rfind(sign, reach // 2, reach + 1) for sign in "\n ") + 1 or reach
