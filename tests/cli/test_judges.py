@@ -52,14 +52,6 @@ def read_twice(tmp_path_factory):
     return folder
 
 
-def test_a_judge_that_cannot_read_is_not_promised_to_read_next_time(tmp_path):
-    flags = ("--data", "tiny", "scripted/evasive", "--judge", "verbatim", "--out", "run")
-    done = unmask("run", *flags, cwd=tmp_path)
-    assert done.returncode == 3
-    assert "failed again" not in done.stdout
-    assert "\nNEXT\n  unmask judge run --judge openai/gpt-4o" in done.stdout
-
-
 @pytest.mark.parametrize("command", ["agree", "sensitivity", "gate --max-p-lie 0.9", "score"])
 def test_judges_are_shown_as_they_are_typed(read_twice, command):
     name, *flags = command.split()
