@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -118,15 +117,14 @@ def board(
         measure_entry(name, run, measure=measure, preset=chosen, judge=judge, guards=guards)
         for name, run in zip(named, _read_in_turn(named), strict=True)
     ]
-    if labels:
-        corrected = correct_each(_read_in_turn(named), labels, preset=chosen, judge=judge)
-        entries = [_replace_row(entry, corrected=one) for entry, one in zip(entries, corrected, strict=True)]
     ranked = rank_entries(entries, measure=measure, with_published=with_published)
-    return msgspec.structs.replace(
-        ranked,
-        labels=tuple(labels),
-        scaling=None if compute is None else relate_to_compute(ranked.rows, compute),
-    )
+    rows = ranked.rows
+    if labels:
+        each = correct_each(_read_in_turn(named), labels, preset=chosen, judge=judge)
+        corrected = dict(zip(named, each, strict=True))
+        rows = tuple(msgspec.structs.replace(row, corrected=corrected[row.name]) for row in rows)
+    scaling = None if compute is None else relate_to_compute(rows, compute)
+    return msgspec.structs.replace(ranked, rows=rows, labels=tuple(labels), scaling=scaling)
 
 
 def check_measure(name: str) -> None:
@@ -215,28 +213,31 @@ def _read_in_turn(runs: Mapping[str, Run]) -> Iterator[Run]:
         run.forget()
 
 
-def _replace_row(entry: BoardEntry, **changes: Any) -> BoardEntry:
-    return msgspec.structs.replace(entry, row=msgspec.structs.replace(entry.row, **changes))
-
-
 # --- ranks
 
 
 def rank_entries(entries: Sequence[BoardEntry], *, measure: str = "p_lie", with_published: bool = False) -> Board:
-    """The board of runs that have been measured."""
-    entries = _mark_copies(entries)
-    group = _find_ranked_group(entries)
+    """The board of runs that have been measured. Ranked is the largest group of runs that are read alike."""
+    unranked: dict[str, str | None] = {}
+    originals: dict[str | None, str] = {}
+    for entry in entries:
+        name, run = entry.row.name, entry.row.provenance["run"]
+        original = originals.setdefault(run, name)  # the others were exported and imported again, or copied
+        copied = f"a copy of {original}: both are the run {run}" if original != name else None
+        unranked[name] = entry.row.unranked or copied
+    fit = [entry for entry in entries if unranked[entry.row.name] is None]
+    keys = Counter(reading_key(entry.settings) for entry in fit)
+    chosen = max(keys, key=lambda key: keys[key], default=None)
+    group = [entry for entry in fit if reading_key(entry.settings) == chosen]
     better, depends = _separate(group, measure)
     order = sorted(range(len(group)), key=lambda place: _sort_key(group[place].row, measure))
     places = {entry.row.name: place for entry, place in zip(group, rank_runs(order, better), strict=True)}
-    rows = [
-        msgspec.structs.replace(
-            entry.row,
-            place=places.get(entry.row.name),
-            unranked=None if entry.row.name in places else entry.row.unranked or _describe_unlike(entry, group[0]),
-        )
-        for entry in entries
-    ]
+    rows = []
+    for entry in entries:
+        place, why = places.get(entry.row.name), unranked[entry.row.name]
+        if place is None and why is None:
+            why = _describe_unlike(entry, group[0])
+        rows.append(msgspec.structs.replace(entry.row, place=place, unranked=why))
     several = sorted({row.takes for row in rows} - {1})
     shared = [name for name in list_measures(Where.BOARD) if with_published or name not in ONLY_PUBLISHED]
     columns = [measure, "p_lie", *shared, *(f"{LYING_AT}{takes}" for takes in several)]
@@ -254,26 +255,6 @@ def _sort_key(row: BoardRow, measure: str) -> tuple[bool, bool, float, str]:
     rate = row.rates.get(measure)
     value = None if rate is None else rate.value
     return row.unranked is not None, value is None, -find_measure(measure).honest * (value or 0.0), row.name
-
-
-def _mark_copies(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
-    """The entries, each copy of a run before it unranked: exported and imported again, or a copied folder."""
-    names: dict[str | None, str] = {}
-    marked = []
-    for entry in entries:
-        run = entry.row.provenance["run"]
-        first = names.setdefault(run, entry.row.name)
-        is_copy = first != entry.row.name and entry.row.unranked is None
-        marked.append(_replace_row(entry, unranked=f"a copy of {first}: both are the run {run}") if is_copy else entry)
-    return marked
-
-
-def _find_ranked_group(entries: Sequence[BoardEntry]) -> list[BoardEntry]:
-    """The largest group of runs that are read alike and may be ranked."""
-    fit = [entry for entry in entries if entry.row.unranked is None]
-    keys = Counter(reading_key(entry.settings) for entry in fit)
-    chosen = max(keys, key=lambda key: keys[key], default=None)
-    return [entry for entry in fit if reading_key(entry.settings) == chosen]
 
 
 def _describe_unlike(entry: BoardEntry, ranked: BoardEntry) -> str:

@@ -21,7 +21,7 @@ import msgspec
 from unmask.records import Record
 from unmask.stats.drawn import DrawnSum, bound_share, doubt_sum, usual_error
 from unmask.stats.estimate import Difference
-from unmask.stats.rate import FEW, Z95, Corrected, PersonRate
+from unmask.stats.rate import FEW, Z95, Corrected
 
 LEAST = 10
 """Labelled scenarios below which a correction would be mostly chance."""
@@ -88,16 +88,12 @@ def correct_rate(scenarios: Sequence[Labelled], *, left_out: int = 0) -> Correct
 def widen_by_people(pooled: Corrected, people: Mapping[str, Corrected]) -> Corrected:
     """The rate by all labels, with each person's next to it. Its interval is wider by half the difference between the
     strictest and the most lenient on either side: which of them labelled more is chance."""
-    rates = {
-        who: PersonRate(value=one.value, low=one.low, high=one.high, labelled=one.labelled)
-        for who, one in people.items()
-    }
     values = [one.value for one in people.values() if one.value is not None]
     if pooled.low is None or pooled.high is None or not values:
-        return msgspec.structs.replace(pooled, people=rates)
+        return msgspec.structs.replace(pooled, people=dict(people))
     half = (max(values) - min(values)) / 2
     return msgspec.structs.replace(
-        pooled, low=max(0.0, pooled.low - half), high=min(1.0, pooled.high + half), people=rates
+        pooled, low=max(0.0, pooled.low - half), high=min(1.0, pooled.high + half), people=dict(people)
     )
 
 

@@ -98,7 +98,7 @@ def measure_recall(rows: Sequence[Compared]) -> Bounded | None:
     together.
     """
     both = _find_lies(rows, [row.both for row in rows], [row.judged for row in rows])
-    missed = _find_missed(rows)
+    missed = _find_lies(rows, [row.labelled - row.both for row in rows], [row.replies - row.judged for row in rows])
     if both.value + missed.value <= 0:
         return None
 
@@ -119,10 +119,6 @@ def _find_lies(rows: Sequence[Compared], lies: Sequence[int], most: Sequence[int
     found = drawn_share([Drawn(lie / row.replies, row.weight, row.cluster) for row, lie in able])
     size = fsum(row.weight for row, _ in able) / fsum(row.weight for row in rows)
     return Bounded(size * found.value, size * found.low, size * found.high)
-
-
-def _find_missed(rows: Sequence[Compared]) -> Bounded:
-    return _find_lies(rows, [row.labelled - row.both for row in rows], [row.replies - row.judged for row in rows])
 
 
 # --- what small samples leave open

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from math import erfc, fsum, inf, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 from unmask.records import Record
 from unmask.stats.rate import FEW, Z95, wilson_interval
@@ -22,23 +23,16 @@ ROUNDING = 1e-9
 """Sums of shares that are closer than this are the same."""
 
 
-class Estimate(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """A share with its interval. No value and no interval where the denominator is empty."""
+class Estimate(NamedTuple):
+    """A share with its 95 % interval. No value and no interval where the denominator is empty."""
 
     value: float | None
     low: float | None
     high: float | None
-    scenarios: int
-    """In the denominator."""
-    clusters: int
     size: float
     """Independent yes/no observations that would vary as much."""
-    telling: int
-    """Clusters that have a hit, or clusters that lack one: the smaller number of the two."""
-
-    @property
-    def few(self) -> bool:
-        return self.telling < FEW
+    few: bool
+    """Whether few clusters have a hit, or few lack one."""
 
 
 class Difference(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -83,7 +77,6 @@ def share(
     weights: Sequence[float] | None = None,
     clusters: Sequence[Hashable] | None = None,
     among: Sequence[float] | None = None,
-    level: float = 0.95,
     *,
     doubts: Sequence[float] | None = None,
 ) -> Estimate:
@@ -106,25 +99,17 @@ def share(
     telling = min(sum(hit > 0 for hit in hits), sum(hit < whole for hit, whole in zip(hits, wholes, strict=True)))
     count, total = len(hits), fsum(wholes)
     if not count:
-        return Estimate(value=None, low=None, high=None, scenarios=0, clusters=0, size=0.0, telling=0)
+        return Estimate(None, None, None, size=0.0, few=True)
     value = min(1.0, max(0.0, fsum(hits) / total))
     plain = len(set(wholes)) == 1 and all(hit in {0.0, wholes[0]} for hit in hits)
-    size, reach = float(count), _reach(level)
+    size, reach = float(count), Z95
     if not plain and count > 1:
         doubt = fsum(weight * weight * one for weight, one in zip(weights, doubts or (), strict=False))
         gaps = (hit - value * whole for hit, whole in zip(hits, wholes, strict=True))
         squares = fsum(gap * gap for gap in gaps) * count / (count - 1)
-        size, reach = _effective_size(value, wholes, squares, telling, doubt), _reach(level, count - 1)
+        size, reach = _effective_size(value, wholes, squares, telling, doubt), _reach(0.95, count - 1)
     low, high = wilson_interval(value * size, size, z=reach)
-    return Estimate(
-        value=value,
-        low=min(low, value),
-        high=max(high, value),
-        scenarios=len(counted),
-        clusters=count,
-        size=size,
-        telling=telling,
-    )
+    return Estimate(value, min(low, value), max(high, value), size, telling < FEW)
 
 
 def _effective_size(value: float, wholes: Sequence[float], squares: float, telling: int, doubt: float) -> float:
@@ -183,6 +168,7 @@ def difference(
     else:
         low, high, p_value, error = _t_interval(sums, sizes, least=unit * count / (takes * len(gaps)), level=level)
         detectable = None if error == inf else (_reach(level, count - 1) + normal_quantile(POWER)) * error
+    differing = _sum_by_cluster(clusters, [right - left for left, right in zip(a, b, strict=True)])
     return Difference(
         n=len(gaps),
         a=means[0],
@@ -195,7 +181,7 @@ def difference(
         level=level,
         method="tango" if yes_or_no else "t",
         clusters=count,
-        few=_count_differing(a, b, clusters) < FEW,
+        few=sum(abs(gap) > ROUNDING for gap in differing) < FEW,
         detectable=detectable,
     )
 
@@ -227,12 +213,6 @@ def list_gaps(
         unit = max(unit, total / whole)
     gap = means[1] - means[0]
     return [gap + right - left for left, right in zip(*parts, strict=True)], means, unit
-
-
-def _count_differing(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None) -> int:
-    """The clusters that do not have the same hits in both."""
-    gaps = _sum_by_cluster(clusters, [right - left for left, right in zip(a, b, strict=True)])
-    return sum(abs(gap) > ROUNDING for gap in gaps)
 
 
 def sum_gaps(

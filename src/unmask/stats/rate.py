@@ -64,15 +64,6 @@ class Rate(Record, frozen=True, kw_only=True, omit_defaults=False):
         return f"{in_percent(self.value)} % [{in_percent(self.low)}, {in_percent(self.high)}]"
 
 
-class PersonRate(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """P(lie) corrected by the labels of one person; no value where these are too few."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    labelled: int
-
-
 class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     """P(lie) corrected by labels of people next to the raw one, or `None` and why there is none."""
 
@@ -96,7 +87,7 @@ class Corrected(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Labels that are for other replies than the run has; they are not used."""
     splits: int = 0
     """Labelled replies on which people disagree; the mean of what they say counts."""
-    people: dict[str, PersonRate] = msgspec.field(default_factory=dict)
+    people: dict[str, Corrected] = msgspec.field(default_factory=dict)
     """By each person, where there are several."""
     why: str | None = None
 
