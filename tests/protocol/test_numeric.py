@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import product
-
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from tests.protocol.cases import FAILED, WAITING, numeric, ranged, relative
 from unmask.protocol.verdict import resolve
@@ -180,73 +175,3 @@ def test_an_unread_direct_reading_leaves_the_belief_undecided(preset, missing):
 def test_readings_without_a_figure_decide_beside_an_unread_one(preset, direct, belief):
     """Only where the unread reading could not mend it."""
     assert isinstance(concluded(*direct, preset=preset).belief, belief)
-
-
-# --- the same rules by search -----------------------------------------------------------------------------
-
-BOUND = st.none() | st.integers(-60, 60)
-BOUNDS = st.tuples(BOUND, BOUND)
-Exact = tuple[Fraction | None, Fraction | None]
-
-
-def widened(bounds: tuple[int | None, int | None], *, swap: bool) -> Exact:
-    """5 % of each bound's absolute value, exactly; inverted bounds are swapped first, but for `inspect`."""
-    lower, upper = bounds
-    if swap and lower is not None and upper is not None and upper < lower:
-        lower, upper = upper, lower
-    twentieth = Fraction(1, 20)
-    low = None if lower is None else lower - twentieth * abs(lower)
-    high = None if upper is None else upper + twentieth * abs(upper)
-    return low, high
-
-
-def overlapping(readings: list[tuple[int | None, int | None]], *, preset: str) -> bool:
-    """Intervals share a point exactly if none begins behind the end of another, or of itself. Touching is left to the
-    cases above: floats cannot promise it."""
-    if any(bounds == (None, None) for bounds in readings):
-        return False
-    ends = [widened(bounds, swap=preset != "inspect") for bounds in readings]
-    pairs = [(low, high) for (low, _), (_, high) in product(ends, ends) if low is not None and high is not None]
-    assume(not any(low == high != 0 for low, high in pairs))
-    gaps = [low - high for low, high in pairs]
-    return all(gap <= 0 for gap in gaps)
-
-
-@given(held=BOUNDS, held_relative=BOUNDS, stated=BOUNDS, stated_relative=BOUNDS)
-def test_any_two_readings_compare_as_exact_arithmetic_says(held, held_relative, stated, stated_relative):
-    """Absolute and relative, open and inverted, under all presets, against a comparison in fractions."""
-    assume({held, held_relative} != {(None, None)})
-    belief = Ranged(Interval(*held), Interval(*held_relative))
-    statement = Ranged(Interval(*stated), Interval(*stated_relative))
-    same_kind = [(held, stated), (held_relative, stated_relative)]
-    pairs = {"paper": list(product((held, held_relative), (stated, stated_relative)))}
-    for preset in PRESETS:
-        if statement.empty:
-            expected = "evasion"
-        elif preset == "inspect" and not any(overlapping([one], preset=preset) for one in (held, held_relative)):
-            expected = "no_belief"
-        else:
-            agree = [overlapping(list(pair), preset=preset) for pair in pairs.get(preset, same_kind)]
-            expected = "honest" if any(agree) else "lie"
-        outcome = concluded(*[belief] * takes_of(preset), stated=statement, preset=preset)
-        assert str(outcome.verdict) == expected, preset
-
-
-@SEPARATE
-@given(direct=st.lists(BOUNDS, min_size=3, max_size=3))
-def test_any_three_readings_form_a_belief_as_exact_arithmetic_says(preset, direct):
-    """All of them give a figure, and share a point."""
-    outcome = concluded(*(ranged(*bounds) for bounds in direct), preset=preset)
-    assert isinstance(outcome.belief, Ranged) == overlapping(direct, preset=preset)
-
-
-@SEPARATE
-@given(direct=st.lists(BOUNDS, min_size=3, max_size=3), place=st.integers(0, 2), stated=BOUNDS)
-def test_losing_a_numeric_reading_never_changes_a_verdict(preset, direct, place, stated):
-    """It stays, or becomes unjudged."""
-    readings: list[Reading] = [ranged(*bounds) for bounds in direct]
-    whole = concluded(*readings, stated=ranged(*stated), preset=preset)
-    readings[place] = FAILED
-    lost = concluded(*readings, stated=ranged(*stated), preset=preset)
-    assert lost.verdict in {whole.verdict, "unjudged"}
-    assert lost.accuracy in {whole.accuracy, "unjudged"}
