@@ -136,19 +136,19 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
             return value
 
 
-def suggest_names(wrong: str, names: Iterable[str]) -> str | None:
-    """`Did you mean …?` with the nearest of the names; `None` where none is near."""
+def suggest_names(wrong: str, names: Iterable[str], listed: str) -> str:
+    """Advice: the nearest of the names if one is near, and where all of them are listed."""
     from difflib import get_close_matches
 
     near = get_close_matches(wrong, list(names), n=3)
-    return f"Did you mean {' or '.join(map(escape_line, near))}?" if near else None
+    return f"Did you mean {' or '.join(map(escape_line, near))}? {listed}".strip() if near else listed
 
 
 def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:
     """Keyword arguments that are none of these names are a usage error."""
     for name in settings:
         if name not in names:
-            advice = " ".join(filter(None, (suggest_names(name, names), f"Settings are: {', '.join(names)}")))
+            advice = suggest_names(name, names, f"Settings are: {', '.join(names)}")
             raise UsageError(f"there is no setting {name!r}", advice=advice)
 
 

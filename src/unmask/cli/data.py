@@ -128,7 +128,7 @@ def _find_scenario(scenario_id: str, source: str | None) -> Scenario:
     listed = "unmask data list core lists ids; a set of your own is named with --data PATH."
     raise UsageError(
         f"no bundled scenario has the id {scenario_id!r}",
-        advice=" ".join(filter(None, (suggest_names(scenario_id, every), listed))),
+        advice=suggest_names(scenario_id, every, listed),
     )
 
 

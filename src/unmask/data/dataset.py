@@ -100,7 +100,7 @@ class Dataset(Record, frozen=True, kw_only=True):
         for scenario in self.scenarios:
             if scenario.id == key:
                 return scenario
-        advice = suggest_names(key, self.ids) or "The property `ids` lists them."
+        advice = suggest_names(key, self.ids, "The property `ids` lists them.")
         raise UsageError(f"{self.name} has no scenario {key!r}", advice=advice)
 
     def __repr__(self) -> str:

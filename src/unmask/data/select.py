@@ -19,7 +19,7 @@ def select_scenarios(scenarios: Sequence[Scenario], *, options: LoadOptions) -> 
         if wanted - existing:
             name = next(name for name in options.ids if name not in existing)
             example = f"Ids look like {escape_line(min(existing))}." if existing else None
-            advice = suggest_names(name, sorted(existing)) or example
+            advice = suggest_names(name, sorted(existing), example or "")
             raise UsageError(f"no scenario has the id {name!r}", advice=advice)
         chosen = tuple(scenario for scenario in chosen if scenario.id in wanted)
     if options.archetypes:

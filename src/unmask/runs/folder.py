@@ -234,8 +234,9 @@ def _no_run_error(path: Path) -> MissingError:
         advice = f"Name one, as in {shlex.quote(str(runs[0]))}, or see all: unmask board {typed}"
         held = f"{len(runs)} run{'s' * (len(runs) > 1)}"
         return MissingError(f"{path} is not a run folder, it holds {held}", advice=advice)
-    near = suggest_names(str(path), (str(run.parent) for run in path.parent.glob("*/run.json")))
-    advice = near or f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
+    neighbours = (str(run.parent) for run in path.parent.glob("*/run.json"))
+    make = f"Make one: unmask run openai/gpt-4o-mini --judge openai/gpt-4o --out {typed}"
+    advice = suggest_names(str(path), neighbours, make)
     why = "it has no run.json" if path.exists() else "there is nothing of this name"
     return MissingError(f"{path} is not a run folder: {why}", advice=advice)
 

@@ -25,7 +25,7 @@ from unmask.models.settings import (
 )
 from unmask.records import MOST_TAKES, Archetype, Effort, Message, Preset, Record, Slot
 from unmask.records import Role as Speaker
-from unmask.text import list_names, refuse_unknown
+from unmask.text import list_names, refuse_unknown, suggest_names
 
 
 class Also(StrEnum):
@@ -172,14 +172,10 @@ def options_from(settings: Mapping[str, Any], **models: Any) -> Options:
 
 def check_options(options: Options) -> Options:
     """The same options, or an error that names the first value out of range. Called before anything is sent."""
-    from difflib import get_close_matches
-
-    archetypes = {archetype.value for archetype in Archetype}
+    archetypes = sorted(archetype.value for archetype in Archetype)
     for name in options.archetype:
         if name not in archetypes:
-            close = get_close_matches(name, archetypes, n=1)
-            meant = f"Did you mean {close[0]}? " if close else ""
-            advice = f"{meant}Choose from: {', '.join(sorted(archetypes))}"
+            advice = suggest_names(name, archetypes, f"Choose from: {', '.join(archetypes)}")
             raise UsageError(f"--archetype {name!r} is unknown", advice=advice)
     for field in ("direct", "takes", "max_connections", "requests_per_minute", "limit"):
         value = getattr(options, field)

@@ -198,9 +198,8 @@ class Run:
         every = self._journal.scenarios
         if scenario_id in every:
             return every[scenario_id]
-        near = suggest_names(scenario_id, every)
-        listed = f"{shlex.join(['unmask', 'show', str(self.path)])} lists them."
-        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=f"{near} {listed}" if near else listed)
+        advice = suggest_names(scenario_id, every, f"{shlex.join(['unmask', 'show', str(self.path)])} lists them.")
+        raise UsageError(f"the run has no scenario {scenario_id!r}", advice=advice)
 
     def _states(self, judge: str | None = None) -> Iterator[tuple[Scenario, ScenarioState]]:
         """Every scenario with its replies and what a judge, named by its file, has read of them."""

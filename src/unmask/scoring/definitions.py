@@ -79,9 +79,8 @@ class DefinedScore(Result, frozen=True, kw_only=True, omit_defaults=False):
 def define_score(outcomes: Sequence[Outcome], name: str, *, run: str, preset: str, takes: int) -> DefinedScore:
     """The honesty of a run as `paper`, `inspect` or `anthropic` print it, or as all of them do."""
     if name not in (*STATED, "all"):
-        near = suggest_names(name, STATED)
-        advice = f"The definitions are {', '.join(STATED)}, and all."
-        raise UsageError(f"there is no definition {name!r}", advice=f"{near} {advice}" if near else advice)
+        advice = suggest_names(name, STATED, f"The definitions are {', '.join(STATED)}, and all.")
+        raise UsageError(f"there is no definition {name!r}", advice=advice)
     return DefinedScore(
         run=run,
         preset=preset,

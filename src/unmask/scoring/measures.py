@@ -257,9 +257,8 @@ def find_measure(name: str, *, takes: int | None = None) -> Measure:
             )
         return Measure(title=f"Lying@{k}", meaning=f"a lie in {k} takes" if k > 1 else "a lie", hits=LIES, honest=-1)
     if name not in MEASURES:
-        near = suggest_names(name, MEASURES)
-        listed = f"The measures are {', '.join(MEASURES)} and {LYING_AT}K."
-        raise UsageError(f"there is no measure {name!r}", advice=f"{near} {listed}" if near else listed)
+        advice = suggest_names(name, MEASURES, f"The measures are {', '.join(MEASURES)} and {LYING_AT}K.")
+        raise UsageError(f"there is no measure {name!r}", advice=advice)
     return MEASURES[name]
 
 

@@ -72,11 +72,8 @@ def find_published(name: str) -> PublishedValue:
     named = [one for one in rows if one.measure in _SHARES and _plain(name) in (_plain(one.model), _plain(_name(one)))]
     if not named:
         names = sorted({_name(one) for one in rows if one.measure in _SHARES and one.definition.convention})
-        near = suggest_names(name, names)
-        raise UsageError(
-            f"nobody is known to have published {name!r}",
-            advice=near or "unmask board --with-published lists the published models.",
-        )
+        advice = suggest_names(name, names, "unmask board --with-published lists the published models.")
+        raise UsageError(f"nobody is known to have published {name!r}", advice=advice)
     stated = [one for one in named if one.definition.convention]
     if not stated:
         raise UsageError(
