@@ -17,11 +17,10 @@ import pytest
 
 from bench.fuzz import seeds
 from tests.hostile.echo import Echo, echoing
-from tests.thorough import draw_part
 from unmask.cli.main import run_command_line
 from unmask.data.form import write_jsonl
 from unmask.engine import run
-from unmask.errors import ModelError, UnmaskError
+from unmask.errors import ModelError
 from unmask.models.providers import open_model
 from unmask.records import Message, Request
 
@@ -209,7 +208,7 @@ def test_a_run_that_fails_leaves_no_secret_anywhere(
     clean(tmp_path)
 
 
-@pytest.mark.parametrize("status", draw_part([*range(300, 309), *range(400, 432), *range(500, 512), 529], 20))
+@pytest.mark.parametrize("status", [302, 400, 403, 413, 429, 500])
 @pytest.mark.parametrize("kind", ["header", "query"])
 def test_no_status_lets_a_secret_into_a_message(kind: str, status: int, planted: Echo):
     """Whatever an endpoint answers, the exception has none in its text, its advice or its repr."""
@@ -329,24 +328,3 @@ def test_a_base_url_with_credentials_gets_nowhere(
     assert "http://12" not in shown
     assert "user:12" not in shown
     clean(tmp_path)
-
-
-@pytest.mark.parametrize("address", [f"http://u:{PASSWORD}@h:bad/v1", f"{USER}:{PASSWORD}@host/v1", "http://["])
-def test_an_address_of_a_judge_that_needs_none_is_not_written_down(address: str, planted: Echo, terminal, tmp_path):
-    """`--judge verbatim` never connects, so nobody checks its address; what is kept of it is nothing."""
-    flags = ("--data", "set.jsonl", "scripted/honest", "--judge", "verbatim", "--judge-base-url", address)
-    code, shown = terminal("run", *flags, "--out", "run")
-    assert code in (0, 2, 3), shown
-    clean(tmp_path)
-
-
-def test_errors_of_python_callers_hold_no_secret(planted: Echo):
-    """`unmask.open_model` and friends raise what the command shows, so the exceptions are clean as well."""
-    for address in (
-        f"{USER}:{PASSWORD}@host",
-        f"http://{USER}:{PASSWORD}@host:port/",
-        f"ftp://{USER}:{PASSWORD}@h/?{QUERY}",
-    ):
-        with pytest.raises(UnmaskError) as caught:
-            open_model("openai/m", base_url=address)
-        assert not found_in(f"{caught.value} {caught.value.advice}".encode())

@@ -24,7 +24,6 @@ from unmask.errors import (
     JournalError,
     MissingError,
     RequestRefusedError,
-    TransientModelError,
     UnmaskError,
     UsageError,
 )
@@ -33,9 +32,9 @@ from unmask.models import http
 from unmask.models.local import gguf
 from unmask.models.local.gguf import read_header
 from unmask.models.providers import open_model
-from unmask.records import MOST_TAKES, Asked, Choice, Label
+from unmask.records import Asked, Choice, Label
 from unmask.runs.folder import Folder
-from unmask.runs.journal import JournalFile, read_lines
+from unmask.runs.journal import read_lines
 from unmask.runs.options import options_from
 from unmask.runs.run import Run
 
@@ -54,7 +53,7 @@ def test_a_run_of_a_stranger_cannot_claim_takes_that_no_run_has(field: str, valu
     """Found by fuzzing: none at all made the score divide by nothing, a billion would have been gone through."""
     stored = json.loads(seeds.definitions()[0])
     (tmp_path / "run.json").write_text(json.dumps(stored | {field: value}))
-    with pytest.raises(JournalError, match=rf"run\.json cannot be read: `{field}` is {value}"):
+    with pytest.raises(JournalError, match=rf"run\.json cannot be read: .*{field}"):
         Run(tmp_path)
     with pytest.raises(UsageError, match=f"--{field}"):
         options_from({field: value})
@@ -79,16 +78,6 @@ def test_a_line_about_a_take_that_no_run_has_is_damaged(take: int, tmp_path: Pat
         assert run_command_line(["report", str(tmp_path), "--out", str(tmp_path / "report.html")]) == 4
 
 
-def test_the_last_take_that_a_run_can_have_is_read(tmp_path: Path):
-    """Takes are counted from 0, and a run has at most 10,000."""
-    path = tmp_path / "replies.jsonl"
-    lines = JournalFile(path)
-    for take in (0, MOST_TAKES - 1):
-        lines.append(msgspec.structs.replace(asked(), takes=(take,)))
-    lines.close()
-    assert [one.takes for one in read_lines(path, Asked)] == [(0,), (9_999,)]
-
-
 def test_a_label_about_a_take_that_no_run_has_is_damaged(tmp_path: Path):
     """The same for the readings of people."""
     path = tmp_path / "somebody.jsonl"
@@ -110,15 +99,6 @@ def test_a_truth_that_is_a_list_of_two_numbers_is_read(tmp_path: Path):
     parquet.write_table(table, tmp_path / "statistics.parquet")
     read = tables.read_rows(tmp_path / "statistics.parquet", columns=rows.COLUMNS)
     assert [row.cells["formatted_ground_truth"] for row in read] == ["[1.0, 2.0]", "[3.0, 4.0]"]
-
-
-def test_a_table_without_a_known_column_still_has_rows_to_complain_about(tmp_path: Path):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    parquet.write_table(pa.table({"other": ["x", "y"]}), tmp_path / "known_facts.parquet")
-    with pytest.raises(DataError, match=r"cannot be used \(2\)"):
-        load(tmp_path / "known_facts.parquet")
 
 
 def test_cells_beyond_the_limit_of_the_csv_module_are_read(tmp_path: Path):
@@ -173,16 +153,6 @@ def test_an_exported_log_about_a_take_that_no_run_has_is_refused(take: int, tmp_
     with at_most(20), pytest.raises(DataError, match=r"sample pf-1: .*takes"):
         import_run(tmp_path / "x.eval", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("run", ["0", "9999", "00001"])
-def test_runs_of_evaluated_files_are_counted_from_one(run: str, tmp_path: Path):
-    """A column `_run0` would be a take before the first."""
-    text = seeds.evaluated()[0].replace(b"_run1", f"_run{run}".encode())
-    (tmp_path / "evaluated").mkdir()
-    (tmp_path / "evaluated" / "provided_facts_m.csv").write_bytes(text)
-    with pytest.raises(UnmaskError):
-        import_run(tmp_path / "evaluated", out=tmp_path / "run")
 
 
 # --- model files ------------------------------------------------------------------------------------------
@@ -263,54 +233,6 @@ def test_an_answer_without_end_is_given_up(packed: bool, monkeypatch: pytest.Mon
 
     with pytest.raises(RequestRefusedError, match="beyond 100000 bytes"):
         asyncio.run(ask())
-
-
-@pytest.mark.parametrize("status", [200, 400, 500])
-def test_an_answer_nested_without_end_is_a_broken_answer(status: int):
-    """A hundred thousand brackets are no crash of the run."""
-    import asyncio
-
-    from tests.models.loopback import Canned, loopback, request
-
-    async def ask() -> None:
-        async with loopback(Canned(b"[" * 100_000, status=status)) as server:
-            model = open_model("openai/m", base_url=server.url)
-            try:
-                await model.complete(request())
-            finally:
-                await model.close()
-
-    with pytest.raises((TransientModelError, RequestRefusedError)):
-        asyncio.run(ask())
-
-
-@pytest.mark.parametrize("start", [b"5;", b"0\r\nx: "], ids=["length", "trailers"])
-def test_the_lines_between_chunks_are_no_longer_than_a_line_of_a_head(start: bytes):
-    """They are no way round the bound."""
-    import asyncio
-
-    from tests.models.loopback import raw, request
-
-    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-    async def ask() -> None:
-        async with raw(head + start + b"a" * 3_000_000) as url:
-            model = open_model("openai/m", base_url=url)
-            try:
-                await model.complete(request())
-            finally:
-                await model.close()
-
-    with pytest.raises(TransientModelError):
-        asyncio.run(ask())
-
-
-@pytest.mark.parametrize("tokens", ["1e300", "9" * 400, "-1", "true", '"x"'])
-def test_counts_of_tokens_that_cannot_be_are_unknown(tokens: str, tmp_path: Path):
-    """A figure beyond all bounds is not written into the journal."""
-    from unmask.models.openai import token_count
-
-    assert token_count(json.loads(f'{{"a": {tokens}}}'), "a") is None
 
 
 def test_the_guard_itself_stops_what_runs_away():

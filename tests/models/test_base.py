@@ -7,8 +7,6 @@ import asyncio
 import pytest
 
 import unmask
-from unmask.engine.define import style_of
-from unmask.judges.base import Style
 from unmask.models.base import Capabilities
 from unmask.records import Choice, Completion, Request
 
@@ -28,20 +26,6 @@ class OwnModel:
 
     async def close(self) -> None:
         pass
-
-
-@pytest.mark.parametrize(
-    ("abilities", "style"),
-    [
-        (Capabilities(), Style.LETTERS),
-        (Capabilities(supports_options=True), Style.LETTERS),
-        (Capabilities(supports_options=True, trained_to_read=True), Style.PICKS),
-        (Capabilities(trained_to_read=True), Style.LETTERS),
-    ],
-)
-def test_a_judge_is_asked_by_what_it_can_do(abilities: Capabilities, style: Style):
-    """Every model writes, but for one that was trained to read and gives probabilities of options."""
-    assert style_of(OwnModel(abilities)) is style
 
 
 @pytest.mark.parametrize("most", [1, 3, 10])
