@@ -150,7 +150,7 @@ def test_an_exported_log_about_a_take_that_no_run_has_is_refused(take: int, tmp_
     sample["store"]["unmask"]["asked"][0]["takes"] = [take]
     files = {"header.json": json.dumps(header).encode(), "samples/1.json": json.dumps(sample).encode()}
     zipped(tmp_path / "x.eval", files)
-    with at_most(20), pytest.raises(DataError, match=r"sample pf-1: .*takes"):
+    with at_most(20), pytest.raises(DataError, match="takes"):
         import_run(tmp_path / "x.eval", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

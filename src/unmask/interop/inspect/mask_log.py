@@ -124,7 +124,7 @@ def _text(sample: EvalSample, key: str) -> str:
 
 
 def _as_takes(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and 0 < value <= MOST_TAKES else default
+    return value if type(value) is int and 0 < value <= MOST_TAKES else default
 
 
 def _read_sampling(temperature: Any, max_tokens: Any) -> Sampling:
@@ -133,8 +133,8 @@ def _read_sampling(temperature: Any, max_tokens: Any) -> Sampling:
 
 
 def _as_number(value: Any) -> float | None:
-    """What is no finite number is unknown."""
-    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+    """What is no number of a usual size is unknown."""
+    return float(value) if type(value) in (int, float) and abs(value) < 1e15 else None
 
 
 # --- scenarios --------------------------------------------------------------------------------------------
