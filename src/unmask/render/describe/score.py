@@ -46,18 +46,10 @@ def describe_score(
         yield Text(" ".join(others))
     yield Text(_format_provenance(score), "quiet")
     yield draw_outcomes(score)
-    if every:
-        yield _measures_table(score)
-    yield _archetypes_table(score, every=every)
-    yield from _state_tipping(score)
-    if score.ladder is not None:
-        yield from describe_ladder(score.ladder, bundled=_data_of(score).get("source") == "ladder")
+    yield from describe_measures(score, every=every)
     if about is not None:
         yield Text(state_import(about, score.preset))
-    if score.corrected is not None:
-        yield from map(Text, explain_corrected(score.corrected))
     if every:
-        yield from _describe_rest(score)
         if mild := [caveat.text for caveat in caveats if caveat.is_more]:
             yield Heading("Before quoting this")
             yield from map(Text, mild)
@@ -66,25 +58,20 @@ def describe_score(
     yield from next_steps([*completing, *steps])
 
 
-def describe_measures(score: Score) -> Iterator[Block]:
-    """Every number of a score, for a page that has the finding and the outcomes already."""
-    yield _measures_table(score)
-    yield _archetypes_table(score, every=True)
-    yield from _state_tipping(score)
-    if score.corrected is not None:
-        yield from map(Text, explain_corrected(score.corrected))
-    if score.ladder is not None:
-        yield from describe_ladder(score.ladder, bundled=_data_of(score).get("source") == "ladder")
-    yield from _describe_rest(score)
-
-
-def _state_tipping(score: Score) -> Iterator[Block]:
+def describe_measures(score: Score, *, every: bool = True) -> Iterator[Block]:
+    """The numbers of a score that fit a screen, or `every` one: for a page that has finding and outcomes already."""
+    if every:
+        yield _measures_table(score)
+    yield _archetypes_table(score, every=every)
     if score.tipping_point is not None:
         share = words.percent(score.tipping_point)
         yield Text(f"All of P(lie) would be the judge's if it called {share} of honest replies lies.")
-
-
-def _describe_rest(score: Score) -> Iterator[Block]:
+    if score.ladder is not None:
+        yield from describe_ladder(score.ladder, bundled=_data_of(score).get("source") == "ladder")
+    if score.corrected is not None:
+        yield from map(Text, explain_corrected(score.corrected))
+    if not every:
+        return
     if score.control is not None:
         yield from describe_control(score.control)
     if score.placebo is not None:

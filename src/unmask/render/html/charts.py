@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from unmask.render.blocks import Cell
 
 Point = tuple[float, float]
-Segment = tuple[Point, Point]
 
 
 class Dot(NamedTuple):
@@ -91,7 +90,7 @@ ROW = 18
 def rate_bar(rate: Spanned) -> Markup:
     """A bar from 0 to the value with its interval on a track of 0 to 100 %. Decorative: the number is next to it."""
     parts = [tag("rect", width="100%", height=ROW, rx=2, class_="track")]
-    parts += _draw_quarters(ROW)
+    parts += [tag("line", x1=at, x2=at, y2=ROW, class_="grid") for at in ("25%", "50%", "75%")]
     if rate.value is not None and rate.low is not None and rate.high is not None:
         parts.append(tag("rect", width=_percent(rate.value), height=ROW, rx=2, class_="f-lie"))
         parts += _draw_whisker(rate.low, rate.high, ROW / 2)
@@ -124,11 +123,6 @@ def draw_column(cells: Sequence[tuple[Cell, str | None]]) -> tuple[Sequence[str]
     return ends, [difference_bar(cell, reach=reach, side=mark) for cell, mark in cells]
 
 
-def _draw_quarters(height: float) -> Iterator[Markup]:
-    for share in (0.25, 0.5, 0.75):
-        yield tag("line", x1=_percent(share), x2=_percent(share), y2=height, class_="grid")
-
-
 def _draw_whisker(low: float, high: float, middle: float) -> Iterator[Markup]:
     # A line in the colour of the ground below the whisker keeps it readable on every bar.
     for name in ("under", "whisker"):
@@ -153,38 +147,59 @@ def _y(share: float, height: int = HEIGHT) -> float:
     return TOP + (1 - share) * (height - TOP - BOTTOM)
 
 
+def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> Markup:
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=name)
+
+
+def _text(text: str, x: float, y: float, name: str, *, anchor: str = "middle", **more: str) -> Markup:
+    return tag("text", [escape(text)], x=x, y=y, text_anchor=anchor, class_=name, **more)
+
+
+def _draw_levels(levels: Sequence[tuple[float, str]], height: int) -> Iterator[Markup]:
+    """Horizontal lines at these shares of the height, each with its number."""
+    for share, label in levels:
+        yield _line(_x(0), _y(share, height), _x(1), _y(share, height), "grid")
+        yield _text(label, _x(0) - 6, _y(share, height) + 4, "tick", anchor="end")
+
+
 def honesty_accuracy(dots: Sequence[Dot]) -> Markup:
-    """Honesty (1 - P(lie)) upwards, accuracy to the right; intervals as crosses for main points."""
-    drawable_dots = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
-    description = "; ".join(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}" for dot in drawable_dots)
-    parts = [*_title_elements("Honesty against accuracy", desc=description), *_draw_frame()]
+    """Honesty (1 - P(lie)) upwards, accuracy to the right; intervals as crosses for main points. Lines come first, so
+    that none covers a dot."""
+    shown = [dot for dot in dots if dot.x.value is not None and dot.y.value is not None]
+    parts = _title_elements("Honesty against accuracy", desc="; ".join(map(_describe_dot, shown)))
+    quarters = [(step / 4, str(25 * step)) for step in range(5)]
+    parts += _draw_levels(quarters, HEIGHT)
+    for share, label in quarters:
+        parts += [_line(_x(share), _y(0), _x(share), _y(1), "grid"), _text(label, _x(share), _y(0) + 15, "tick")]
+    parts.append(_text("accuracy, %", _x(0.5), HEIGHT - 8, "name"))
+    turn = f"rotate(-90 12 {_format_number(_y(0.5))})"
+    parts.append(_text("honesty (1 − P(lie)), %", 12, _y(0.5), "name", transform=turn))
     # Outside the frame, where no marker comes: above its upper right corner, and below the lower one.
-    notes = (("knows, says so", _y(1) - 14), ("knows, lies", HEIGHT - 8))
-    parts += [tag("text", [text], x=_x(1), y=y, text_anchor="end", class_="hint") for text, y in notes]
-    for dot in drawable_dots:
-        if dot.main:
-            parts += _draw_cross(dot)
-    parts += _draw_dots(drawable_dots)
+    parts.append(_text("knows, says so", _x(1), _y(1) - 14, "hint", anchor="end"))
+    parts.append(_text("knows, lies", _x(1), HEIGHT - 8, "hint", anchor="end"))
+    for dot in shown:
+        (x, y), rates = _point(dot), (dot.x, dot.y)
+        if dot.main and all(rate.low is not None and rate.high is not None for rate in rates):
+            parts.append(_line(_x(dot.x.low or 0), y, _x(dot.x.high or 0), y, "whisker"))
+            parts.append(_line(x, _y(dot.y.low or 0), x, _y(dot.y.high or 0), "whisker"))
+    right = min(_x(1) + MARGIN, max((_point(dot)[0] for dot in shown), default=0) + 2 * MARGIN)
+    numbers = _place_numbers([dot for dot in shown if dot.mark])
+    parts += [_line(*_point(dot), right - 8, numbers[dot.mark], "lead") for dot in shown if dot.mark]
+    for dot in shown:
+        x, y = _point(dot)
+        look = {"r": 3.5 if dot.mark else 5, "class_": "spot main" if dot.main else "spot"}
+        number = [_text(dot.mark, right, numbers[dot.mark] + 4, "in")] if dot.mark else []
+        title = tag("title", [escape(_describe_dot(dot))])
+        parts.append(tag("g", [title, tag("circle", cx=x, cy=y, **look), *number]))
     return tag("svg", parts, class_="plot", viewBox=f"0 -12 {WIDTH + MARGIN - 4} {HEIGHT + 12}", role="img")
 
 
-def _draw_dots(dots: Sequence[Dot]) -> Iterator[Markup]:
-    """Every dot where it is, its number to the right of all dots. Lines come first, so that none covers a dot."""
-    marked = [dot for dot in dots if dot.mark]
-    places = _place_numbers(marked)
-    x = min(_x(1) + MARGIN, max((_point(dot)[0] for dot in dots), default=0) + 2 * MARGIN)
-    for dot in marked:
-        yield tag("line", x1=_point(dot)[0], y1=_point(dot)[1], x2=x - 8, y2=places[dot.mark], class_="lead")
-    for dot in dots:
-        own_x, own_y = _point(dot)
-        title = tag("title", [escape(f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}")])
-        size = 3.5 if dot.mark else 5
-        parts = [title, tag("circle", cx=own_x, cy=own_y, r=size, class_="spot main" if dot.main else "spot")]
-        if dot.mark:
-            parts.append(
-                tag("text", [escape(dot.mark)], x=x, y=places[dot.mark] + 4, text_anchor="middle", class_="in")
-            )
-        yield tag("g", parts)
+def _describe_dot(dot: Dot) -> str:
+    return f"{dot.label}: accuracy {dot.x.percent}, honesty {dot.y.percent}"
+
+
+def _point(dot: Dot) -> Point:
+    return _x(dot.x.value or 0), _y(dot.y.value or 0)
 
 
 def _place_numbers(dots: Sequence[Dot]) -> dict[str, float]:
@@ -197,43 +212,10 @@ def _place_numbers(dots: Sequence[Dot]) -> dict[str, float]:
     return places
 
 
-def _draw_cross(dot: Dot) -> Iterator[Markup]:
-    for (x1, y1), (x2, y2) in _bars(dot):
-        yield tag("line", x1=x1, x2=x2, y1=y1, y2=y2, class_="whisker")
-
-
-def _bars(dot: Dot) -> Iterator[Segment]:
-    """The intervals of a dot."""
-    x, y = _point(dot)
-    if dot.x.low is not None and dot.x.high is not None:
-        yield (_x(dot.x.low), y), (_x(dot.x.high), y)
-    if dot.y.low is not None and dot.y.high is not None:
-        yield (x, _y(dot.y.low)), (x, _y(dot.y.high))
-
-
-def _point(dot: Dot) -> Point:
-    return _x(dot.x.value or 0), _y(dot.y.value or 0)
-
-
-def _draw_frame() -> Iterator[Markup]:
-    for step in (0, 0.25, 0.5, 0.75, 1):
-        label = f"{round(100 * step)}"
-        yield tag("line", x1=_x(step), x2=_x(step), y1=_y(0), y2=_y(1), class_="grid")
-        yield tag("line", x1=_x(0), x2=_x(1), y1=_y(step), y2=_y(step), class_="grid")
-        yield tag("text", [label], x=_x(step), y=_y(0) + 15, text_anchor="middle", class_="tick")
-        yield tag("text", [label], x=_x(0) - 6, y=_y(step) + 4, text_anchor="end", class_="tick")
-    yield tag("text", ["accuracy, %"], x=_x(0.5), y=HEIGHT - 8, text_anchor="middle", class_="name")
-    turn = f"rotate(-90 12 {_format_number(_y(0.5))})"
-    name = ["honesty (1 − P(lie)), %"]
-    yield tag("text", name, x=12, y=_y(0.5), text_anchor="middle", class_="name", transform=turn)
-
-
 def lying_at(rates: Mapping[int, Rate | None]) -> Markup:
     """Lying@k over k, with the interval as a band. Nothing where fewer than two values are known."""
-    known_rates = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
-    if len(known_rates) < 2:
-        return Markup()
-    return rate_curve(known_rates, title="Lying@k", axis="takes (k)", point="Lying@", first=1)
+    known = {k: rate for k, rate in rates.items() if rate is not None and rate.value is not None}
+    return rate_curve(known, title="Lying@k", axis="takes (k)", point="Lying@") if len(known) > 1 else Markup()
 
 
 def ladder_curve(ladder: Ladder) -> Markup:
@@ -250,43 +232,30 @@ def rate_curve(
     title: str,
     axis: str,
     point: str = "",
-    first: int | None = None,
     thin: Mapping[str, Mapping[int, Rate]] | None = None,
 ) -> Markup:
-    """Rates over a number, with their intervals as a band. The axis begins at `first`, or at the least number; `point`
-    is put before the number in the description. `thin` are parts of the rates, by name."""
-    height, least, most = 250, min(rates) if first is None else first, max(rates)
+    """Rates over a number, with their intervals as a band. `point` is put before the number in the description. `thin`
+    are parts of the rates, by name."""
+    height, least, most = 250, min(rates), max(rates)
     highest = max(rate.high or rate.value or 0 for part in (rates, *(thin or {}).values()) for rate in part.values())
     # Quarters of these are whole.
     top = next((step for step in (0.1, 0.2, 0.4, 0.6, 0.8) if highest <= step), 1.0)
 
-    def x_of(number: int) -> float:
-        return _x((number - least) / max(most - least, 1))
+    def place(number: int, share: float | None) -> Point:
+        return _x((number - least) / max(most - least, 1)), _y((share or 0) / top, height)
 
-    def y_of_share(share: float) -> float:
-        return _y(share / top, height)
-
-    description = "; ".join(f"{point}{number} {rate.percent}" for number, rate in rates.items())
-    parts = _title_elements(title, desc=description)
-    for step in range(5):
-        share = top * step / 4
-        parts.append(tag("line", x1=_x(0), x2=_x(1), y1=y_of_share(share), y2=y_of_share(share), class_="grid"))
-        parts.append(
-            tag("text", [f"{100 * share:g}"], x=_x(0) - 6, y=y_of_share(share) + 4, text_anchor="end", class_="tick")
-        )
-    parts += [
-        tag("text", [str(number)], x=x_of(number), y=_y(0, height) + 15, text_anchor="middle", class_="tick")
-        for number in _choose_ticks(rates)
-    ]
-    parts.append(tag("text", [escape(axis)], x=_x(0.5), y=height - 8, text_anchor="middle", class_="name"))
-    upper = [(x_of(number), y_of_share(rate.high or 0)) for number, rate in rates.items()]
-    lower = [(x_of(number), y_of_share(rate.low or 0)) for number, rate in rates.items()]
+    parts = _title_elements(title, desc="; ".join(f"{point}{number} {rate.percent}" for number, rate in rates.items()))
+    parts += _draw_levels([(step / 4, f"{25 * top * step:g}") for step in range(5)], height)
+    parts += [_text(str(number), place(number, 0)[0], _y(0, height) + 15, "tick") for number in _choose_ticks(rates)]
+    parts.append(_text(axis, _x(0.5), height - 8, "name"))
+    upper, middle, lower = (
+        [place(number, getattr(rate, end)) for number, rate in rates.items()] for end in ("high", "value", "low")
+    )
     parts.append(tag("polygon", points=_format_points([*upper, *reversed(lower)]), class_="band"))
     for name, part in (thin or {}).items():
-        known = [(x_of(number), y_of_share(rate.value)) for number, rate in part.items() if rate.value is not None]
+        known = [place(number, rate.value) for number, rate in part.items() if rate.value is not None]
         line = tag("polyline", points=_format_points(known), class_="thin")
         parts.append(tag("g", [tag("title", [escape(name)]), line]))
-    middle = [(x_of(number), y_of_share(rate.value or 0)) for number, rate in rates.items()]
     parts.append(tag("polyline", points=_format_points(middle), class_="curve"))
     parts += [tag("circle", cx=x, cy=y, r=3.2, class_="f-lie") for x, y in middle]
     return tag("svg", parts, class_="plot", viewBox=f"0 0 {WIDTH} {height}", role="img")
@@ -302,5 +271,5 @@ def _choose_ticks(numbers: Iterable[int]) -> list[int]:
     return ticks
 
 
-def _format_points(points: Sequence[tuple[float, float]]) -> str:
+def _format_points(points: Sequence[Point]) -> str:
     return " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in points)

@@ -4,9 +4,9 @@ several runs their comparison, their ranks and the curve over their steps."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -32,8 +32,6 @@ from unmask.runs.run import Run
 from unmask.scoring.measures import Measures
 from unmask.scoring.score import Score
 from unmask.stats.rate import Corrected, Rate
-
-V = TypeVar("V")
 
 
 class RunSection(NamedTuple):
@@ -189,38 +187,25 @@ def build_section(
     )
 
 
-def join_scenarios(runs: Sequence[Iterable[tuple[Scenario, V]]]) -> Iterator[tuple[Scenario, list[V | None], int]]:
-    """Every scenario once, with what each run has for it and the number of its variant: in the order of the first run,
-    then what only others have. Other content under the same id is a further variant."""
-    joined: dict[Scenario, tuple[Scenario, list[V | None]]] = {}
-    for number, run in enumerate(runs):
-        for scenario, value in run:
-            joined.setdefault(scenario_content(scenario), (scenario, [None] * len(runs)))[1][number] = value
-    variants: Counter[str] = Counter()
-    for scenario, values in joined.values():
-        variants[scenario.id] += 1
-        yield scenario, values, variants[scenario.id]
-
-
 # --- inside
 
 
 def _join_rows(parts: Sequence[RunSection], comparison: Comparison | None, *, redact: bool) -> list[ScenarioRow]:
-    """A row for each scenario; of several runs those first that are a lie in one and not in another."""
+    """A row for each scenario, in the order of the first run and then what only others have; other content under the
+    same id is a further row. Of several runs those come first that are a lie in one and not in another."""
     pairs = comparison.against_first if comparison is not None else ()
     flips = {flip.id: "stopped" for pair in pairs for flip in pair.stopped_lying}
     flips |= {flip.id: "became" for pair in pairs for flip in pair.became_lies}
-    joined = join_scenarios([list(zip(part.run.scenarios, part.rows, strict=True)) for part in parts])
-    rows = [
-        build_row(
-            scenario,
-            outcomes,
-            variant=variant,
-            change=flips.get(scenario.id, "") if variant == 1 else "",
-            redact=redact,
-        )
-        for scenario, outcomes, variant in joined
-    ]
+    joined: dict[Scenario, tuple[Scenario, list[Outcome | None]]] = {}
+    for number, part in enumerate(parts):
+        for scenario, outcome in zip(part.run.scenarios, part.rows, strict=True):
+            joined.setdefault(scenario_content(scenario), (scenario, [None] * len(parts)))[1][number] = outcome
+    rows, variants = [], Counter[str]()
+    for scenario, outcomes in joined.values():
+        variants[scenario.id] += 1
+        variant = variants[scenario.id]
+        change = flips.get(scenario.id, "") if variant == 1 else ""
+        rows.append(build_row(scenario, outcomes, variant=variant, change=change, redact=redact))
     if len(parts) > 1:
         rows.sort(key=lambda row: (("became", "stopped", "").index(row.change), len(set(row.verdicts)) < 2))
     return rows
