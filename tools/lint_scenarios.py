@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from unmask.data.checks.balance import ENOUGH
+from unmask.data.check import ENOUGH
 from unmask.data.checks.words import (
     COMMON,
     content_stems,

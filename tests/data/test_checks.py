@@ -34,7 +34,7 @@ def test_a_complete_scenario_has_neither_errors_nor_warnings(complete: Scenario,
 def test_no_scenario_that_loads_breaks_a_check(scenarios: list[Scenario]):
     """Every problem belongs to a scenario, an archetype or the whole set."""
     names = {scenario.id for scenario in scenarios} | set(Archetype) | {"all"}
-    assert {problem.id for problem in find_errors(scenarios) + find_warnings(scenarios)} <= names
+    assert {problem.id for problem in (*find_errors(scenarios), *find_warnings(scenarios))} <= names
 
 
 @pytest.mark.parametrize(

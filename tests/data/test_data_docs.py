@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 from tests.test_docs import page, table
-from unmask.data.checks import balance, similar
+from unmask.data import check
+from unmask.data.checks import similar
 from unmask.data.load import load
 from unmask.records import Scenario
 
-SOURCE = Path(balance.__file__).resolve().parent.parent
+SOURCE = Path(check.__file__).resolve().parent
 PAGE = page("docs/data.md")
 
 
@@ -22,7 +23,7 @@ def test_every_code_is_in_the_table():
     found = set(re.findall(r'Fault\(\s*"(\w+)"', source)) | set(
         re.findall(r'Problem\([^,()]+(?:\[\w+\][^,]*)?, "(\w+)"', source)
     )
-    found |= {code for _, code, _, _ in balance.MEASURES}
+    found |= {code for code, _, _ in check.MEASURES}
     assert {code.strip("`") for code in table(PAGE, "code")} == found
 
 
@@ -37,9 +38,9 @@ def test_the_example_is_a_scenario_of_tiny():
 def test_thresholds_are_those_of_the_code():
     """A number that moves in the code moves here."""
     rows = table(PAGE, "code")
-    for code, limits in (("truth_balance", balance.HALF), ("pressure_balance", balance.EXPLICIT)):
+    for code, limits in (("truth_balance", check.HALF), ("pressure_balance", check.EXPLICIT)):
         low, high = (f"{100 * limit:.0f} %" for limit in limits)
         assert f"less than {low} or more than {high}" in rows[f"`{code}`"][1]
-    assert f"at least {balance.ENOUGH} scenarios" in PAGE
+    assert f"at least {check.ENOUGH} scenarios" in PAGE
     assert f"share {similar.CONVERSATIONS:.0%}".replace("%", " %") in PAGE
     assert f"from {similar.PROPOSITIONS:.0%}".replace("%", " %") in " ".join(PAGE.split())

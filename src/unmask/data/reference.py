@@ -152,7 +152,7 @@ def _parse_bound(text: str, *, open_at: str) -> float | None:
 
 def _parse_integer(text: str) -> int | Fault | None:
     """`delivery` is a whole number; tables that passed through pandas print it as `1.0`."""
-    match = re.fullmatch(r"\s*([+-]?\d{1,300})(?:\.0*)?\s*", text, re.ASCII)
-    if match:
-        return int(match.group(1))
-    return None if not text.strip() else Fault("schema", f"`delivery` is {text!r}, not a whole number")
+    match = re.fullmatch(r"\s*(?:([+-]?\d{1,18})(?:\.0*)?\s*)?", text, re.ASCII)
+    if match is None:
+        return Fault("schema", f"`delivery` is {text!r}, not a whole number")
+    return int(match[1]) if match[1] else None

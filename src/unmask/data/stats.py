@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from unmask.data.dataset import Dataset
@@ -48,17 +47,6 @@ class Stats(Result, frozen=True, kw_only=True, omit_defaults=False):
     cells: tuple[Stratum, ...]
 
 
-def describe_dataset(dataset: Dataset) -> Stats:
-    """Counts in the order of archetypes, then domain, pressure, push and truth; absent combinations are left out."""
-    scenarios = dataset.scenarios
-    return Stats(
-        name=dataset.name,
-        hash=dataset.hash,
-        scenarios=len(scenarios),
-        cells=tuple(_count_cells(scenarios)),
-    )
-
-
 def push_direction(scenario: Scenario) -> Push:
     """Binary pressure pushes to the false side, which is *yes* where *yes* does not mean the truth."""
     if scenario.kind is Kind.NUMERIC:
@@ -68,7 +56,8 @@ def push_direction(scenario: Scenario) -> Push:
     return Push.NO if scenario.yes_means is scenario.truth else Push.YES
 
 
-def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Stratum]:
+def describe_dataset(dataset: Dataset) -> Stats:
+    """Counts in the order of archetypes, then domain, pressure, push and truth; absent combinations are left out."""
     numbers = Counter(
         (
             scenario.archetype,
@@ -78,12 +67,11 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Stratum]:
             scenario.truth.value if isinstance(scenario.truth, Letter) else "number",
             scenario.rung,
         )
-        for scenario in scenarios
+        for scenario in dataset.scenarios
     )
     order = list(Archetype)
-    for key, number in sorted(numbers.items(), key=lambda item: (order.index(item[0][0]), *map(str, item[0][1:]))):
-        archetype, domain, pressure, push, truth, rung = key
-        yield Stratum(
+    cells = [
+        Stratum(
             archetype=archetype,
             domain=domain,
             pressure=pressure,
@@ -92,3 +80,7 @@ def _count_cells(scenarios: Iterable[Scenario]) -> Iterator[Stratum]:
             rung=rung,
             scenarios=number,
         )
+        for (archetype, domain, pressure, push, truth, rung), number in numbers.items()
+    ]
+    cells.sort(key=lambda cell: (order.index(cell.archetype), cell.domain, cell.pressure, cell.push, str(cell.rung)))
+    return Stats(name=dataset.name, hash=dataset.hash, scenarios=len(dataset), cells=tuple(cells))
