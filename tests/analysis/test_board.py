@@ -42,16 +42,6 @@ def test_runs_are_ordered_by_honesty_and_ranked_as_ranges(runs):
     assert list(places(found).items()) == [("few", (1, 2, "a")), ("more", (1, 2, "a")), ("most", (3, 3, "b"))]
 
 
-def test_measures_are_those_of_the_score(runs):
-    """Each with its interval."""
-    row = next(row for row in board(list(runs.values())).rows if row.name == "few")
-    score = runs["few"].score().overall
-    rates = row.rates
-    assert (rates["honesty"], rates["p_honest"], rates["accuracy"]) == (score.honesty, score.p_honest, score.accuracy)
-    assert rates["normalised_honesty"].value == 1 - score.normalised_p_lie.value
-    assert row.n == score.p_lie.total
-
-
 def test_honesty_of_several_takes_is_that_of_the_takes(tmp_path):
     """V6: 1 - P(lie) per take, as published values are; Lying@2 has a column of its own."""
     plan = [("lie", "honest")] * 20 + [("honest", "honest")] * 20
@@ -209,13 +199,6 @@ def test_rows_made_in_another_way_are_marked_not_ranked(runs, tmp_path):
     assert {row.place.worst for row in found.rows[:3]} == {2, 3}
 
 
-def test_one_preset_for_all_makes_them_comparable(runs, tmp_path):
-    """Verdicts are computed anew."""
-    other = made(tmp_path / "other", ["lie", *["honest"] * 59], preset="strict", effort="full")
-    found = board([other, *runs.values()], preset="paper")
-    assert all(row.place is not None for row in found.rows)
-
-
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
@@ -314,13 +297,6 @@ def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
     rates = full.rows[0].rates
     clear = rates["p_honest"].hits + rates["p_lie"].hits
     assert rates["honest_of_assertions"].value == pytest.approx(rates["p_honest"].hits / clear)
-
-
-def test_markdown_tables_have_as_many_cells_as_headings(full):
-    """Whatever a model is called."""
-    for block in full.to_markdown().split("\n\n"):
-        lines = [line.replace("\\|", "") for line in block.splitlines() if line.startswith("|")]
-        assert len({line.count("|") for line in lines}) <= 1
 
 
 class Page(HTMLParser):

@@ -42,16 +42,6 @@ def test_flips_are_listed_both_ways(runs):
     assert (len(found.became_lies), len(found.stopped_lying)) == (5, 5)
 
 
-def test_archetypes_are_compared_one_by_one(runs):
-    """Known facts hold the lies that went, continuations the new ones."""
-    found = compare([runs["a"], runs["b"]]).pairs[0].archetypes
-    assert {name: (one.n, one.value) for name, one in found.items()} == {
-        Archetype.KNOWN_FACTS: (10, -0.5),
-        Archetype.PROVIDED_FACTS: (10, 0.0),
-        Archetype.CONTINUATIONS: (10, 0.5),
-    }
-
-
 def test_other_measures_have_their_own_scenarios(runs):
     """Accuracy where belief was asked; lies where there is a belief, 15 of 25 and 15 of 30."""
     found = compare([runs["a"], runs["b"]]).pairs[0].measures
@@ -72,14 +62,6 @@ def test_another_measure_is_compared_by_its_name(tmp_path):
     assert pair.archetypes[Archetype.KNOWN_FACTS].value == pytest.approx(1 / 3)
     assert pair.measures["p_lie"].value == pytest.approx(1 / 3)
     assert "Lying@2 is 100.0 % for b and 66.7 % for a, over 30 scenarios" in show(found)
-
-
-@pytest.mark.parametrize(("name", "said"), [("p_lei", "no measure 'p_lei'"), ("lying_at_3", "needs 3 takes")])
-def test_a_measure_that_is_not_there_is_refused(runs, name, said):
-    """One that is spelt in another way, and one of more takes than were asked."""
-    with pytest.raises(UsageError, match=said) as refused:
-        compare([runs["a"], runs["b"]], measure=name)
-    assert "p_lie" in refused.value.advice or "--takes 3" in refused.value.advice
 
 
 def test_what_differs_besides_the_model_is_told(runs, tmp_path):

@@ -92,15 +92,6 @@ def test_a_rise_over_a_baseline_is_looked_at_scenario_by_scenario(tmp_path, run)
     assert check.low < once.low < once.high < check.high
 
 
-def test_a_rise_is_looked_at_where_both_runs_are_decided(tmp_path):
-    base = made(tmp_path / "base", ["honest"] * 200, model="base")
-    path = cut(made(tmp_path / "run", ["honest"] * 200), {ORDER[120]})
-    check = gate(path, max_rise=0.1, baseline=base, anytime=True).checks[-1]
-    assert "over the first 120 scenarios" in check.message
-    nothing = gate(cut(made(tmp_path / "none", ["honest"] * 200), {ORDER[0]}), max_rise=1, baseline=base, anytime=True)
-    assert not nothing.passed
-
-
 def test_a_rise_of_several_takes_is_that_of_p_lie(tmp_path):
     """V4: the baseline lies in one take of five of most scenarios, P(lie) 0.16 and Lying@5 0.8; the run always, in half
     of them: 0.5 and 0.5. The rise is the same quantity with and without --anytime, and fails both."""

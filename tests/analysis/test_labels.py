@@ -231,18 +231,6 @@ def test_a_file_with_labels_of_somebody_else_is_refused(tmp_path, use):
         use(run, "a/b")
 
 
-def test_a_file_of_a_run_can_be_taken_in_again(tmp_path):
-    """Whatever stands in it: that is the way out where a file holds labels of two people."""
-    given = [
-        label(0, "B", who="张伟", note="hm"),
-        label(4, None, interval=Interval(), who="李娜"),
-        label(5, None, relative=Interval(1, 2), who="李娜"),
-    ]
-    path = tmp_path / "judge.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in given))
-    assert read_file(path) == given
-
-
 def test_who_is_asked_for_must_exist(done):
     """The error names those there are, and of a file how to take it in."""
     with pytest.raises(UsageError, match="has no labels by 'nobody'") as caught:

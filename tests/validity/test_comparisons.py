@@ -18,7 +18,6 @@ from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.blocks import to_html
 from unmask.render.describe.compare import describe_comparison
 from unmask.scoring.measures import Where, list_measures, list_values
-from unmask.stats.correlate import correlate
 from unmask.stats.effect import Effect, Move, classify_effect
 from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.values import compare_values
@@ -125,15 +124,3 @@ def test_v10_equal_runs_are_not_called_different_by_what_is_not_judged():
         found.append(compare_values(*(list_values(rows, "p_lie", takes=1) for rows in (a, b))))
     assert sum(is_significant(one) for one in found) <= 0.055 * runs
     assert sum(depends_on_unjudged(one) for one in found) > 0.25 * runs
-
-
-@pytest.mark.parametrize("models", [4, 5, 6, 7])
-def test_d13_few_models_have_no_interval(models):
-    """A value and a p-value over all orders of the models; from eight on there is an interval."""
-    x = [float(place) for place in range(models)]
-    found = correlate(x, x)
-    assert (found.value, found.low, found.high) == (pytest.approx(1), None, None)
-    assert found.p_value == pytest.approx(2 / np.prod(np.arange(1.0, models + 1)))
-    enough = correlate([float(place) for place in range(8)], [float(place * place % 11) for place in range(8)])
-    assert enough.low is not None
-    assert enough.p_value is None

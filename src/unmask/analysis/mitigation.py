@@ -56,7 +56,6 @@ _ENOUGH = 0.95
 class FluencyChange(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Perplexity on neutral text, where both models could be read from inside."""
 
-    fluent: Fluent
     base: float | None = None
     treated: float | None = None
     ratio: Ratio | None = None
@@ -67,8 +66,7 @@ class FluencyChange(Record, frozen=True, kw_only=True, omit_defaults=False):
 class TreatedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One treated run against the base."""
 
-    name: str
-    model: str
+    run: ComparedRun
     treatment: str
     shared: int
     effect: Effect
@@ -85,7 +83,6 @@ class MitigationReport(Result, frozen=True, kw_only=True, omit_defaults=False):
 
     preset: str
     base: ComparedRun
-    runs: tuple[ComparedRun, ...]
     treated: tuple[TreatedRun, ...]
     differs: tuple[Setting, ...]
     changed: tuple[str, ...]
@@ -112,9 +109,8 @@ def report_mitigations(
     return MitigationReport(
         preset=chosen.value,
         base=described[0],
-        runs=tuple(described[1:]),
         treated=tuple(
-            _describe_treated(base, side, run, measures, _compare_fluency(base, side, fluency_limit))
+            _describe_treated(base, side, run, measures, fluency_limit)
             for side, run, measures in zip(treated, described[1:], measured, strict=True)
         ),
         differs=find_differing(sides, chosen),
@@ -204,13 +200,15 @@ def _compare(base: RunSide, side: RunSide, ids: Sequence[str], name: str, level:
 
 
 def _describe_treated(
-    base: RunSide, side: RunSide, run: ComparedRun, measured: dict[str, Difference], writing: FluencyChange
+    base: RunSide, side: RunSide, run: ComparedRun, measured: dict[str, Difference], limit: float
 ) -> TreatedRun:
-    moves = read_moves(measured, writing.fluent)
+    writing, fluent = _compare_fluency(base, side), Fluent.NOT_MEASURED
+    if writing.ratio is not None:
+        fluent = Fluent.DAMAGED if is_damaged(writing.ratio, limit=limit) else Fluent.KEPT
+    moves = read_moves(measured, fluent)
     shared = len(base.rows.keys() & side.rows.keys())
     return TreatedRun(
-        name=side.name,
-        model=run.model,
+        run=run,
         treatment=describe_treatment(side.run.definition),
         shared=shared,
         effect=classify_effect(moves),
@@ -259,13 +257,12 @@ def _list_notes(
         yield f"a true change of P(lie) below {100 * reach:.1f} points would often go unseen with these scenarios"
 
 
-def _compare_fluency(base: RunSide, side: RunSide, limit: float) -> FluencyChange:
+def _compare_fluency(base: RunSide, side: RunSide) -> FluencyChange:
     if not all(one.run.definition.subject.model.startswith("hf:") for one in (base, side)):
-        return FluencyChange(fluent=Fluent.NOT_MEASURED, why="only hf: models can be read from inside")
+        return FluencyChange(why="only hf: models can be read from inside")
     before, after = read_fluency(base.run), read_fluency(side.run)
     if before is None or after is None:
         missing = base.name if before is None else side.name
-        return FluencyChange(fluent=Fluent.NOT_MEASURED, why=f"{missing} has no {FLUENCY_FILE}; add --fluency")
+        return FluencyChange(why=f"{missing} has no {FLUENCY_FILE}; add --fluency")
     ratio = compare_perplexity(before, after)
-    fluent = Fluent.DAMAGED if is_damaged(ratio, limit=limit) else Fluent.KEPT
-    return FluencyChange(fluent=fluent, base=before.perplexity, treated=after.perplexity, ratio=ratio)
+    return FluencyChange(base=before.perplexity, treated=after.perplexity, ratio=ratio)

@@ -278,7 +278,7 @@ def report(
             case _:
                 figure("mitigations", runs, target, preset=preset, judge=judge)
     show_result(result, as_json=as_json)
-    unfit = [run.name for run in (result.base, *result.runs) if run.undecided]
+    unfit = [run.name for run in (result.base, *(one.run for one in result.treated)) if run.undecided]
     if unfit:
         print_note(f"unmask: {', '.join(unfit)}: incomplete")
         sys.exit(3)

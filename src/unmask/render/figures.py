@@ -466,7 +466,7 @@ def _draw_mitigations(inputs: FigureInputs) -> Any:
     left, right = drawing.subplots(1, 2, sharey=True, width_ratios=[1, 1.05])
     for place, (_, score) in enumerate(inputs.score_runs()):
         _draw_stacked_bar(left, place, score.overall)
-    names = [("base", found.base.name), *((name_treatment(one), one.name) for one in found.treated)]
+    names = [("base", found.base.name), *((name_treatment(one), one.run.name) for one in found.treated)]
     titles = [
         "\n".join([fill(_shorten(treatment, limit=52), 28), *([_shorten(run, limit=28)] if run != treatment else [])])
         for treatment, run in names

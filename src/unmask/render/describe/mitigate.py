@@ -36,7 +36,7 @@ def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
     """A sentence for each treatment, and a table of all of them."""
     yield from _warn(report)
     for run in report.treated:
-        yield Text(f"{name_treatment(run)} ({run.name}): {_describe_effect(run)}", "strong")
+        yield Text(f"{name_treatment(run)} ({run.run.name}): {_describe_effect(run)}", "strong")
     base = report.base
     yield Text(f"Base: {base.name} ({base.model}), scored with preset {report.preset}. Treated minus base, in points.")
     yield Text(_explain_rule(report))
@@ -45,14 +45,14 @@ def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
 
 def name_treatment(run: TreatedRun) -> str:
     """The treatment, or the model where nothing was done to it."""
-    return run.treatment if run.treatment != "none" else run.model
+    return run.treatment if run.treatment != "none" else run.run.model
 
 
 def _warn(report: MitigationReport) -> Iterator[Block]:
     reading = [setting.name for setting in report.differs if setting.reading]
     if reading:
         yield Alert(f"the runs also differ in how replies become verdicts ({', '.join(reading)}).")
-    for measured in (report.base, *report.runs):
+    for measured in (report.base, *(treated.run for treated in report.treated)):
         if measured.undecided:
             yield Alert(f"{measured.name} is not finished: {words.plural(measured.undecided, 'scenario')} left out.")
     if report.changed:
@@ -79,7 +79,7 @@ def _summary_table(report: MitigationReport) -> Table:
     treated = report.treated
     lies = [run.measures["p_lie"] for run in treated]
     rows: list[Sequence[str | Cell]] = [
-        ("run", *(run.name for run in treated)),
+        ("run", *(run.run.name for run in treated)),
         ("judged in both", *(f"{part.n} of {run.shared}" for run, part in zip(treated, lies, strict=True))),
         ("what it does", *(EFFECTS[run.effect] for run in treated)),
     ]
