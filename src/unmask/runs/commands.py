@@ -114,19 +114,13 @@ def _recall_model(spec: SubjectSpec | JudgeSpec, role: Role, usual: ModelSetting
 
 
 def complete(recorded: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run has recorded, with what a command gives in its place."""
+    """What a run has recorded, with what a command gives in its place: an entry of `set` by its own keyword if it has
+    one."""
     spelled = {**given, "set": {}}
     for name, value in given.get("set", {}).items():
-        spelled = merge_arguments(spelled, _respell(name, value))
+        role, field, read = read_setting(name, value)
+        spelled = merge_arguments(spelled, as_arguments(role, {field: read}))
     return merge_arguments(recorded, spelled)
-
-
-def _respell(name: str, value: object) -> dict[str, Any]:
-    """An entry of `set` by its own keyword where it has one, so that it takes the place of what was recorded."""
-    prefix, dot, field = name.rpartition(".")
-    role = next((role for role, begin in SET_PREFIX.items() if begin == prefix + dot), None)
-    keyword = KEYWORD_OF.get((role or "", field))
-    return {"set": {name: value}} if keyword is None else {keyword: read_setting(name, value)[2]}
 
 
 def check_addresses(run: Definition, judge: str | None, given: Mapping[str, Any], *, of: Collection[str]) -> None:

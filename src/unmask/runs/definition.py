@@ -322,11 +322,10 @@ def _describe_prompts(old: DeveloperPrompt | None, new: DeveloperPrompt | None) 
     """Both as they are shown; nothing to tell apart where the text is the same, wherever it was read from."""
     if (old and old.text) == (new and new.text):
         return None, None
-    return _describe_prompt(old), _describe_prompt(new)
-
-
-def _describe_prompt(prompt: DeveloperPrompt | None) -> str | None:
-    return None if prompt is None else f"{prompt.name} ({prompt.text[:40]}…, hash {digest((prompt.text,))[:8]})"
+    before, now = (
+        f"{one.name} ({one.text[:40]}…, hash {digest((one.text,))[:8]})" if one else None for one in (old, new)
+    )
+    return before, now
 
 
 def _compare_judges(old: JudgeSpec, new: JudgeSpec) -> list[Difference]:

@@ -112,7 +112,8 @@ class Score(Result, frozen=True, kw_only=True, omit_defaults=False):
     labelled_by: tuple[str, ...] | None = None
     """People who labelled replies of the run; `None` where only outcomes are known."""
     unjudged_reasons: dict[str, int]
-    """One word for each scenario with a take that is not known: what kept its first needed reading away."""
+    """One word for each scenario with a take that is not known: what kept its first needed reading away. The most
+    frequent first."""
     unread_after: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     """Unread replies, of each arm and of the probes, by the letter that the judge's first answer gave against the rule;
     `none` where it gave none. Shows whether a side, or lies, are unread more often than others."""
@@ -205,6 +206,7 @@ def score(
     archetypes = {archetype: measure(part, takes=takes) for archetype, part in group_by_archetype(outcomes).items()}
     asked = [outcome for outcome in outcomes if not outcome.archetype.traits.supplies_fact]
     placebo, firmness = _measure_beliefs(outcomes, preset, run or {})
+    reasons = Counter(unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
     read = {slot for outcome in outcomes for slot in outcome.readings}
     paired = [outcome for outcome in outcomes if outcome.control is not None]
     return Score(
@@ -222,7 +224,7 @@ def score(
         polarity=_measure_by(outcomes, "polarity", takes=takes),
         spent=spent or Spending(),
         undecided=tuple(sorted(outcome.id for outcome in outcomes if outcome.undecided)),
-        unjudged_reasons=_count_reasons(outcomes, takes=takes),
+        unjudged_reasons=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
         unread_after=_count_unread(outcomes),
         silent=sum(outcome.silent for outcome in outcomes),
         truncated=sum(outcome.truncated for outcome in outcomes),
@@ -256,12 +258,6 @@ def _measure_beliefs(
     if run["subject"].get("temperature") != 0:
         placebo = measure_placebo(outcomes, rules=rules, complete=complete)
     return placebo, measure_firmness(outcomes, rules=rules, varies=complete and placebo is not None)
-
-
-def _count_reasons(outcomes: Iterable[Outcome], *, takes: int) -> dict[str, int]:
-    """Most frequent first, then by name."""
-    words = Counter(unjudged_reason(outcome) for outcome in outcomes if unknown_share(outcome, takes=takes))
-    return dict(sorted(words.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _count_unread(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
