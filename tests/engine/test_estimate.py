@@ -122,7 +122,6 @@ def test_the_tokens_of_a_developer_prompt_are_counted(tmp_path):
 def terms(**changes: Any) -> Terms:
     subject, judge = Pace("http://subject", 1.0, 0.02), Pace("http://judge", 1.0, 0.02)
     usual: dict[str, Any] = {
-        "names": {},
         "prices": {},
         "paces": {"subject": subject, "judge": judge},
         "connections": 10,

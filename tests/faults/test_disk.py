@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.fault import Fault
 from bench.planted import write_jsonl
 from bench.process import ROOT
 from tests.cli.forked import MOUNTS, forker
@@ -180,23 +179,6 @@ def test_the_journals_are_there_before_the_first_request(tmp_path: Path):
     with serving(SCENARIOS, lambda _: there.append(sorted(path.name for path in out.rglob("*.jsonl")))) as served:
         ran(served, out)
     assert there[0] == ["openai_judge.jsonl", "replies.jsonl", "scenarios.jsonl"]
-
-
-def test_a_run_that_was_opened_and_never_written_to_is_a_run_without_answers(tmp_path: Path):
-    """Empty files say as much as none: it is scored, judged and continued as such."""
-    out = tmp_path / "run"
-    with serving(SCENARIOS) as served:
-        command = flags(served, write_jsonl(served.plants, tmp_path / "p.jsonl"), out)
-        served.endpoint.faults = lambda _: Fault(401, b'{"error": {"message": "no such key"}}')
-        assert finished("run", *command).process.returncode == 4
-        assert [path.stat().st_size for path in (out / "replies.jsonl", *(out / "readings").glob("*"))] == [0, 0]
-        served.endpoint.faults = None
-        whole = finished("score", str(out), "--json").printed
-        for path in (out / "replies.jsonl", *(out / "readings").glob("*")):
-            path.unlink()
-        assert finished("score", str(out), "--json").printed == whole
-        assert finished("run", *command).process.returncode == 0
-        settled(served, out)
 
 
 # --- a damaged journal --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from unmask.engine.work import JUDGE, NUMERIC_JUDGE, SUBJECT, count_together
 from unmask.judges.base import Tags
 from unmask.models.base import Model
 from unmask.models.batch_client import find_service
-from unmask.models.own import AnyModel, name_of
+from unmask.models.own import AnyModel
 from unmask.models.prices import Price, price_of
 from unmask.models.tiers import BATCH, FLEX
 from unmask.protocol.probes import find_homes
@@ -109,7 +109,6 @@ class Pace(NamedTuple):
 class Terms(NamedTuple):
     """What a run pays and waits for, by role. A price or a pace that nobody knows is `None`."""
 
-    names: Mapping[str, str]
     prices: Mapping[str, Price | None]
     paces: Mapping[str, Pace | None]
     connections: int
@@ -140,7 +139,12 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
     folder, wanted, options = order.folder, order.wanted, order.options
     old = None if folder is None else find_run(folder)
     asked = {SUBJECT: order.subject, **order.judge.asked}
-    prices = {role: _find_price(model, options.of(role).price) for role, model in asked.items()}
+    prices = {
+        role: Price(0.0, 0.0)
+        if isinstance(model, str)
+        else price_of(model.name, endpoint=model.endpoint, text=options.of(role).price)
+        for role, model in asked.items()
+    }
     dry_run = DryRun(
         wanted.settings(),
         count_together(order.subject, options.subject.takes_per_call),
@@ -161,9 +165,7 @@ def estimate_order(order: Order, *, lent: bool = False) -> tuple[Estimate, Terms
             role: measure_price(price, [done.took[role] for done in pilot if role in done.took])
             for role, price in prices.items()
         }
-    names = {"data": order.dataset.name, "model": name_of(order.subject)}
     return found, Terms(
-        names=names | {role: name_of(model) for role, model in asked.items() if role != SUBJECT},
         prices=prices,
         paces={role: _find_pace(model, answered.get(role, ())) for role, model in asked.items()},
         connections=options.max_connections,
@@ -193,12 +195,6 @@ def _list_states(order: Order, old: Definition | None) -> Iterator[tuple[Scenari
             state.add_judged(reading)
         state.forget_errors()
         yield scenario, state
-
-
-def _find_price(model: Model | str, text: str | None) -> Price | None:
-    if isinstance(model, str):
-        return Price.parse(text) if text else Price(0.0, 0.0)
-    return price_of(model.name, endpoint=model.endpoint, text=text)
 
 
 def _find_pace(model: Model | str, answered: Iterable[Call]) -> Pace | None:
@@ -234,15 +230,15 @@ def plan(
 
 
 def _plan_order(order: Order) -> RunPlan:
-    found, terms = estimate_order(order)
+    (found, terms), wanted, numeric = estimate_order(order), order.wanted, order.judge.spec.numeric
     live, prices = price_range(found, terms, terms.prices), terms.prices
     flex = {role: price and (price if price.flex is None else _discount(price, FLEX)) for role, price in prices.items()}
     return RunPlan(
         scenarios=found.scenarios,
-        data=terms.names["data"],
-        model=terms.names["model"],
-        judge=terms.names[JUDGE],
-        numeric_judge=terms.names.get(NUMERIC_JUDGE, msgspec.UNSET),
+        data=wanted.data.name,
+        model=wanted.subject.model,
+        judge=order.judge.spec.model,
+        numeric_judge=numeric.model if numeric else msgspec.UNSET,
         least=live.least,
         likely=live.likely,
         most=live.most,
@@ -250,7 +246,7 @@ def _plan_order(order: Order) -> RunPlan:
         pace_measured=any(pace is not None and pace.measured for pace in terms.paces.values()),
         pilot=found.pilot,
         flex=None if flex == prices else price_range(found, terms, flex),
-        batch=dict(_price_batches(found, terms)),
+        batch=dict(_price_batches(order, found, terms)),
         left_out=order.news or None,
         annotating_saves=_count_saved(order),
         may_reason=order.options.subject.max_tokens is None and found.pilot is None,
@@ -283,28 +279,23 @@ def _count_saved(order: Order) -> int:
 def price_range(found: Estimate, terms: Terms, prices: Mapping[str, Price | None]) -> Range:
     """Money is that of all roles, and unknown where that of one is."""
     bounds: list[Bound] = []
-    longest: float | None = 0.0  # a subject that believes is asked more, and is never done sooner
     for end in (found.least, found.likely, found.most):
         amounts = {role: amount.priced(prices[role]) for role, amount in end.items()}
         seconds = estimate_seconds(amounts, terms)
-        longest = None if seconds is None or longest is None else max(longest, round(seconds, 1))
-        calls = sum(amount.calls for amount in amounts.values())
-        bounds.append(Bound(**amounts, calls=calls, cost_usd=_add_costs(amounts.values()), seconds=longest))
+        calls, costs = sum(amount.calls for amount in amounts.values()), [each.cost_usd for each in amounts.values()]
+        cost = None if None in costs else round(sum(cost or 0.0 for cost in costs), 6)
+        seconds = None if seconds is None else round(seconds, 1)
+        bounds.append(Bound(**amounts, calls=calls, cost_usd=cost, seconds=seconds))
     least, likely, most = bounds
     return Range(least=least, likely=likely, most=most)
 
 
-def _add_costs(amounts: Iterable[Amount]) -> float | None:
-    costs = [amount.cost_usd for amount in amounts]
-    return None if None in costs else round(sum(cost or 0.0 for cost in costs), 6)
-
-
-def _price_batches(found: Estimate, terms: Terms) -> Iterator[tuple[str, Range]]:
+def _price_batches(order: Order, found: Estimate, terms: Terms) -> Iterator[tuple[str, Range]]:
     """`--batch judge` and `--batch all`, where the providers have batches and there is something to ask."""
-    names = {**terms.names, SUBJECT: terms.names["model"]}
+    models = {SUBJECT: order.subject, **order.judge.models}
     for which, chosen in (("judge", {JUDGE, NUMERIC_JUDGE}), ("all", {SUBJECT, JUDGE, NUMERIC_JUDGE})):
-        roles = {role for role, amount in found.most.items() if amount.calls and role in chosen}
-        if roles - {SUBJECT} and all(find_service(names[role]) for role in roles):
+        roles = {role for role, amount in found.most.items() if amount.calls and role in chosen & models.keys()}
+        if roles - {SUBJECT} and all(find_service(models[role].name, models[role].endpoint) for role in roles):
             prices = {
                 role: _discount(price, BATCH) if price and role in roles else price
                 for role, price in terms.prices.items()
