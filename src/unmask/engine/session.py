@@ -10,23 +10,15 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from msgspec.structs import replace
-
 from unmask.engine.loop import call_repeatedly
 from unmask.engine.scenario import Executor, Route
 from unmask.engine.work import SUBJECT, Workload
-from unmask.errors import Interrupted, UsageError
+from unmask.errors import Interrupted
 from unmask.models.base import Model
 from unmask.models.limiter import Limiter, Limits
-from unmask.models.prices import Price, price_of
-from unmask.models.room import Room
-from unmask.models.settings import spell_setting
-from unmask.protocol.state import ScenarioState
-from unmask.records import Kind
-from unmask.runs.cost import Bill, Purse
+from unmask.runs.cost import Purse
 from unmask.runs.definition import Definition
-from unmask.runs.folder import Folder, Journal
-from unmask.runs.journal import JournalFile
+from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 
 Progress = Callable[[Workload, Executor], None]
@@ -94,63 +86,18 @@ def open_workload(
     models: dict[str, Model],
 ) -> Iterator[Workload]:
     """Open the journal of a run for a session. Without a subject among the models only readings are made."""
-    prices = {role: price_for(model, role, options) for role, model in models.items()}
-    journal, bill = Journal(folder, definition.judges), Bill()
-    for role, _, line in journal.calls([judge_file]):
-        bill.add(role, line)
-    scenarios = tuple(journal.scenarios.values())
-    order = definition.order_to_look(list(journal.scenarios))
-    readings = JournalFile(folder.readings_path(judge_file))
-
-    def load_state(number: int) -> ScenarioState:
-        state = journal.state_of(scenarios[order[number]].id, judge_file)
-        state.forget_errors()  # failures of earlier sessions are tried again
-        return state
-
-    def save_room(role: str, room: Room) -> None:
-        with folder.lock_definition():
-            folder.write_definition(folder.definition().with_room(role, judge_file, room))
-
-    settings, numeric_settings = (
-        replace(definition.settings(judge_file, preset=options.preset, kind=kind), ask=SUBJECT in models)
-        for kind in (Kind.BINARY, Kind.NUMERIC)
-    )
-    workload = Workload(
-        scenarios=tuple(scenarios[number] for number in order),
-        load_state=load_state,
-        settings=settings,
-        numeric_settings=numeric_settings if definition.judges[judge_file].numeric else None,
-        models=models,
-        prices=prices,
-        replies=folder.replies,
-        readings=readings,
-        bill=bill,
-        developer_prompt=definition.developer_prompt,
-        homes=journal.homes,
-        takes_per_call=options.subject.takes_per_call,
-        rooms=definition.rooms(judge_file),
-        save_room=save_room,
-    )
+    workload = Workload(folder, definition, options, judge_file=judge_file, models=models)
     with ExitStack() as stack:
         if options.batch is not None or folder.has_batches:
             from unmask.engine.batches import open_rounds
 
             workload.rounds = stack.enter_context(open_rounds(folder, options, workload, judge_file))
         # Before the first answer is paid for: connections may take all files that a process can have.
-        for file in [folder.replies] * (SUBJECT in models) + [readings] * (len(models) > (SUBJECT in models)):
+        has_subject = SUBJECT in models
+        for file in [workload.replies] * has_subject + [workload.readings] * (len(models) > has_subject):
             stack.callback(file.close)
             file.open()
         yield workload
-
-
-def price_for(model: Model, role: str, options: Options) -> Price | None:
-    price = price_of(model.name, endpoint=model.endpoint, text=options.of(role).price)
-    if price is None and options.max_cost is not None:
-        raise UsageError(
-            f"--max-cost needs the price of {model.name}, which is not known",
-            advice=f"Give it in dollars per million tokens in and out: {spell_setting(role, 'price', '2.5/10')}",
-        )
-    return price
 
 
 async def run_session(

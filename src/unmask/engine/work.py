@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
-from unmask.errors import IncompleteError, ModelError, RequestRefusedError
+from unmask.errors import IncompleteError, ModelError, RequestRefusedError, UsageError
 from unmask.judges.base import JUDGES
 from unmask.models.base import Model
-from unmask.models.prices import Price
+from unmask.models.prices import Price, price_of
 from unmask.models.room import ROOM, UNLIMITED, Room, find_sign
+from unmask.models.settings import spell_setting
 from unmask.protocol import probes
 from unmask.protocol.plan import JudgeWork, SubjectWork, Work, plan
 from unmask.protocol.readings import readings_of
@@ -41,8 +41,10 @@ from unmask.records import (
     read_as,
 )
 from unmask.runs.cost import Bill, Purse
+from unmask.runs.definition import Definition
+from unmask.runs.folder import Folder, Journal
 from unmask.runs.journal import JournalFile
-from unmask.runs.options import DeveloperPrompt, add_developer_prompt
+from unmask.runs.options import DeveloperPrompt, Options, add_developer_prompt
 from unmask.scoring.measures import MEASURES
 from unmask.stats.rate import Rate
 from unmask.stats.values import Value, estimate_rate
@@ -71,66 +73,64 @@ class Job(Record, frozen=True, kw_only=True):
     work: Work
 
 
-@dataclass(kw_only=True)
 class Workload:
     """All work on one run folder: what to send next for each scenario, and where each answer goes.
 
-    A scenario is read from the journal when the executor first looks at it, and is let go when it is finished.
+    A scenario is read from the journal when it is first looked at, and is let go when it is finished.
     """
 
-    scenarios: tuple[Scenario, ...]
-    load_state: Callable[[int], ScenarioState]
-    """Reads what the journal holds about the scenario with this number."""
-    settings: Settings
-    numeric_settings: Settings | None = None
-    """How figures are planned and read, where a second judge reads them."""
-    models: dict[str, Model]
-    """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
-    prices: dict[str, Price | None]
-    replies: JournalFile
-    readings: JournalFile
-    """Where the answers of both judges go."""
-    bill: Bill
-    purse: Purse = field(default_factory=Purse)
-    developer_prompt: DeveloperPrompt | None = None
-    homes: dict[str, str] = field(default_factory=dict)
-    """For scenarios that share the probes of another one: which, by their ids."""
-    takes_per_call: int | None = None
-    """How many takes may go out as one request, if not as many as the model takes."""
-    rooms: dict[str, Room] = field(default_factory=dict)
-    """By role, for those that have shown that they reason."""
-    save_room: Callable[[str, Room], None]
-    """Writes into run.json that a role has more room, or less of it."""
-    rounds: Rounds | None = None
-    """Where some roles are asked in batches, or batches have to be collected."""
-
-    news: str = ""
-    """What the command has made of the folder, to be said once. This and what follows is for whoever shows progress."""
-    waits: str = ""
-    """The batches that are being waited for."""
-    calls: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
-    lies: Counter[Value] = field(default_factory=Counter)
-    """What each scenario that is done adds to P(lie)."""
-    done: int = 0
-    """Scenarios with nothing left to send."""
-    worked: int = 0
-    """Those of them that this session has sent something for."""
-
-    def __post_init__(self) -> None:
-        self._asked: set[int] = set()
-        self._states: dict[int, ScenarioState] = {}
+    def __init__(
+        self, folder: Folder, definition: Definition, options: Options, *, judge_file: str, models: dict[str, Model]
+    ) -> None:
+        self.models = models
+        """By role. Without a subject only readings are made; without a judge nothing is read by a model."""
+        self.prices = {role: price_for(model, role, options) for role, model in models.items()}
+        self.settings, numeric_settings = (
+            replace(definition.settings(judge_file, preset=options.preset, kind=kind), ask=SUBJECT in models)
+            for kind in (Kind.BINARY, Kind.NUMERIC)
+        )
+        self.numeric_settings = numeric_settings if definition.judges[judge_file].numeric else None
+        """How figures are planned and read, where a second judge reads them."""
+        self.developer_prompt, self.takes_per_call = definition.developer_prompt, options.subject.takes_per_call
+        self.rooms = definition.rooms(judge_file)
+        """By role, for those that have shown that they reason."""
+        self.replies, self.readings = folder.replies, JournalFile(folder.readings_path(judge_file))
+        self.purse, self.bill = Purse(), Bill()
+        self.rounds: Rounds | None = None
+        """Where some roles are asked in batches, or batches have to be collected."""
+        self._folder, self._judge_file, self._journal = folder, judge_file, Journal(folder, definition.judges)
+        for role, _, line in self._journal.calls([judge_file]):
+            self.bill.add(role, line)
+        scenarios = list(self._journal.scenarios.values())
+        self.scenarios = [scenarios[place] for place in definition.order_to_look([one.id for one in scenarios])]
         self.places = {scenario.id: number for number, scenario in enumerate(self.scenarios)}
+        self.homes = self._journal.homes
         self.groups = {number: [number] for name, number in self.places.items() if name not in self.homes}
         """Scenarios with something left to ask that are worked on together, in the order in which they are opened, by
         the first of them: usually one each. The first has the probes that the others share."""
         for name, home in self.homes.items():
             self.groups[self.places[home]].append(self.places[name])
+        self._states: dict[int, ScenarioState] = {}
+        self._asked: set[int] = set()
+        # For whoever shows progress:
+        self.news = ""
+        """What the command has made of the folder, to be said once."""
+        self.waits = ""
+        """The batches that are being waited for."""
+        self.calls, self.failed = Counter[str](), Counter[str]()
+        self.verdicts = Counter[Verdict]()
+        self.lies = Counter[Value]()
+        """What each scenario that is done adds to P(lie)."""
+        self.done = 0
+        """Scenarios with nothing left to send."""
+        self.worked = 0
+        """Those of them that this session has sent something for."""
 
     def state(self, scenario: int) -> ScenarioState:
         if scenario not in self._states:
-            self._states[scenario] = self.load_state(scenario)
+            state = self._journal.state_of(self.scenarios[scenario].id, self._judge_file)
+            state.forget_errors()  # failures of earlier sessions are tried again
+            self._states[scenario] = state
         return self._states[scenario]
 
     def jobs(self, scenario: int, busy: Collection[object] = ()) -> Iterator[Job]:
@@ -143,7 +143,7 @@ class Workload:
             if isinstance(work, SubjectWork):
                 for takes in split_takes([take for take in work.takes if (work.slot, take) not in busy], size):
                     keys = tuple((work.slot, take) for take in takes)
-                    part = msgspec.structs.replace(work, takes=takes)
+                    part = replace(work, takes=takes)
                     yield Job(scenario=scenario, role=SUBJECT, depth=work.depth, keys=keys, work=part)
             elif (key := (work.slot, work.digest, work.method)) not in busy:
                 role = JUDGE if self.settings_for(of) is self.settings else NUMERIC_JUDGE
@@ -184,12 +184,13 @@ class Workload:
         if most is None or role not in self.rooms or self.sampling_of(role).max_tokens or (room or 0) <= ROOM:
             return False
         if (least := max(ROOM, most)) < self.rooms[role].tokens:
-            self._set_room(role, msgspec.structs.replace(self.rooms[role], tokens=least))
+            self._set_room(role, replace(self.rooms[role], tokens=least))
         return True
 
     def _set_room(self, role: str, room: Room) -> None:
         self.rooms[role] = room
-        self.save_room(role, room)
+        with self._folder.lock_definition():
+            self._folder.write_definition(self._folder.definition().with_room(role, self._judge_file, room))
 
     def afford(self, job: Job, request: Request) -> bool:
         """Set aside what a request may cost. False where the purse has not so much left, but answers under way may cost
@@ -291,6 +292,16 @@ class Workload:
         return estimate_rate(list(self.lies.elements()))
 
 
+def price_for(model: Model, role: str, options: Options) -> Price | None:
+    price = price_of(model.name, endpoint=model.endpoint, text=options.of(role).price)
+    if price is None and options.max_cost is not None:
+        raise UsageError(
+            f"--max-cost needs the price of {model.name}, which is not known",
+            advice=f"Give it in dollars per million tokens in and out: {spell_setting(role, 'price', '2.5/10')}",
+        )
+    return price
+
+
 def count_together(subject: Model | None, most: int | None) -> int:
     """How many takes go out as one request."""
     able = 1 if subject is None else subject.capabilities.max_n
@@ -312,13 +323,13 @@ def build_request(
 ) -> Request:
     """The request behind a piece of work, with so many tokens for a reply."""
     if isinstance(work, JudgeWork):
-        sampling = msgspec.structs.replace(settings.judge_sampling, max_tokens=room)
+        sampling = replace(settings.judge_sampling, max_tokens=room)
         judge = JUDGES[settings.style]
         slot = read_as(work.slot)
         return judge.request(work.method, scenario, slot, work.texts, sampling=sampling, attempt=work.attempt)
-    sampling = msgspec.structs.replace(settings.sampling, max_tokens=room)
+    sampling = replace(settings.sampling, max_tokens=room)
     if sampling.seed is not None:  # takes asked one by one must not all come out the same
-        sampling = msgspec.structs.replace(sampling, seed=sampling.seed + work.takes[0])
+        sampling = replace(sampling, seed=sampling.seed + work.takes[0])
     place = PRESSURED if work.slot == SELF_REPORT else work.slot
     messages: tuple[Message, ...] = probes.messages(scenario, place)
     if prompt is not None and read_as(place) == PRESSURED:

@@ -20,8 +20,8 @@ from unmask.engine.define import NO_MODEL, define_run, judge_spec
 from unmask.engine.loop import on_signals, run_blocking
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
 from unmask.engine.scenario import Executor
-from unmask.engine.session import Interruption, Limiters, price_for, run_session
-from unmask.engine.work import JUDGE, SUBJECT, Workload
+from unmask.engine.session import Interruption, Limiters, run_session
+from unmask.engine.work import JUDGE, SUBJECT, Workload, price_for
 from unmask.errors import IncompleteError, Interrupted, MissingError, UnmaskError
 from unmask.files import Lock
 from unmask.models.base import Model
