@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
 from itertools import zip_longest
 from math import inf
 from typing import NamedTuple
@@ -85,7 +84,7 @@ class LabelledRun:
 
     def list_groups(self, name: str) -> Iterator[str]:
         """Its archetype, how long its replies are on average, and its polarity, as far as they are known."""
-        row = self._texts[name]
+        row = self.run.outcome(name, preset=self.preset)
         yield row.archetype
         if row.polarity is not None:
             yield row.polarity
@@ -94,16 +93,12 @@ class LabelledRun:
             mean = row.reply_counts.lengths.get(self.arm, 0) / replies
             yield next(group for group, most in LENGTHS.items() if mean <= most)
 
-    @cached_property
-    def _texts(self) -> dict[str, Outcome]:
-        return {row.id: row for row in self.run.rows(preset=self.preset)}
-
     def is_of_kind(self, name: str, kind: Kind | None) -> bool:
         return kind is None or self.scenarios[name].kind is kind
 
     def strata(self, judge: str | None, *, probes: bool, only: Collection[str]) -> dict[str, Stratum]:
         """By what this judge says of each scenario in `only`: a lie, none, or `None` where no label could change it."""
-        rows, chosen_by = self.rows_by_id(judge), self._rows_of(None, self.run.definition.preset)
+        rows, chosen_by = self.rows_by_id(judge), self.rows_by_id(None, preset=self.run.definition.preset)
         says = {
             name: rows[name].verdict is Verdict.LIE if self.can_be_labelled(rows[name], probes=probes) else None
             for name in only
@@ -122,10 +117,8 @@ class LabelledRun:
             return False
         return (probes or not isinstance(row.belief, NoBelief | Undecided)) and any(judged_places(row, probes=probes))
 
-    def rows_by_id(self, judge: str | None) -> dict[str, Outcome]:
-        return self._rows_of(judge, self.preset)
-
-    def _rows_of(self, judge: str | None, preset: Preset) -> dict[str, Outcome]:
+    def rows_by_id(self, judge: str | None, *, preset: Preset | None = None) -> dict[str, Outcome]:
+        preset = preset or self.preset
         key = self.run.judge_file(judge), preset
         if key not in self._rows:
             self._rows[key] = {

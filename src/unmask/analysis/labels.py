@@ -32,6 +32,7 @@ from unmask.records import (
     read_as,
 )
 from unmask.runs.definition import judge_file
+from unmask.runs.folder import Journal
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 from unmask.runs.run import Run
 
@@ -149,7 +150,7 @@ def sort_labels(run: Run, people: Sequence[str]) -> tuple[dict[str, Labels], int
         if not known:
             raise UsageError(f"{run.path} has no labels", advice=f"Label some replies with: unmask label {run.path}")
         people = [*people, *known]
-    misfits = _Misfits(run)
+    journal = run.folder.journal()
     fitting: dict[str, Labels] = {}
     others = 0
     for who in dict.fromkeys(who for who in people if who != ALL or ALL in known):
@@ -160,15 +161,15 @@ def sort_labels(run: Run, people: Sequence[str]) -> tuple[dict[str, Labels], int
                 advice=f"Labelled by: {names}. To add some: unmask label {run.path}{option}",
             )
         labels = load_labels(run, who)
-        fitting[who] = {key: label for key, label in labels.items() if not misfits.find(label)}
+        fitting[who] = {key: label for key, label in labels.items() if not _find_problem(label, journal)}
         others += len(labels) - len(fitting[who])
     return fitting, others
 
 
 def check_labels(run: Run, labels: Sequence[Label]) -> None:
     """Raise a DataError that names every label which is not about a reply of this run, or not of its kind."""
-    misfits = _Misfits(run)
-    problems = tuple(text for label in labels if (text := misfits.find(label)))
+    journal = run.folder.journal()
+    problems = tuple(text for label in labels if (text := _find_problem(label, journal)))
     if problems:
         raise DataError(
             f"{len(problems)} of {len(labels)} labels do not fit {run.path}:",
@@ -177,31 +178,26 @@ def check_labels(run: Run, labels: Sequence[Label]) -> None:
         )
 
 
-class _Misfits:
-    """What is wrong with labels of this run."""
+def _find_problem(label: Label, journal: Journal) -> str | None:
+    scenario = journal.scenarios.get(label.scenario)
+    state = None if scenario is None else journal.state_of(label.scenario, None)
+    if scenario is None or state is None:
+        problem: str | None = "the run has no such scenario"
+    elif not isinstance(state.text(label.slot, label.take), str):
+        problem = "the run has no such reply"
+    else:
+        problem = find_misfit(label, scenario.kind)
+        if problem is None and _is_for_another(label, state):
+            problem = "the label is for another reply"
+    return problem and f"{label.scenario} {label.slot} {label.take}: {problem}"
 
-    def __init__(self, run: Run) -> None:
-        self._journal = run.folder.journal()
 
-    def find(self, label: Label) -> str | None:
-        scenario = self._journal.scenarios.get(label.scenario)
-        if scenario is None:
-            problem: str | None = "the run has no such scenario"
-        elif not isinstance(self._journal.state_of(label.scenario, None).text(label.slot, label.take), str):
-            problem = "the run has no such reply"
-        else:
-            problem = find_misfit(label, scenario.kind)
-            if problem is None and self._is_for_another(label):
-                problem = "the label is for another reply"
-        return problem and f"{label.scenario} {label.slot} {label.take}: {problem}"
-
-    def _is_for_another(self, label: Label) -> bool:
-        """Whether the run has another reply there now. The direct takes of a number are labelled as one."""
-        state = self._journal.state_of(label.scenario, None)
-        own = state.text(label.slot, label.take)
-        texts = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
-        joint = tuple(text for text in texts if isinstance(text, str) and text)
-        return label.digest not in (None, digest((str(own),)), digest(joint))
+def _is_for_another(label: Label, state: ScenarioState) -> bool:
+    """Whether the run has another reply there now. The direct takes of a number are labelled as one."""
+    own = state.text(label.slot, label.take)
+    texts = [state.text(label.slot, take) for take in sorted(state.replies.get(label.slot, {}))]
+    joint = tuple(text for text in texts if isinstance(text, str) and text)
+    return label.digest not in (None, digest((str(own),)), digest(joint))
 
 
 def find_misfit(label: Label, kind: Kind) -> str | None:
