@@ -43,6 +43,7 @@ class ServedModel:
         self._closing: set[asyncio.Task[None]] = set()
         self._error: str | None = None
         self._changed = asyncio.Event()
+        """Set while there is a server, or once there will be none."""
 
     def _open(self, address: ServerAddress) -> Model:
         """Its key is that of the server, whatever the environment says."""
@@ -50,8 +51,6 @@ class ServedModel:
         assert provider is not None
         target = provider.target(self.name, url=address.base_url, key=key, variables=("the sweep's key",))
         return provider.chat(target, timeout=self._timeout, max_n=provider.max_n)
-
-    # --- what the one who starts servers says ---------------------------------------------------------------------
 
     def use(self, address: ServerAddress) -> None:
         """A server is ready."""
@@ -62,21 +61,18 @@ class ServedModel:
         """It is gone: what was asked of it is given up, and asked of the next one."""
         model, self._model = self._model, None
         self._changed.clear()
-        if model is None:
-            return
         for asking in self._asking:
             asking.cancel()
-        closing = asyncio.create_task(model.close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        if model is not None:
+            closing = asyncio.create_task(model.close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def fail(self, reason: str) -> None:
         """None will come."""
         self.lose()
         self._error = reason
         self._changed.set()
-
-    # --- a model --------------------------------------------------------------------------------------------------
 
     @property
     def awaits_server(self) -> bool:
@@ -93,25 +89,23 @@ class ServedModel:
         task = asyncio.current_task()
         while True:
             await self._changed.wait()
-            if (model := self._model) is None:
-                if self._error is None:
-                    continue
+            if self._error is not None:
                 raise FatalModelError(
                     f"no server of {self.name} is left: {self._error}",
                     advice="What was answered is kept. Mend what the log names, then run the same command again.",
                 )
+            if (model := self._model) is None:
+                continue
             asking = asyncio.create_task(model.complete(request))
             self._asking.add(asking)
             try:
                 return await asking
             except asyncio.CancelledError:
                 if self._model is model or task is None or task.cancelling():
-                    raise
-            except (TransientModelError, FatalModelError) as error:
-                if self._model is model:
-                    if isinstance(error, TransientModelError):
-                        error.unreachable = False  # the server is gone or busy; its address is right
-                    raise
+                    raise  # whoever asked gave up, not `lose`
+            except TransientModelError as error:
+                error.unreachable = False  # the server is gone or busy; its address is right
+                raise
             finally:
                 self._asking.discard(asking)
 
