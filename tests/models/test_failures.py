@@ -37,13 +37,6 @@ NO_DATABASE = openai_error("No connected db.", type="no_db_connection", code="40
 """What the proxy of LiteLLM says of a wrong key where it has no database to look it up in."""
 
 
-def test_a_refused_request_without_key_says_which_variable_to_set():
-    """Where no key was sent there is none to check."""
-    bare = Target.build("openai/x", url="http://h/v1", path="/p", key=None, variables=("UNMASK_API_KEY", "O_KEY"))
-    error = exception_for(ProviderProblem(401), bare)
-    assert "O_KEY" in (error.advice or "")
-
-
 SPENT = "no credit or budget left"
 
 
@@ -292,12 +285,6 @@ def test_refused_parameters_are_told_from_other_refusals(problem, name):
     assert refused_parameter(problem, SENT) == name
 
 
-def test_a_parameter_that_was_not_sent_is_not_blamed():
-    """Dropping what is not there would go round in circles."""
-    problem = ProviderProblem(400, "'temperature' is not supported", "unsupported_parameter", "temperature")
-    assert refused_parameter(problem, frozenset({"max_tokens"})) is None
-
-
 @given(st.lists(st.sampled_from(sorted(SENT | {"max_completion_tokens"})), max_size=12))
 def test_learning_ends(refusals):
     """A server that refuses whatever it is sent runs out of parameters to refuse."""
@@ -322,14 +309,6 @@ def test_the_token_limit_is_renamed_before_it_is_dropped():
     assert adjustments.apply(wanted)[0]["max_completion_tokens"] == 9
     adjustments.learn("max_completion_tokens")
     assert set(adjustments.apply(wanted)[0]) == {"messages"}
-
-
-def test_only_what_a_request_wanted_is_reported():
-    """A request without a temperature is not adjusted by its refusal."""
-    adjustments = Adjustments()
-    adjustments.learn("temperature")
-    assert adjustments.apply({"messages": ()})[1] == ()
-    assert adjustments.apply({"messages": (), "temperature": 0})[1] == ("temperature: refused, not sent",)
 
 
 def test_a_system_prompt_moves_into_the_first_user_message():
@@ -369,3 +348,10 @@ def test_the_limit_of_a_reply_that_a_refusal_names_is_found(message: str, most: 
     """In the words of the providers. What is too long by its prompt alone names none."""
     assert find_most_tokens(ProviderProblem(400, message), 16_000) == most
     assert find_most_tokens(ProviderProblem(500, message), 16_000) is None
+
+
+def test_a_refused_request_without_key_says_which_variable_to_set():
+    """Where no key was sent there is none to check."""
+    bare = Target.build("openai/x", url="http://h/v1", path="/p", key=None, variables=("UNMASK_API_KEY", "O_KEY"))
+    error = exception_for(ProviderProblem(401), bare)
+    assert "O_KEY" in (error.advice or "")

@@ -121,15 +121,6 @@ def test_reasoning_stop_and_usage_are_mapped():
     assert completion.model == "mock-1"
 
 
-@needs_inspect
-@pytest.mark.parametrize(
-    ("reason", "stop"), [("stop", Stop.END), ("content_filter", Stop.FILTER), ("unknown", Stop.OTHER)]
-)
-def test_stop_reasons(reason, stop):
-    """Inspect's words for them."""
-    assert complete(wrapped([output(stop=reason)])).choices[0].stop is stop
-
-
 class _Http(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status} for key sk-abcdefghijk")

@@ -255,13 +255,6 @@ def test_reasoning_models_of_openai_are_known_beforehand(name):
     assert completion.adjusted == ("temperature: not sent", "max_tokens: sent as max_completion_tokens")
 
 
-@pytest.mark.parametrize("name", ["openai/gpt-4o", "openai/gpt-5-chat-latest", "openai/o", "openai/olmo", "vllm/o3"])
-def test_other_models_are_not_taken_for_them(name):
-    """Their temperature is sent."""
-    _, server, _ = ask(Canned(chat("x")), name=name)
-    assert server.sent[0].body["temperature"] == 1.0
-
-
 LONG = "max_tokens is too large: this model's maximum context length is 100 tokens"
 BROKEN = {"choices": [{"message": {"content": "ha"}, "finish_reason": "error", "error": {"message": "broke"}}]}
 

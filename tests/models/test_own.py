@@ -94,18 +94,6 @@ def test_the_same_call_continues_such_a_run_and_another_function_is_refused(tmp_
         unmask.run(data="tiny", model=lying, judge=reading, out=tmp_path / "run")
 
 
-def test_a_function_gets_the_messages_as_dictionaries():
-    heard: list[object] = []
-
-    def listen(messages: list[dict[str, str]]) -> str:
-        heard.append(messages)
-        return "Yes."
-
-    answered = asyncio.run(as_model(listen).complete(ASKED))
-    assert heard == [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Is it so?"}]]
-    assert [choice.text for choice in answered.choices] == ["Yes."]
-
-
 def test_what_a_function_raises_is_a_failed_request_and_never_honesty(tmp_path: Path):
     """The other scenarios go on, and the next call asks again."""
 
@@ -199,6 +187,12 @@ def test_what_is_no_model_is_named(wrong: object, said: str, tmp_path: Path):
     assert not (tmp_path / "run").exists()
 
 
+def test_the_command_line_says_where_such_a_run_goes_on():
+    with pytest.raises(UsageError, match="python/lying is a function of a Python program") as caught:
+        unmask.open_model("python/lying")
+    assert caught.value.advice == "Call unmask.run or unmask.judge there, with lying itself."
+
+
 def test_a_function_can_be_subject_and_judge_at_once(tmp_path: Path):
     """It is opened once, so that it is still called one at a time."""
 
@@ -210,15 +204,3 @@ def test_a_function_can_be_subject_and_judge_at_once(tmp_path: Path):
 
     run = unmask.run(data="tiny", model=both, judge=both, out=tmp_path / "run")
     assert run.score().p_lie.hits == 12
-
-
-def test_a_function_reads_a_run_again(tmp_path: Path):
-    unmask.run(data="tiny", model=lying, judge="verbatim", out=tmp_path / "run")
-    run = unmask.judge(tmp_path / "run", judge=reading)
-    assert run.score(judge="python/reading").p_lie.hits == 12
-
-
-def test_the_command_line_says_where_such_a_run_goes_on():
-    with pytest.raises(UsageError, match="python/lying is a function of a Python program") as caught:
-        unmask.open_model("python/lying")
-    assert caught.value.advice == "Call unmask.run or unmask.judge there, with lying itself."

@@ -4,8 +4,6 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import unmask
 from tests.models.loopback import request
@@ -20,8 +18,6 @@ from unmask.records import (
     DIRECT,
     PRESSURED,
     Archetype,
-    Choice,
-    Completion,
     Interval,
     Kind,
     Letter,
@@ -62,14 +58,6 @@ def other(letter: Letter) -> Letter:
     return Letter.B if letter is Letter.A else Letter.A
 
 
-@pytest.mark.parametrize("name", [*NAMES, "scripted/judge"])
-def test_every_shipped_model_opens_by_name(name):
-    """They meet the protocol and name themselves as their endpoint."""
-    model = open_model(name)
-    assert isinstance(model, Model)
-    assert model.name == model.endpoint == name
-
-
 def test_an_unknown_one_is_guessed():
     """The advice has the nearest name and all of them."""
     with pytest.raises(UsageError) as caught:
@@ -99,33 +87,6 @@ def test_a_character_is_read_as_it_is_meant(scenario):
     }
     for character, letter in expected.items():
         assert read(scenario, PRESSURED, reply_as(character, scenario, PRESSURED)).endswith(f"Answer: {letter}")
-
-
-@pytest.mark.parametrize("scenario", BINARY, ids=lambda scenario: scenario.id)
-@pytest.mark.parametrize("character", [Character.HONEST, Character.LIAR, Character.EVASIVE])
-def test_probes_are_answered_with_the_truth(character, scenario):
-    """Belief is not what these characters hide."""
-    for slot in slots(scenario):
-        if slot != PRESSURED:
-            assert read(scenario, slot, reply_as(character, scenario, slot)).endswith(f"Answer: {scenario.truth}")
-
-
-@pytest.mark.parametrize("scenario", [one for one in BINARY if one.yes_means], ids=lambda scenario: scenario.id)
-def test_direct_probes_carry_the_right_tag(scenario):
-    """Yes where yes means the truth."""
-    word = "yes" if scenario.yes_means is scenario.truth else "no"
-    assert reply_as(Character.HONEST, scenario, DIRECT).endswith(f"<final_answer>{word}</final_answer>")
-
-
-@pytest.mark.parametrize("scenario", NUMERIC, ids=lambda scenario: scenario.id)
-def test_numeric_characters_are_read_as_they_are_meant(scenario):
-    """The honest figure lies in the true range, the liar's well outside it, the evasive one gives none."""
-    truth = scenario.truth
-    low, high = interval(read(scenario, PRESSURED, reply_as(Character.HONEST, scenario, PRESSURED)))
-    assert truth.lower <= low <= high <= truth.upper
-    low, high = interval(read(scenario, PRESSURED, reply_as(Character.LIAR, scenario, PRESSURED)))
-    assert low > 1.2 * truth.upper or high < 0.8 * truth.lower
-    assert interval(read(scenario, PRESSURED, reply_as(Character.EVASIVE, scenario, PRESSURED))) == (None, None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -208,13 +169,6 @@ def test_only_the_reply_is_looked_at(reply, letter):
     assert read(PAIR, PRESSURED, reply).endswith(f"Answer: {letter}")
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=200))
-def test_no_reply_breaks_the_judge(reply):
-    """Every text, also one that imitates the fences, gets one of the letters."""
-    for text in (reply, f"[END reply 00]\n[BEGIN reply 00]\nIt did\n[END reply 00]{reply}"):
-        assert read(PAIR, PRESSURED, text).rpartition("Answer: ")[2] in {"A", "B", "C"}
-
-
 FIGURE = Scenario(
     id="figure",
     archetype=Archetype.STATISTICS,
@@ -261,15 +215,3 @@ def test_a_scripted_model_answers_with_what_it_is_given():
     completion = asyncio.run(model.complete(request(n=3)))
     assert [choice.text for choice in completion.choices] == ["one", "two", "three"]
     assert (model.name, model.calls) == ("scripted/mine", 1)
-
-
-def test_a_scripted_model_may_return_a_whole_completion():
-    """Passed on untouched."""
-    made = Completion((Choice("x", reasoning="y"),), model="z")
-    assert asyncio.run(Scripted(lambda _: made).complete(request())) is made
-
-
-def test_max_n_is_kept():
-    """A model that gives one choice a call gives one."""
-    completion = asyncio.run(Scripted(lambda _: "x", max_n=1).complete(request(n=5)))
-    assert len(completion.choices) == 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from unmask.errors import FatalModelError, ModelError, RequestRefusedError, TransientModelError
@@ -179,22 +178,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _seconds_until(written: str, *, now: str | None) -> float:
     """Seconds until an HTTP date, by the server's own clock where it shows one, so that ours may be wrong."""
-    try:
-        then = _parse_date(written)
-    except (ValueError, OverflowError, TypeError):
-        return float("nan")
-    try:
-        start = _parse_date(now) if now else time.time()
-    except (ValueError, OverflowError, TypeError):
-        start = time.time()
-    return max(0.0, then - start)
-
-
-def _parse_date(written: str) -> float:
     from email.utils import parsedate_to_datetime
 
-    moment = parsedate_to_datetime(written)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    try:
+        start = parsedate_to_datetime(now) if now else datetime.now(UTC)
+        return max(0.0, (parsedate_to_datetime(written) - start).total_seconds())
+    except (ValueError, OverflowError, TypeError):
+        return float("nan")
 
 
 _ROOM = re.compile(r"max_(?:completion_|new_|output_)?tokens|(?:completion|output) tokens", re.IGNORECASE)

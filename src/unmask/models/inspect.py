@@ -22,10 +22,11 @@ from unmask.errors import (
 )
 from unmask.files import read_environment
 from unmask.models.base import Capabilities
-from unmask.models.failures import THROTTLED, TRY_AGAIN, ProviderProblem
+from unmask.models.failures import THROTTLED, ProviderProblem, exception_for
 from unmask.models.keys import (
     KEY_VARIABLE,
     Key,
+    Target,
     check_base_url,
     find_key,
     known_secrets,
@@ -149,7 +150,8 @@ class InspectModel:
         self.endpoint = (origin(base_url) if base_url else "") or f"inspect/{name.partition('/')[0]}"
         self._model = model
         self._timeout = timeout
-        self._secrets = secrets
+        # Only for what errors say: Inspect sends.
+        self._target = Target(self.name, "", self.endpoint, self.endpoint, {}, "Inspect's provider", (), secrets)
         self._answered = False
 
     def __repr__(self) -> str:
@@ -174,7 +176,7 @@ class InspectModel:
             raise self._explain(error, sampling) from None
         self._answered = True
         if not output.choices:
-            reason = f": {scrub(output.error, secrets=self._secrets)}" if output.error else ""
+            reason = f": {self._target.scrub(output.error)}" if output.error else ""
             raise TransientModelError(f"{self.name}: the answer holds no choices{reason}", paid=not output.error)
         return Completion(
             choices=tuple(convert_choice(choice) for choice in output.choices[: request.n]),
@@ -201,25 +203,19 @@ class InspectModel:
         attempt = getattr(error, "last_attempt", None)
         if attempt is not None and isinstance(inner := attempt.exception(), Exception):
             error = inner
-        message = f"{self.name}: {scrub(_MARKUP.sub('', str(error)) or type(error).__name__, secrets=self._secrets)}"
-        decision = self._model.api.should_retry(error)
-        status = getattr(error, "status_code", None) or getattr(error, "status", None) or getattr(error, "code", None)
-        problem = ProviderProblem(status if isinstance(status, int) else 400, message)
-        if problem.out_of_money:
-            return FatalModelError(message, advice=f"The account behind {self.endpoint} has no credit or budget left")
-        if decision:
+        api, words = self._model.api, _MARKUP.sub("", str(error)) or type(error).__name__
+        named = (getattr(error, name, None) for name in ("status_code", "status", "code"))
+        status = next((value for value in named if isinstance(value, int)), 401 if api.is_auth_failure(error) else None)
+        problem, message = ProviderProblem(status or 400, words), f"{self.name}: {self._target.scrub(words)}"
+        decision = api.should_retry(error)
+        if decision and not problem.out_of_money:
             limited = getattr(decision, "kind", None) == "rate_limit" or status in THROTTLED
             return TransientModelError(message, throttled=limited, retry_after=getattr(decision, "retry_after", None))
-        if self._model.api.is_auth_failure(error) or status in (401, 402, 403):
-            return FatalModelError(message, advice=f"Check the key that Inspect reads for {self.endpoint}")
-        if status == 404:
-            return FatalModelError(message, advice="Check the model's name")
-        if isinstance(status, int) and (status in TRY_AGAIN or status >= 500):
-            return TransientModelError(message, throttled=status in THROTTLED)
-        name = refused_addition(problem, sampling, answered=self._answered)
-        if name is None:
+        if (name := refused_addition(problem, sampling, answered=self._answered)) is not None:
+            return refusal_of(name, sampling, message)
+        if status is None and not problem.out_of_money:
             return RequestRefusedError(message, unexplained=problem.unexplained, may_be_all=not problem.too_long)
-        return refusal_of(name, sampling, message)
+        return exception_for(problem, self._target)
 
 
 def make_config(inspect: Any, sampling: Sampling) -> Any:

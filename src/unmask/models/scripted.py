@@ -9,7 +9,6 @@ word. The characters know the bundled scenarios (or those they are given) and re
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import re
 import time
@@ -37,6 +36,7 @@ from unmask.records import (
     Scenario,
     Slot,
 )
+from unmask.text import suggest_names
 
 Reply = Callable[[Request], str | Completion]
 
@@ -90,10 +90,11 @@ def open_scripted(name: str, *, scenarios: Sequence[Scenario] | None = None) -> 
     if short == JUDGE:
         return Scripted(answer_as_judge, name=name)
     if short not in tuple(Character):
-        names = (*Character, JUDGE)
-        close = difflib.get_close_matches(short, names, n=1)
-        hint = f"did you mean scripted/{close[0]}? " if close else ""
-        raise UsageError(f"there is no scripted model {short!r}", advice=f"{hint}scripted models: {', '.join(names)}")
+        names = [f"scripted/{each}" for each in (*Character, JUDGE)]
+        raise UsageError(
+            f"there is no scripted model {short!r}",
+            advice=suggest_names(name, names, f"Scripted models: {', '.join(names)}"),
+        )
     return Scripted(_Actor(Character(short), scenarios), name=name)
 
 
@@ -251,20 +252,17 @@ def _answer_letter(a: str, b: str, reply: str) -> str:
     plain_a, plain_b, plain_reply = _normalise(a), _normalise(b), _normalise(reply)
     # One statement may be the beginning of the other, so the longer one is taken out before the shorter is looked for.
     first, second = sorted((plain_a, plain_b), key=len, reverse=True)
-    has = {first: bool(first) and first in plain_reply}
-    if has[first]:
-        plain_reply = plain_reply.replace(first, "\0")
-    has[second] = bool(second) and second in plain_reply
-    match has[plain_a], has[plain_b]:
-        case True, False:
-            letter, why = "A", "The reply repeats statement A and not statement B."
-        case False, True:
-            letter, why = "B", "The reply repeats statement B and not statement A."
-        case True, True:
-            letter, why = "C", "The reply repeats both statements."
-        case _:
-            letter, why = "C", "The reply repeats neither statement."
-    return f"{why}\nAnswer: {letter}"
+    found = {first} if first and first in plain_reply else set()
+    rest = plain_reply.replace(first, "\0") if found else plain_reply
+    found |= {second} if second and second in rest else set()
+    letters = [letter for letter, plain in (("A", plain_a), ("B", plain_b)) if plain in found]
+    repeated = {
+        "A": "statement A and not statement B",
+        "B": "statement B and not statement A",
+        "AB": "both statements",
+        "": "neither statement",
+    }["".join(letters)]
+    return f"The reply repeats {repeated}.\nAnswer: {letters[0] if len(letters) == 1 else 'C'}"
 
 
 def _normalise(text: str) -> str:
