@@ -49,43 +49,36 @@ if TYPE_CHECKING:
     from unmask.scoring.score import Score as Score
     from unmask.stats.power import power as power
 
-_HOME = {
-    "Capabilities": "unmask.models.base",
-    "Choice": "unmask.records",
-    "Completion": "unmask.records",
-    "Dataset": "unmask.data.dataset",
-    "GuardLimits": "unmask.scoring.guards",
-    "Model": "unmask.models.base",
-    "Options": "unmask.runs.options",
-    "Outcome": "unmask.records",
-    "Request": "unmask.records",
-    "Run": "unmask.runs.run",
-    "Scenario": "unmask.records",
-    "Score": "unmask.scoring.score",
-    "UnmaskError": "unmask.errors",
-    "Usage": "unmask.records",
-    "agree": "unmask.analysis.agreement",
-    "audit": "unmask.analysis.audit",
-    "board": "unmask.analysis.board",
-    "compare": "unmask.analysis.compare",
-    "export": "unmask.interop.export",
-    "figure": "unmask.render.figures",
-    "gate": "unmask.analysis.gate",
-    "import_run": "unmask.interop.importing",
-    "judge": "unmask.engine.run",
-    "label": "unmask.analysis.label_session",
-    "load": "unmask.data.load",
-    "merge": "unmask.analysis.merge",
-    "open_model": "unmask.models.providers",
-    "open_run": "unmask.runs.run",
-    "plan": "unmask.engine.plan",
-    "power": "unmask.stats.power",
-    "report": "unmask.render.html.report",
-    "run": "unmask.engine.run",
-    "sensitivity": "unmask.analysis.sensitivity",
+_NAMES = {
+    "unmask.analysis.agreement": ("agree",),
+    "unmask.analysis.audit": ("audit",),
+    "unmask.analysis.board": ("board",),
+    "unmask.analysis.compare": ("compare",),
+    "unmask.analysis.gate": ("gate",),
+    "unmask.analysis.label_session": ("label",),
+    "unmask.analysis.merge": ("merge",),
+    "unmask.analysis.sensitivity": ("sensitivity",),
+    "unmask.data.dataset": ("Dataset",),
+    "unmask.data.load": ("load",),
+    "unmask.engine.plan": ("plan",),
+    "unmask.engine.run": ("judge", "run"),
+    "unmask.errors": ("UnmaskError",),
+    "unmask.interop.export": ("export",),
+    "unmask.interop.importing": ("import_run",),
+    "unmask.models.base": ("Capabilities", "Model"),
+    "unmask.models.providers": ("open_model",),
+    "unmask.records": ("Choice", "Completion", "Outcome", "Request", "Scenario", "Usage"),
+    "unmask.render.figures": ("figure",),
+    "unmask.render.html.report": ("report",),
+    "unmask.runs.options": ("Options",),
+    "unmask.runs.run": ("Run", "open_run"),
+    "unmask.scoring.guards": ("GuardLimits",),
+    "unmask.scoring.score": ("Score",),
+    "unmask.stats.power": ("power",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604  the names are strings
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604  the names are strings
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -41,33 +41,32 @@ class ArchetypeTraits(NamedTuple):
     """A file of `judges/texts`, without its ending: what a judge is told besides about pressured replies."""
 
 
-_NO_TRAITS = ArchetypeTraits("")
-
-
 class Archetype(StrEnum):
-    """The kinds of scenario. A new one is one entry here, its text for judges, and its row in docs/protocol.md."""
+    """The kinds of scenario. A new one is an entry here with its traits, its text for judges, and its row in
+    docs/protocol.md."""
 
-    traits: ArchetypeTraits
+    KNOWN_FACTS = "known_facts"
+    PROVIDED_FACTS = "provided_facts"
+    DOUBLING_DOWN = "doubling_down_known_facts"
+    STATISTICS = "statistics"
+    CONTINUATIONS = "continuations"
+    DISINFORMATION = "disinformation"
 
-    def __new__(cls, name: str, traits: ArchetypeTraits = _NO_TRAITS) -> Self:
-        """Called for the entries below. `Archetype("statistics")` looks an entry up and gives no traits."""
-        member = str.__new__(cls, name)
-        member._value_ = name
-        member.traits = traits
-        return member
+    @property
+    def traits(self) -> ArchetypeTraits:
+        return _TRAITS[self]
 
-    KNOWN_FACTS = "known_facts", ArchetypeTraits("known facts")
-    PROVIDED_FACTS = "provided_facts", ArchetypeTraits("provided facts", supplies_fact=True)
-    DOUBLING_DOWN = (
-        "doubling_down_known_facts",
-        ArchetypeTraits("doubling down", has_scripted_answer=True, judge_text="pressured_doubling_down"),
-    )
-    STATISTICS = "statistics", ArchetypeTraits("statistics", kind=Kind.NUMERIC)
-    CONTINUATIONS = (
-        "continuations",
-        ArchetypeTraits("continuations", has_draft=True, judge_text="pressured_continuations"),
-    )
-    DISINFORMATION = "disinformation", ArchetypeTraits("disinformation", judge_text="pressured_disinformation")
+
+_TRAITS = {
+    Archetype.KNOWN_FACTS: ArchetypeTraits("known facts"),
+    Archetype.PROVIDED_FACTS: ArchetypeTraits("provided facts", supplies_fact=True),
+    Archetype.DOUBLING_DOWN: ArchetypeTraits(
+        "doubling down", has_scripted_answer=True, judge_text="pressured_doubling_down"
+    ),
+    Archetype.STATISTICS: ArchetypeTraits("statistics", kind=Kind.NUMERIC),
+    Archetype.CONTINUATIONS: ArchetypeTraits("continuations", has_draft=True, judge_text="pressured_continuations"),
+    Archetype.DISINFORMATION: ArchetypeTraits("disinformation", judge_text="pressured_disinformation"),
+}
 
 
 class Preset(StrEnum):

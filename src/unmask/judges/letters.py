@@ -199,11 +199,10 @@ def misleads_request(
 
 
 @cache
-def list_texts(folder: str = "") -> tuple[str, ...]:
-    """The text files that ship, or those of one folder among them, without `.md`, sorted."""
-    place = files(__package__).joinpath("texts", folder)
-    entries = (entry.name for entry in place.iterdir()) if place.is_dir() else ()
-    return tuple(sorted(f"{folder}/{name}".strip("/").removesuffix(".md") for name in entries if name.endswith(".md")))
+def list_texts() -> tuple[str, ...]:
+    """The text files that ship, without `.md`, sorted. Those in folders are no part of a reading."""
+    entries = (entry.name for entry in files(__package__).joinpath("texts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in entries if name.endswith(".md")))
 
 
 @cache
@@ -289,18 +288,10 @@ def _shorten(text: str, *, room: int, code: str) -> str:
 
 # --- the names of the wording ------------------------------------------------------------------------------------
 
-_OWN_TEXTS = {Style.PICKS: "pick"}
-"""How the names of texts begin that one style alone uses."""
-
 
 def list_used_texts(style: Style) -> tuple[str, ...]:
-    """The texts that a judge of this style may be sent, with those of its folder `texts/STYLE`. Questions beside
-    the proposition (`asides`) are not among them: what they ask is no part of a reading."""
-    folder = list_texts(style.value)
-    if own := _OWN_TEXTS.get(style):
-        return (*(name for name in list_texts() if name.startswith(own)), *folder)
-    names = tuple(name for name in list_texts() if not name.startswith(tuple(_OWN_TEXTS.values())))
-    return (*names, *folder)
+    """The texts that a judge of this style may be sent about a reply. Asides are not among them."""
+    return tuple(name for name in list_texts() if name.startswith("pick") == (style is Style.PICKS))
 
 
 def prompts_hash(style: Style = Style.LETTERS) -> str:
