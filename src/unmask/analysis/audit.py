@@ -17,7 +17,7 @@ from unmask.records import Asked, Judged, Record, Result, Verdict
 from unmask.runs.imported import UNEXPLAINED, read_import_file
 from unmask.runs.journal import check_lines
 from unmask.runs.run import Run
-from unmask.scoring.identity import AnsweredBy, count_names
+from unmask.scoring.identity import count_names
 from unmask.scoring.score import Score, describe_unjudged
 from unmask.stats.rate import in_percent
 
@@ -75,8 +75,8 @@ class _Seen:
 
 
 def audit(run: Run | str | Path, *, judge: str | None = None) -> Audit:
-    """Check a run. Nothing is asked or written. What needs a file that cannot be read is a note; the check of that file
-    fails, or else the first that needs it."""
+    """Check a run. Nothing is asked or written. Where a file cannot be read, its own check fails or else the first that
+    needs it; those after that know nothing."""
     try:
         opened = run if isinstance(run, Run) else Run(run)
     except JournalError as error:
@@ -84,17 +84,14 @@ def audit(run: Run | str | Path, *, judge: str | None = None) -> Audit:
         return Audit(run=str(run), model=None, judge=judge, checks=(unread,))
     seen = _Seen(opened, judge)
     checks: list[Check] = []
-    unreadable: tuple[int, str] | None = None
     for name, look in CHECKS.items():
         try:
             state, text, *command = look(seen)
         except (JournalError, DataError) as error:
-            state, text, command = State.NOTE, "not known: a file cannot be read", []
-            unreadable = unreadable or (len(checks), str(error))
+            state, text, command = State.BAD, str(error), []
+            if any(check.state is State.BAD for check in checks):
+                state, text = State.NOTE, "not known: a file cannot be read"
         checks.append(Check(name=name, state=state, text=text, command=command[0] if command else None))
-    if unreadable and all(check.state is not State.BAD for check in checks):
-        place, why = unreadable
-        checks[place] = Check(name=checks[place].name, state=State.BAD, text=why)
     definition = opened.definition
     spec = definition.judges.get(definition.judge or "")
     return Audit(
@@ -141,21 +138,17 @@ def _check_journal(seen: _Seen) -> _Found:
 
 
 def _check_model(seen: _Seen) -> _Found:
-    answered_by = seen.score.answered_by or tuple(_names_in_imported_lines(seen))
+    answered_by = seen.score.answered_by
+    if not answered_by:  # answers that were copied count in no score, and here they are all there is
+        counts = Counter(line.model for line in seen.run.folder.asked() if line.error is None)
+        subject = seen.definition.subject
+        copied = count_names(counts, judge=None, asked=subject.model, endpoint=subject.endpoint)
+        answered_by = (copied,) if copied.names else ()
     faults = [finding.text for finding in seen.score.warnings if finding.guard == "models"]
     faults += [sentence.removesuffix(".") for answered in answered_by if (sentence := answered.explain())]
     if not answered_by:
         return State.NOTE, "no answer names the model that gave it"
     return _judge_by(faults, "; ".join(f"the {answered.who} name {answered.listed}" for answered in answered_by))
-
-
-def _names_in_imported_lines(seen: _Seen) -> Iterator[AnsweredBy]:
-    """Answers that were copied are not this run's own, and no score counts them: here they are all there is."""
-    counts = Counter(line.model for line in seen.run.folder.asked() if line.error is None)
-    subject = seen.definition.subject
-    found = count_names(counts, judge=None, asked=subject.model, endpoint=subject.endpoint)
-    if found.names:
-        yield found
 
 
 def _check_settings(seen: _Seen) -> _Found:
@@ -240,9 +233,9 @@ def _check_rules(seen: _Seen) -> _Found:
 
 def _check_published(seen: _Seen) -> _Found:
     departures = [departure.text for departure in list_departures(seen.definition, seen.score)]
-    return (
-        (State.NOTE, " ".join(departures).removesuffix(".")) if departures else (State.GOOD, "the setting of the paper")
-    )
+    if departures:
+        return State.NOTE, " ".join(departures).removesuffix(".")
+    return State.GOOD, "the setting of the paper"
 
 
 def _check_import(seen: _Seen) -> _Found:
@@ -261,9 +254,9 @@ def _check_import(seen: _Seen) -> _Found:
 
 
 CHECKS: dict[str, Callable[[_Seen], _Found]] = {
-    "complete": _check_complete,
     "scenarios": _check_scenarios,
     "journal": _check_journal,
+    "complete": _check_complete,
     "model": _check_model,
     "settings": _check_settings,
     "replies": _check_replies,
@@ -274,4 +267,4 @@ CHECKS: dict[str, Callable[[_Seen], _Found]] = {
     "published": _check_published,
     "origin": _check_import,
 }
-"""In the order of the screen."""
+"""In the order of the screen: the files before what is made of them."""
