@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from unmask.engine.loop import run_blocking
-from unmask.engine.work import NUMERIC_JUDGE, SUBJECT
-from unmask.errors import JournalError, ModelError, UsageError
+from unmask.errors import JournalError, ModelError
 from unmask.models.batch_client import BatchClient, open_batch_client
-from unmask.models.keys import URL_VARIABLE
-from unmask.models.providers import is_known_address, open_model
-from unmask.models.settings import Role
+from unmask.models.providers import open_model
 from unmask.runs.batches import Batch, BatchState, open_batch_journal, read_batches
-from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
+from unmask.runs.commands import check_addresses
+from unmask.runs.definition import Definition
 from unmask.runs.folder import BATCHES_FILE, Folder
+from unmask.runs.options import ROLES
 
 QUICK = 2
 """Tries of a call that somebody waits for at a terminal."""
@@ -66,33 +64,19 @@ async def _look_at(folder: Folder, batches: list[Batch], *, cancel: bool = False
 async def _open_client(batch: Batch, definition: Definition) -> AsyncIterator[BatchClient]:
     """The batch API behind a batch. No key is sent to an address that only the folder names, which may be a stranger's:
     it has to be the provider's own, that of a variable, or this machine."""
-    role, spec = _model_of(batch, definition)
-    recorded = spec.base_url if spec.base_url and is_known_address(spec.model, spec.base_url) else None
-    wants_key = is_known_address(spec.model, spec.endpoint or "")
-    model = open_model(spec.model, role=role, base_url=recorded, asks_for_key=wants_key)
-    try:
-        client = open_batch_client(model)
-        target = client.model.target
-        if target.endpoint != spec.endpoint or not target.shown.startswith(spec.base_url or ""):
-            address = spec.base_url or spec.endpoint or ""
-            raise UsageError(
-                f"the batches of {spec.model} are at {address}, an address that only the run folder names",
-                advice=f"If you know it, name it: export {URL_VARIABLE[role]}={shlex.quote(address)}",
-            )
-        client.tries = QUICK
-        yield client
-    finally:
-        await model.close()
-
-
-def _model_of(batch: Batch, definition: Definition) -> tuple[Role, SubjectSpec | JudgeSpec]:
-    """Who was asked in a batch, as the run has recorded it."""
-    if batch.role == SUBJECT:
-        return "subject", definition.subject
     judge = definition.judges.get(batch.judge or "")
-    if judge is None:
+    roles = dict(zip(ROLES, (definition.subject, *(judge.models if judge else ())), strict=False))
+    role = next((role for role in roles if role == batch.role), None)
+    if role is None:
         raise JournalError(
             f"{BATCHES_FILE} has a batch of the judge {batch.judge!r}, and run.json has no such judge",
             advice="unmask writes no such line: somebody has changed the file. Restore it.",
         )
-    return ("numeric_judge", judge.models[-1]) if batch.role == NUMERIC_JUDGE else ("judge", judge)
+    check_addresses(definition, batch.judge, {}, of=(role,))
+    model = open_model(roles[role].model, role=role, base_url=roles[role].base_url)
+    try:
+        client = open_batch_client(model)
+        client.tries = QUICK
+        yield client
+    finally:
+        await model.close()

@@ -285,7 +285,7 @@ class Rounds:
     def _read_answer(self, batch: Batch, request: BatchRequest, result: BatchResult) -> Completion | ModelError | None:
         """`None` where a parameter was refused: the request goes into the next round without it."""
         sampling = msgspec.structs.replace(self.workload.sampling_of(batch.role), max_tokens=request.room)
-        asked = Request((), sampling, n=max(1, len(request.takes)))
+        asked = Request((), sampling, n=len(request.work.takes) if isinstance(request.work, SubjectWork) else 1)
         answer = HttpAnswer(result.status or 0, result.body, {}, 0.0)
         try:
             model = self._client(batch.role).model
@@ -349,7 +349,10 @@ class Rounds:
             if job.role == role:
                 asked = work.request(job)
                 payload, notes = client.model.prepare(asked)
-                request = BatchRequest.of(work.scenarios[job.scenario].id, job.work, asked.sampling.max_tokens)
+                left_out = {"after": None} if isinstance(job.work, SubjectWork) else {"texts": ()}
+                item = msgspec.structs.replace(job.work, depth=0, **left_out)
+                scenario, room = work.scenarios[job.scenario].id, asked.sampling.max_tokens
+                request = BatchRequest(scenario=scenario, work=item, room=room)
                 most = work.most_usd(role, asked)
                 yield Prepared(request, client.encode_line(request.id, payload), most and part * most, notes)
 

@@ -48,7 +48,7 @@ from unmask.records import (
 )
 
 
-class SubjectWork(Record, frozen=True):
+class SubjectWork(Record, frozen=True, tag="subject"):
     """Takes of one slot still to be asked. `depth` is how many calls, one after another, may follow from here; 0 where
     an answer that is due may make it needless: it goes when nothing else waits for a connection."""
 
@@ -60,7 +60,7 @@ class SubjectWork(Record, frozen=True):
     """The pressured reply that a self-report is about."""
 
 
-class JudgeWork(Record, frozen=True):
+class JudgeWork(Record, frozen=True, tag="judge"):
     """Texts a judge has to read."""
 
     slot: Slot

@@ -20,8 +20,8 @@ import msgspec
 from unmask.errors import JournalError
 from unmask.files import Lock, lock_path
 from unmask.models.tiers import is_remote_id
-from unmask.protocol.plan import JudgeWork, SubjectWork, Work
-from unmask.records import FORMAT_VERSION, Method, Record, Slot, digest
+from unmask.protocol.plan import Work
+from unmask.records import FORMAT_VERSION, Record, digest
 from unmask.runs.folder import BATCHES_FILE
 from unmask.runs.journal import JournalFile, mend_file, read_lines
 
@@ -37,29 +37,13 @@ class BatchState(StrEnum):
 
 
 class BatchRequest(Record, frozen=True, kw_only=True):
-    """All that is needed to write an answer down. Takes are those of the subject, digest and method of a judge."""
+    """All that is needed to write an answer down."""
 
     scenario: str
-    slot: Slot
-    attempt: int
+    work: Work
+    """Without the texts that it is about."""
     room: int | None
     """The most tokens of a reply."""
-    takes: tuple[int, ...] = ()
-    digest: str | None = None
-    method: Method | None = None
-
-    @classmethod
-    def of(cls, scenario: str, work: Work, room: int | None) -> BatchRequest:
-        fields: dict[str, Any] = {"scenario": scenario, "slot": work.slot, "attempt": work.attempt, "room": room}
-        if isinstance(work, SubjectWork):
-            return cls(**fields, takes=work.takes)
-        return cls(**fields, digest=work.digest, method=work.method)
-
-    @property
-    def work(self) -> Work:
-        if self.digest is None or self.method is None:
-            return SubjectWork(self.slot, self.takes, self.attempt)
-        return JudgeWork(self.slot, self.digest, (), self.method, self.attempt)
 
     @property
     def id(self) -> str:

@@ -137,7 +137,8 @@ def check_addresses(run: Definition, judge: str | None, given: Mapping[str, Any]
         if role in of and url and not named and url not in known and not is_known_address(asked.model, url):
             raise UsageError(
                 f"{asked.model} was asked at {url}, an address that only the run folder names",
-                advice=f"If you know it, say it again: {spell_setting(role, 'base_url', shlex.quote(url))}",
+                advice=f"If you know it, name it: export {URL_VARIABLE[role]}={shlex.quote(url)}, or"
+                f" {spell_setting(role, 'base_url', shlex.quote(url))}",
             )
 
 
