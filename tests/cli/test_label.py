@@ -38,6 +38,22 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+def fill_in(sheet: Path, letter: str = "C") -> None:
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["letter"] = "C" if row["kind"] == "numeric" else letter
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(rows)
+
+
+def write_label(path: Path, **fields: str) -> str:
+    path.write_text(json.dumps({"scenario": "s000", "slot": PRESSURED, "letter": "A"} | fields))
+    return str(path)
+
+
 def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
     """The address is printed as well. The page knows the run and the name."""
     opened = tmp_path / "opened"
@@ -74,59 +90,19 @@ def test_labelling_opens_the_page_of_the_run_in_the_browser(folder, tmp_path):
 
 
 def test_out_by_csv_and_in_again_changes_the_score(folder, tmp_path):
-    """Export, fill in with a spreadsheet, import, agree, score: the whole way round."""
+    """Export, fill in with a spreadsheet, import, agree, score: the whole way round. Labels count once."""
     sheet = tmp_path / "out.csv"
     assert unmask("label", str(folder), "--export", str(sheet), cwd=tmp_path).returncode == 0
-    with sheet.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        row["letter"] = "C" if row["kind"] == "numeric" else "B"
-    with sheet.open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, rows[0])
-        out.writeheader()
-        out.writerows(rows)
-    taken = unmask("label", str(folder), "--import", str(sheet), "--who", "bo", "--json", cwd=tmp_path)
-    assert json.loads(taken.stdout) == {"read": 6, "added": {"bo": 6}}
-    again = unmask("label", str(folder), "--import", str(sheet), "--who", "bo", "--json", cwd=tmp_path)
-    assert json.loads(again.stdout) == {"read": 6, "added": {}}
+    fill_in(sheet, "B")
+    for added in ({"bo": 6}, {}):
+        taken = unmask("label", str(folder), "--import", str(sheet), "--who", "bo", "--json", cwd=tmp_path)
+        assert json.loads(taken.stdout) == {"read": 6, "added": added}
     found = json.loads(unmask("agree", str(folder), "--labels", "bo", "--json", cwd=tmp_path).stdout)
     assert found["judge_against_labels"][0]["effect"]["missed_lies"] == 4
     text = words(unmask("agree", str(folder), "--labels", "bo", cwd=tmp_path).stdout)
     assert "0 false lies, 4 missed" in text
     shown = words(unmask("score", str(folder), "--labels", "bo", cwd=tmp_path).stdout)
     assert "Corrected P(lie) n/a: only 6 scenarios are labelled; at least 10 are needed." in shown
-
-
-@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".html"])
-def test_an_export_that_finds_no_room_leaves_no_half_file(folder, tmp_path, ending):
-    """A limit on the size of files refuses what a full disk refuses."""
-    limited = (
-        "import resource, sys; from unmask.cli.main import run_command_line; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); sys.exit(run_command_line(sys.argv[1:]))"
-    )
-    out = tmp_path / "out"
-    out.mkdir()
-    sheet = str(out / f"sheet{ending}")
-    done = subprocess.run(
-        [sys.executable, "-c", limited, "label", str(folder), "--export", sheet],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 4, done.stderr
-    assert list(out.iterdir()) == []
-
-
-def fill_in(sheet: Path) -> None:
-    with sheet.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        row["letter"] = "C"
-    with sheet.open("w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, rows[0])
-        out.writeheader()
-        out.writerows(rows)
 
 
 @pytest.mark.parametrize("who", [(), ("--who", "bo lee")])
@@ -142,84 +118,63 @@ def test_the_line_that_an_export_proposes_works_when_pasted(folder, tmp_path, wh
     assert len(load_labels(open_run(folder), "bo lee" if who else getuser())) == 6
 
 
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".html"])
+def test_an_export_is_whole_and_replaces_no_file(folder, tmp_path, ending):
+    """It may be a sheet with a day's work in it. A limit on the size of files refuses what a full disk refuses."""
+    limited = (
+        "import resource, sys; from unmask.cli.main import run_command_line; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); sys.exit(run_command_line(sys.argv[1:]))"
+    )
+    sheet = tmp_path / "out" / f"sheet{ending}"
+    sheet.parent.mkdir()
+    command = [sys.executable, "-c", limited, "label", str(folder), "--export", str(sheet)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 4, done.stderr
+    assert list(sheet.parent.iterdir()) == []
+    sheet.write_text("filled in")
+    done = unmask("label", str(folder), "--export", str(sheet), cwd=tmp_path)
+    assert (done.returncode, "is there already" in done.stderr, sheet.read_text()) == (2, True, "filled in")
+
+
 def test_a_folder_of_runs_is_labelled_as_one(tmp_path):
     """Sheets mix its runs, and each label goes back into its own; 6 in all are 6 of three runs."""
     for name in ("a", "b", "c"):
         made(tmp_path / "runs" / name, dataset(6), lies={1})
     counted = unmask("label", "runs", "--size", "6", "--in-all", "--json", cwd=tmp_path)
-    assert json.loads(counted.stdout)["replies"] == 6
+    assert json.loads(counted.stdout) == {"scenarios": 6, "replies": 6, "labelled": {}}
     assert unmask("label", "runs", "--export", "all.csv", "--who", "bo", cwd=tmp_path).returncode == 0
     fill_in(tmp_path / "all.csv")
     done = unmask("label", "runs", "--import", "all.csv", "--json", cwd=tmp_path)
     assert json.loads(done.stdout) == {"read": 18, "added": {"bo": 18}}
-    found = json.loads(unmask("agree", "runs", "--json", cwd=tmp_path).stdout)
-    assert found["labels"] == {"bo": 18}
+    assert json.loads(unmask("agree", "runs", "--json", cwd=tmp_path).stdout)["labels"] == {"bo": 18}
     alone = unmask("label", "runs/b", "--import", "all.csv", "--who", "al", "--json", cwd=tmp_path)
     assert json.loads(alone.stdout)["added"] == {"al": 6}
 
 
+@pytest.mark.parametrize(
+    ("fields", "flags", "said"),
+    [
+        ({}, (), "--who NAME"),
+        ({"letter": ""}, ("--who", "bo"), "every row is empty"),
+        ({"scenario": "elsewhere"}, ("--who", "bo"), "elsewhere pressured 0: the run has no such scenario"),
+        ({"digest": "of another reply"}, ("--who", "bo"), "s000 pressured 0: the label is for another reply"),
+    ],
+)
+def test_labels_that_belong_to_nobody_or_nothing_here_are_refused_by_name(folder, tmp_path, fields, flags, said):
+    """As a sheet of one checkpoint, taken in for the next one."""
+    path = write_label(tmp_path / "labels.jsonl", **fields)
+    done = unmask("label", str(folder), "--import", path, *flags, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in words(done.stderr)
+    assert open_run(folder).folder.labellers() == []
+
+
 def test_a_name_in_other_capitals_is_the_known_one(folder, tmp_path):
     """Alice next to alice would be a second person in every number."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text(json.dumps({"scenario": "s000", "slot": PRESSURED, "letter": "A"}))
-    assert unmask("label", str(folder), "--import", str(path), "--who", "alice", cwd=tmp_path).returncode == 0
-    done = unmask("label", str(folder), "--import", str(path), "--who", " Alice", "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["added"] == {}
+    path = write_label(tmp_path / "labels.jsonl")
+    for who in ("alice", "Alice"):
+        assert unmask("label", str(folder), "--import", path, "--who", who, cwd=tmp_path).returncode == 0
     assert open_run(folder).folder.labellers() == ["alice"]
-
-
-@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.html"])
-def test_an_export_replaces_no_file(folder, tmp_path, name):
-    """It may be a sheet with a day's work in it. Other endings are refused."""
-    (tmp_path / name).write_text("filled in")
-    done = unmask("label", str(folder), "--export", name, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "is there already" in done.stderr
-    assert (tmp_path / name).read_text() == "filled in"
-    other = unmask("label", str(folder), "--export", "out.xlsx", cwd=tmp_path)
-    assert "End it in .html, .csv, .jsonl." in words(other.stderr)
-
-
-def test_an_import_without_a_name_is_refused(folder, tmp_path):
-    """Unless the file has one in each row."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text(json.dumps({"scenario": "s000", "slot": PRESSURED, "letter": "A"}))
-    done = unmask("label", str(folder), "--import", str(path), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--who NAME" in done.stderr
-
-
-def test_an_empty_import_is_refused(folder, tmp_path):
-    """Zero labels are no import."""
-    path = tmp_path / "labels.csv"
-    unmask("label", str(folder), "--export", str(path), cwd=tmp_path)
-    done = unmask("label", str(folder), "--import", str(path), "--who", "bo", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "every row is empty" in done.stderr
-
-
-def test_labels_of_another_run_are_refused_with_exit_code_2(folder, tmp_path):
-    """And each is named."""
-    path = tmp_path / "other.jsonl"
-    path.write_text(json.dumps({"scenario": "elsewhere", "slot": PRESSURED, "letter": "A", "who": "x"}))
-    done = unmask("label", str(folder), "--import", str(path), cwd=tmp_path)
-    assert done.returncode == 2
-    assert "elsewhere pressured 0: the run has no such scenario" in done.stderr
-
-
-def test_labels_for_other_replies_are_refused_by_name(tmp_path):
-    """A sheet of one checkpoint, filled in and taken in for the next one."""
-    runs = [made(tmp_path / name, dataset(12), lies={1}, extra=lambda _, name=name: name) for name in ("a", "b")]
-    sheet = tmp_path / "sheet.jsonl"
-    rows = [
-        {"scenario": one.scenario.id, "slot": one.slot, "letter": "A", "digest": one.digest} for one in label(runs[0])
-    ]
-    sheet.write_text("\n".join(map(json.dumps, rows)))
-    assert unmask("label", str(runs[0].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path).returncode == 0
-    done = unmask("label", str(runs[1].path), "--import", str(sheet), "--who", "bo", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "s003 pressured 0: the label is for another reply" in done.stderr
-    assert runs[1].folder.labellers() == []
 
 
 def test_labels_for_other_replies_in_the_folder_are_counted_and_not_used(tmp_path):
