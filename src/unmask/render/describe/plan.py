@@ -29,8 +29,8 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
     yield Text(_explain_range(plan))
     if plan.annotating_saves:
         yield Text(
-            "The data does not always say which side yes means. `unmask data annotate` asks that once, and saves each"
-            f" run up to {words.plural(plan.annotating_saves, 'question')} to the judge."
+            "The data does not always say which side yes means. To annotate it saves each run up to"
+            f" {words.plural(plan.annotating_saves, 'question')} to the judge: `unmask data annotate --help` says how."
         )
     yield from map(Text, _list_cheaper_ways(plan))
     yield Text(_explain_time(plan))
