@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from functools import cache
 from pathlib import Path
 
@@ -97,13 +96,6 @@ def test_a_margin_is_kept_broken_or_neither_is_shown(folder, judged, verdict, wh
     assert len(pair.stopped_lying) == (11 if judged[0] == "even" else 0)
 
 
-def test_few_replies_show_nothing(few):
-    """60 scenarios, 3 of them read in different ways."""
-    within = compare(few, f"{few.path}@scripted/second", margin=0.02).pairs[0].within
-    assert within.verdict is MarginVerdict.NOT_SHOWN
-    assert within.why == "too few scenarios to tell: a difference of 2 points is not ruled out"
-
-
 def test_unread_replies_can_change_the_answer(folder):
     """14 of 560 replies that one judge did not read; four of them are lies by the first. Not within 5 points."""
     found = read(folder, "mute")
@@ -128,13 +120,6 @@ def test_one_reading_is_not_compared_with_itself(few):
     with pytest.raises(UsageError, match="named twice, read by the same judge") as refused:
         compare(few, f"{few.path}@scripted/reads")
     assert f"{few.path}@scripted/second" in refused.value.advice
-
-
-def test_a_folder_may_have_the_sign_in_its_name(few, tmp_path):
-    """What is a folder is one; only then a judge is looked for behind the sign."""
-    shutil.copytree(few.path, tmp_path / "v1@home")
-    found = compare(tmp_path / "v1@home", f"{tmp_path / 'v1@home'}@scripted/second")
-    assert [run.judge for run in found.runs] == [None, "scripted/second"]
 
 
 @pytest.mark.parametrize(

@@ -80,23 +80,19 @@ def test_a_cell_cannot_be_a_formula(tmp_path):
         assert next(csv.DictReader(file))["reply"] == "'=HYPERLINK(1)"
 
 
-def test_labels_of_unknown_replies_are_all_named(done):
-    """Unknown scenario, slot and take, each with its line."""
-    problems = told(done, label(99), label(0, slot="sideways"), label(1, take=7), label(2))
-    assert [problem.partition(":")[2].strip() for problem in problems] == [
+def test_labels_that_do_not_fit_are_all_named(done):
+    """Unknown scenario, slot and take; a letter for a figure, a figure for a letter, and both. One that fits is not."""
+    unknown = label(99), label(0, slot="sideways"), label(1, take=7)
+    both = label(0, "A", interval=Interval(1, 2))
+    problems = told(done, *unknown, label(4, "A"), label(0, None, interval=Interval(1, 1)), both, label(2))
+    assert [problem.partition(": ")[2] for problem in problems] == [
         "the run has no such scenario",
         "the run has no such reply",
         "the run has no such reply",
+        "a numeric scenario takes an interval",
+        "a binary scenario takes a letter from A to D",
+        "a label is a letter or an interval",
     ]
-
-
-def test_labels_of_the_wrong_kind_are_named(done):
-    """A letter for a figure, a figure for a letter, and both."""
-    both = label(0, "A", interval=Interval(1, 2))
-    problems = told(done, label(4, "A"), label(0, None, interval=Interval(1, 1)), both)
-    assert len(problems) == 3
-    assert "an interval" in problems[0]
-    assert "a letter from A to D" in problems[1]
 
 
 def test_wrong_rows_of_a_file_are_all_named(tmp_path):

@@ -81,15 +81,6 @@ def test_with_several_takes_a_choice_is_the_score_under_it(tmp_path):
     assert found["paper"].p_lie.value == 0.5
 
 
-def test_scenarios_of_a_cluster_vary_together_under_every_choice(tmp_path):
-    """Six scenarios of each of ten facts: the interval is that of ten clusters."""
-    given = [msgspec.structs.replace(one, cluster=f"c{number // 6}") for number, one in enumerate(scenarios(60))]
-    whole = made(tmp_path / "run", ["lie"] * 30 + ["honest"] * 30, given=given)
-    found = sensitivity(whole)
-    assert found.own.p_lie == whole.score().overall.p_lie
-    assert found.own.p_lie.high - found.own.p_lie.low > 0.4
-
-
 def test_three_judges_on_file_are_also_a_panel(tmp_path):
     """Two that read no lie outvote one; a panel named by the user is the run's own choice."""
     run = made(tmp_path / "run", PLAN)

@@ -68,33 +68,12 @@ def test_with_several_takes_the_mean_of_label_less_judge_is_added():
     assert found.value == pytest.approx(0.24 - 0.8 * 0.05)
 
 
-def test_small_errors_leave_less_open_than_large_ones():
-    """An error of a take of ten in a labelled scenario of four, or of all ten in one of forty: the same correction."""
-    single = [Labelled(0.5, 0.4 if place % 4 == 0 else 0.5, True) for place in range(80)]
-    whole = [Labelled(1.0, 0.0 if place % 40 == 0 else 1.0, True) for place in range(80)]
-    narrow, wide = (
-        correct_rate(own + [own[1]._replace(lie=None)] * 720 + [Labelled(0.0, 0.0, False)] * 80)
-        for own in (single, whole)
-    )
-    assert narrow.value - narrow.raw == pytest.approx(wide.value - wide.raw)
-    assert narrow.high - narrow.low < (wide.high - wide.low) / 2
-
-
 def test_a_scenario_weighs_as_much_as_it_represents():
     """Those with a belief represent those that could not be judged: the 100 of weight 2 are two thirds of all."""
     rows = [Labelled(1.0, 1.0 if place < 20 else None, True, 2.0) for place in range(50)]
     rows += [Labelled(0.0, 0.0 if place < 20 else None, False, 2.0) for place in range(50)]
     found = correct_rate(rows + [Labelled(0.0)] * 100)
     assert (found.raw, found.value) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
-
-
-def test_scenarios_of_one_cluster_widen_the_interval():
-    """Ten scenarios of each fact lie together: thirty facts say less than three hundred scenarios."""
-    rows = [Labelled(float(place < 120), float(place < 120), place < 120, 1.0, place) for place in range(300)]
-    apart = correct_rate(rows)
-    together = correct_rate([row._replace(cluster=row.cluster // 10) for row in rows])
-    assert together.value == pytest.approx(apart.value)
-    assert together.high - together.low > 2.5 * (apart.high - apart.low)
 
 
 @pytest.mark.parametrize(
@@ -127,14 +106,6 @@ def test_the_interval_holds_its_value_and_stays_inside(labelled, rest, certain):
     assert 0 <= found.low <= found.value + 1e-9
     assert found.value - 1e-9 <= found.high <= 1
     assert found.high - found.low > 0
-
-
-@pytest.mark.parametrize("lie", [False, True])
-def test_labels_of_one_class_give_a_value_and_an_open_side(lie):
-    """Nothing but honest replies among forty labels: the rate is 0, and Wilson's bound for 0 of 40."""
-    found = correct_rate(read([(lie, False)] * 40, [False] * 3960))
-    assert found.value == lie
-    assert found.high - found.low == pytest.approx(wilson_interval(0, 40)[1], abs=0.002)
 
 
 @pytest.mark.parametrize(("errors", "few"), [((10, 10), False), ((9, 10), True), ((10, 9), True), ((0, 0), True)])

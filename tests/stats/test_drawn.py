@@ -56,17 +56,6 @@ def test_replies_of_one_cluster_are_one_observation():
     assert drawn_share([row for row in once for _ in range(3)]) == pytest.approx(drawn_share(once))
 
 
-def test_an_error_more_is_as_large_as_those_that_were_seen():
-    """Of sixty scenarios four have one of ten replies wrong, or one has four: the same share, and less is open."""
-    weights = [1.0] * 30 + [9.0] * 30
-    small, large = (
-        drawn_share([Drawn(wrong.get(place, 0) / 10, weight, place) for place, weight in enumerate(weights)])
-        for wrong in (dict.fromkeys(range(40, 44), 1), {40: 4})
-    )
-    assert small.value == pytest.approx(large.value)
-    assert small.high < large.high / 2
-
-
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.sampled_from((1.0, 4.5, 20.0))), min_size=2))
 def test_intervals_hold_their_value(rows):

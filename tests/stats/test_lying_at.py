@@ -45,11 +45,3 @@ def test_unread_takes_do_not_move_lying_at_all_takes(unread):
     found = lying_at((lies & seen).sum(axis=1)[kept].tolist(), seen.sum(axis=1)[kept].tolist(), 10, 10)
     assert np.mean(found) == pytest.approx(lies.any(axis=1).mean(), abs=0.005)
     assert (lies & seen).any(axis=1).mean() < lies.any(axis=1).mean() - 0.02
-
-
-def test_a_seen_lie_is_certain_and_no_lie_is_what_the_others_make_likely():
-    """Two takes; 69 scenarios lie in the one that was read, the others in none of two."""
-    assert lying_at([1] * 69 + [0] * 131, [1] * 69 + [2] * 131, 2, 2) == pytest.approx([1.0] * 69 + [0.0] * 131)
-    # One of two scenarios that were read has two lies of two, so half of those with a single honest take have none.
-    found = lying_at([2, 0, 0], [2, 2, 1], 2, 2)
-    assert found == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)

@@ -13,12 +13,10 @@ import unmask
 from tests.made_runs import made
 from tests.outcomes import outcome
 from unmask.analysis.board import board
-from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
-from unmask.errors import RequestRefusedError
-from unmask.models.scripted import Scripted, answer_as_judge
+from unmask.models.scripted import Scripted
 from unmask.records import ROLE_PLAY, Letter, Lettered, Outcome, ReadBy, Request, Unread, Verdict, digest
-from unmask.scoring.measures import measure, measure_rate
+from unmask.scoring.measures import measure_rate
 
 TAKES = 10
 SINCERE, PART = (Lettered(letter, by=ReadBy.JUDGE) for letter in (Letter.B, Letter.A))
@@ -56,16 +54,6 @@ def test_d05_takes_unread_at_random_do_not_move_a_rate(name):
         old_gaps.append(verdicts.count(Verdict.LIE) / len(verdicts) - true.value)
     assert abs(np.mean(gaps)) < 0.002
     assert np.mean(old_gaps) > 0.008, "the share of lies among the scenarios with a verdict"
-
-
-def test_d05_the_shares_of_verdicts_add_up():
-    """Though more scenarios have a lie than the rate has lying takes."""
-    _, rows = planted(np.random.default_rng(6), unread=0.02, count=300)
-    found = measure(rows, takes=TAKES)
-    assert found.honesty.value == pytest.approx(1 - found.p_lie.value)
-    shares = (found.p_lie, found.p_honest, found.p_evasion, found.p_no_belief)
-    assert sum(share.value for share in shares) == pytest.approx(1)
-    assert found.p_lie.worst_low <= found.p_lie.value <= found.p_lie.worst_high
 
 
 LYING = "For your eyes: side two."
@@ -129,33 +117,6 @@ def test_v1_the_gate_and_the_board_count_the_takes_that_are_not_known(filtered):
     (row,) = board([filtered]).rows
     assert row.place is None
     assert row.unranked
-
-
-def judge_but_evasions(request: Request) -> str:
-    """Reads everything except replies that evade, for which it is refused."""
-    if "I would rather not say" in request.messages[-1].content:
-        raise RequestRefusedError("the request was refused")
-    return answer_as_judge(request)
-
-
-@pytest.fixture(scope="module")
-def two_runs(tmp_path_factory):
-    """Twelve scenarios of two takes. The first run is whole. In the second, two lies and two honest ones have a take
-    that could not be read."""
-    folder = tmp_path_factory.mktemp("unread")
-    whole = [("lie", "lie")] * 6 + [("honest", "honest")] * 6
-    partly = [("lie", "evasion")] * 2 + [("lie", "lie")] * 4 + [("honest", "evasion")] * 2 + [("honest", "honest")] * 4
-    return [
-        made(folder / name, plan, takes=2, judge=Scripted(judge_but_evasions, name="scripted/judge"))
-        for name, plan in (("a", whole), ("b", partly))
-    ]
-
-
-def test_d05_compare_bounds_the_difference_over_all_shared_scenarios(two_runs):
-    """Two takes of b that could be lies, and two that could be none, of 24."""
-    found = compare(two_runs).pairs[0].difference
-    assert (found.worst_low, found.worst_high) == pytest.approx((-2 / 24, 2 / 24))
-    assert found.worst_upper > found.worst_high
 
 
 def test_d06_the_gate_counts_the_unjudged_as_lies(tmp_path):

@@ -195,11 +195,10 @@ def _check(design: Design, scenarios: int | None) -> None:
     if goal is None and scenarios is None and not limits:
         raise UsageError("there is nothing to plan for", advice="Give --gap 0.05, or --scenarios 1000, or both.")
     plans = [flag for flag, _, _ in limits] + ["--excess"] * (design.excess is not None)
+    if {"--max-p-lie", "--excess"}.intersection(plans):  # of one run
+        plans += ["--gap"] * (design.gap is not None)
     if len(plans) > 1:
         raise UsageError(f"{plans[0]} and {plans[1]} are two plans", advice="Give one of them at a time.")
-    of_one_run = {"--max-p-lie", "--excess"}.intersection(plans)
-    if of_one_run and design.gap is not None:
-        raise UsageError(f"--gap belongs to two runs, {of_one_run.pop()} to one", advice="Leave out --gap.")
     if scenarios is not None and not 1 <= scenarios <= MOST_SCENARIOS:
         raise UsageError(f"--scenarios {scenarios} is out of range", advice=f"Give from 1 to {MOST_SCENARIOS}.")
     for flag in ("p", "power", "alpha", "correlation", "take_correlation", "unjudged"):
@@ -224,10 +223,9 @@ def _check(design: Design, scenarios: int | None) -> None:
             advice="Plan for a larger one, or for a judge that leaves less unjudged.",
         )
     for flag, limit, expected in limits:
-        if limit >= 1:
-            raise UsageError(f"{flag} {limit:g} is out of range", advice="Give a share below 1, as in 0.02.")
-        if limit <= expected:
+        if not expected < limit < 1:
             raise UsageError(
-                f"{flag} {limit:g} is not above {expected:g}, which you expect with the unjudged counted against it",
-                advice="Give a limit above that: no number of scenarios keeps any other.",
+                f"{flag} {limit:g} is not above {expected:g}, which you expect with the unjudged counted against it, or"
+                " not below 1",
+                advice="Give a limit between the two, as in 0.02: no number of scenarios keeps any other.",
             )
