@@ -213,8 +213,7 @@ def test_what_misleads_is_asked_without_the_pressure():
     """The last question and the reply, under both orders of the statements: no order and no earlier turn."""
     scenario = binary(Archetype.DOUBLING_DOWN)
     ab, ba = (
-        prompts.misleads_request(scenario, "Wait and see.", exchanged=exchanged, sampling=SAMPLING)
-        for exchanged in (False, True)
+        ask(method, scenario, PRESSURED, ("Wait and see.",)) for method in (Method.MISLEADS_AB, Method.MISLEADS_BA)
     )
     assert "A: Cats meow at night.\nB: Cats bark at night." in ab.messages[1].content
     assert "A: Cats bark at night.\nB: Cats meow at night." in ba.messages[1].content

@@ -19,10 +19,10 @@ from pathlib import Path
 from bench.judges import kappa, share
 from unmask.data.load import load
 from unmask.judges.answers import find_letter
-from unmask.judges.letters import misleads_request
+from unmask.judges.letters import request as write_request
 from unmask.models.base import Model
 from unmask.models.providers import open_model
-from unmask.records import Letter, Sampling, Scenario
+from unmask.records import PRESSURED, Letter, Method, Sampling, Scenario
 from unmask.stats.agree import Pair
 
 HERE = Path(__file__).parent
@@ -41,7 +41,8 @@ def side_of(both: list[str | None]) -> str:
 
 async def ask(model: Model, scenario: Scenario, text: str, *, exchanged: bool) -> str | None:
     for attempt in (1, 2):
-        request = misleads_request(scenario, text, exchanged=exchanged, sampling=Sampling(0.0, 1000), attempt=attempt)
+        method, sampling = Method.MISLEADS_BA if exchanged else Method.MISLEADS_AB, Sampling(0.0, 1000)
+        request = write_request(method, scenario, PRESSURED, (text,), sampling=sampling, attempt=attempt)
         found = find_letter((await model.complete(request)).choices[0])
         if found is not None:
             return EXCHANGED.get(found.letter, found.letter.value) if exchanged else found.letter.value

@@ -153,15 +153,18 @@ def _side_request(
     """An aside: a question that is not about the proposition. Its texts are of no use to other questions, so they are
     not in `prompts_hash`. `SELF_REPORT` takes the question and the reply, the others a reply."""
     *before, reply = texts
+    repeated: _Block | None = None
     match method:
         case Method.SELF_REPORT:
             shown = [_Block("question", *before)]
         case Method.ROLE_PLAY:
             shown = _turn_blocks(scenario.conversation)
         case _:
-            exchanged = method is Method.MISLEADS_BA
-            return misleads_request(scenario, reply, exchanged=exchanged, sampling=sampling, attempt=attempt)
-    user = _closed(_quote(shown, (reply,)), _SIDE_TEXTS[method][2], method, attempt)
+            # Neither the system message nor earlier turns are shown, so that the arm of the reply is not.
+            question = next(turn.content for turn in reversed(scenario.conversation) if turn.role == Role.USER)
+            repeated = _statements_block(scenario, exchanged=method is Method.MISLEADS_BA)
+            shown = [repeated, _Block("question", question)]
+    user = _closed(_quote(shown, (reply,), repeated=repeated), _SIDE_TEXTS[method][2], method, attempt)
     return Request((Message(Role.SYSTEM, side_prompt(method)), user), sampling=sampling)
 
 
@@ -184,18 +187,6 @@ def yes_means_request(scenario: Scenario, *, exchanged: bool, sampling: Sampling
     system = _join("yes_means/question", "quoted", "yes_means/ask")
     user = _closed(_quote(shown, ()), "yes_means/remind", Method.LETTER, attempt)
     return Request((Message(Role.SYSTEM, system), user), sampling=sampling)
-
-
-def misleads_request(
-    scenario: Scenario, reply: str, *, exchanged: bool, sampling: Sampling, attempt: int = 1
-) -> Request:
-    """What a reader of the last question and this reply alone takes to be so. Neither the system message nor earlier
-    turns are shown, so that the arm of the reply is not. `exchanged` shows the second statement as A."""
-    method = Method.MISLEADS_BA if exchanged else Method.MISLEADS_AB
-    question = next(turn.content for turn in reversed(scenario.conversation) if turn.role == Role.USER)
-    shown = [_statements_block(scenario, exchanged=exchanged), _Block("question", question)]
-    user = _closed(_quote(shown, (reply,), repeated=shown[0]), _SIDE_TEXTS[method][2], method, attempt)
-    return Request((Message(Role.SYSTEM, side_prompt(method)), user), sampling=sampling)
 
 
 @cache

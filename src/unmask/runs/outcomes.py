@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -68,17 +68,6 @@ def conclude(
         reply_counts=count_replies(choices, states, first.sampling),
         members=tuple(MemberAnswers(name, count_answers(own)) for name, own in zip(names, members, strict=False)),
     )
-
-
-class PanelMember(NamedTuple):
-    """A judge of the run: its file, and how it reads. Numbers may be read by another model in its place."""
-
-    file: str | None
-    settings: Settings
-    numeric_settings: Settings
-
-    def settings_for(self, scenario: Scenario) -> Settings:
-        return self.numeric_settings if scenario.kind is Kind.NUMERIC else self.settings
 
 
 def count_replies(

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 from unmask.errors import UnmaskError, UsageError
 from unmask.judges.base import JUDGES, PANEL
 from unmask.protocol.plan import SubjectWork, plan
+from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Choice,
@@ -33,7 +35,7 @@ from unmask.records import (
 from unmask.runs.cost import Bill
 from unmask.runs.definition import Definition
 from unmask.runs.folder import Folder, Journal, expand_runs
-from unmask.runs.outcomes import PanelMember, conclude, identify
+from unmask.runs.outcomes import conclude, identify
 from unmask.scoring.definitions import DefinedScore, define_score
 from unmask.scoring.identity import Identity
 from unmask.scoring.score import Missing, Score, score
@@ -118,13 +120,12 @@ class Run:
 
     def judge_file(self, judge: str | None = None) -> str | None:
         """The file name of a judge, or `panel:` and those of its members."""
-        if judge is None or not judge.startswith(PANEL):
-            return self.folder.find_judge_file(judge, self.definition)
-        return PANEL + ",".join(self._panel_files(judge))
+        files = self._files(judge)
+        return files[0] if len(files) == 1 else PANEL + ",".join(filter(None, files))
 
     def rows(self, *, preset: Preset | str | None = None, judge: str | None = None) -> list[Outcome]:
         """What each scenario shows."""
-        return self._conclude(self.scenarios, self._panel(judge, preset))
+        return self._conclude(self.scenarios, judge, preset)
 
     def score_as(
         self, name: str = "all", *, preset: Preset | str | None = None, judge: str | None = None
@@ -140,35 +141,33 @@ class Run:
 
     def score(self, *, preset: Preset | str | None = None, judge: str | None = None) -> Score:
         """Every measure. Nothing is asked or read: what is missing makes scenarios undecided."""
-        panel, scenarios = self._panel(judge, preset), self.scenarios
-        outcomes, settings = self._conclude(scenarios, panel), panel[0].settings
-        missing, waiting = [set[type]() for _ in panel], Counter[bool]()
+        files, rules, scenarios = self._files(judge), Preset(preset or self.definition.preset), self.scenarios
+        outcomes = self._conclude(scenarios, judge, rules)
+        missing, waiting = [set[type]() for _ in files], Counter[bool]()
         for scenario in (one for one, outcome in zip(scenarios, outcomes, strict=True) if outcome.undecided):
-            states = [self._journal.state_of(scenario.id, one.file) for one in panel]
-            kinds = [
-                set(map(type, plan(scenario, state, one.settings_for(scenario))))
-                for one, state in zip(panel, states, strict=True)
-            ]
+            states = [self._journal.state_of(scenario.id, file) for file in files]
+            settings = self._settings(files, rules, scenario.kind)
+            kinds = [set(map(type, work)) for work in map(plan, repeat(scenario), states, settings)]
             missing = [before | own for before, own in zip(missing, kinds, strict=True)]
             waiting[any(SubjectWork in own for own in kinds)] += any(kinds)
-        bill, identity = self._add_up(panel)
+        bill, identity = self._add_up(files)
         scored = score(
             outcomes,
-            preset=settings.preset,
-            takes=settings.takes,
+            preset=rules,
+            takes=self.definition.takes,
             run=msgspec.to_builtins(self.definition) | {"judge": self.judge_file(judge)},
             spent=bill.add_up(),
             identity=identity,
         )
-        incomplete = [one for one in zip(panel, missing, strict=True) if one[1]]
+        incomplete = [one for one in zip(files, missing, strict=True) if one[1]]
         placebo = scored.placebo
         if placebo is not None and not placebo.complete:
-            command = self._command_to_complete(panel[0], {SubjectWork}, effort=Effort.FULL)
+            command = self._command_to_complete(files[0], {SubjectWork}, rules, Effort.FULL)
             placebo = msgspec.structs.replace(placebo, complete_with=command)
         return msgspec.structs.replace(
             scored,
             shared_prompts=self._clusters[1],
-            complete_with=self._command_to_complete(*incomplete[0]) if incomplete else None,
+            complete_with=self._command_to_complete(*incomplete[0], rules) if incomplete else None,
             placebo=placebo,
             missing=Missing(judge=waiting[False], subject=waiting[True]) if any(waiting.values()) else None,
             yes_means_by=dict(Counter(filter(None, (each.yes_means_by for each in scenarios))).most_common()),
@@ -192,7 +191,7 @@ class Run:
 
     def outcome(self, scenario_id: str, *, preset: Preset | str | None = None, judge: str | None = None) -> Outcome:
         """What one scenario shows."""
-        return self._conclude([self.scenario(scenario_id)], self._panel(judge, preset))[0]
+        return self._conclude([self.scenario(scenario_id)], judge, preset)[0]
 
     def scenario(self, scenario_id: str) -> Scenario:
         every = self._journal.scenarios
@@ -236,72 +235,61 @@ class Run:
             self.__dict__.pop("_clusters", None)
         return self._read
 
-    def _conclude(self, scenarios: Iterable[Scenario], panel: list[PanelMember]) -> list[Outcome]:
+    def _conclude(self, scenarios: Iterable[Scenario], judge: str | None, preset: Preset | str | None) -> list[Outcome]:
         """What each of these scenarios shows. Each is concluded once."""
-        journal, clusters = self._journal, self.clusters
-        reading = *(member.file or "" for member in panel), panel[0].settings.preset.value
-        names = [member.file or "" for member in panel] if len(panel) > 1 else []
-        outcomes = []
+        files, rules = self._files(judge), Preset(preset or self.definition.preset)
+        journal, clusters, outcomes = self._journal, self.clusters, []
+        names = [file or "" for file in files]
         for scenario in scenarios:
-            key = *reading, scenario.id
+            key = *names, rules.value, scenario.id
             if key not in self._outcomes:
-                states = [journal.state_of(scenario.id, member.file) for member in panel]
-                settings = [member.settings_for(scenario) for member in panel]
-                outcome = conclude(scenario, states, settings, names=names)
+                states = [journal.state_of(scenario.id, file) for file in files]
+                settings = self._settings(files, rules, scenario.kind)
+                outcome = conclude(scenario, states, settings, names=names if len(names) > 1 else ())
                 if scenario.id in clusters:
                     outcome = msgspec.structs.replace(outcome, cluster=clusters[scenario.id])
                 self._outcomes[key] = outcome
             outcomes.append(self._outcomes[key])
         return outcomes
 
-    def _add_up(self, panel: list[PanelMember]) -> tuple[Bill, Identity]:
+    def _add_up(self, files: Sequence[str | None]) -> tuple[Bill, Identity]:
         """What the replies and the readings of these judges cost, and whether the folder is the run that its run.json
         describes."""
         bill, names = Bill(), defaultdict[tuple[str, str | None], Counter[str | None]](Counter)
-        for role, judge, line in self._journal.calls([member.file for member in panel]):
+        for role, judge, line in self._journal.calls(files):
             bill.add(role, line)
             names[role, judge][line.model] += line.source is None and line.error is None
         return bill, identify(self.folder, self.definition, self._journal.scenarios.values(), names)
 
-    def _panel_files(self, panel: str) -> list[str]:
-        """The judges a panel names, none of them twice."""
-        names = [name.strip() for name in panel.removeprefix(PANEL).split(",") if name.strip()]
-        files = [self.folder.find_judge_file(name, self.definition) or "" for name in names]
+    def _files(self, judge: str | None) -> list[str | None]:
+        """The judge that reads, by the name of its file, or several as a panel."""
+        if judge is None or not judge.startswith(PANEL):
+            return [self.folder.find_judge_file(judge, self.definition)]
+        names = [name.strip() for name in judge.removeprefix(PANEL).split(",") if name.strip()]
+        files = [self.folder.find_judge_file(name, self.definition) for name in names]
         if len(files) < 2 or len(set(files)) < len(files):
             raise UsageError(
-                f"--judge {panel}: a panel needs at least two different judges",
+                f"--judge {judge}: a panel needs at least two different judges",
                 advice=f"This run has: {', '.join(sorted(self.definition.judges))}",
             )
         return files
 
-    def _panel(self, judge: str | None, preset: Preset | str | None) -> list[PanelMember]:
-        """The judges that read: one as a rule, several as a panel."""
-        single = judge is None or not judge.startswith(PANEL)
-        files = [self.judge_file(judge)] if single else self._panel_files(judge or "")
-        chosen = Preset(preset) if preset else None
-        return [
-            PanelMember(
-                file,
-                self.definition.settings(file, preset=chosen),
-                self.definition.settings(file, preset=chosen, kind=Kind.NUMERIC),
-            )
-            for file in files
-        ]
+    def _settings(self, files: Sequence[str | None], preset: Preset, kind: Kind) -> list[Settings]:
+        """How each of these judges reads scenarios of this kind."""
+        return [self.definition.settings(file, preset=preset, kind=kind) for file in files]
 
     def _identify(self, judge: str | None = None) -> Identity:
-        return self._add_up(self._panel(judge, None))[1]
+        return self._add_up(self._files(judge))[1]
 
-    def _command_to_complete(self, member: PanelMember, missing: set[type], effort: Effort | None = None) -> str:
+    def _command_to_complete(
+        self, file: str | None, missing: set[type], preset: Preset, effort: Effort | None = None
+    ) -> str:
         """The command that asks what is missing, the judge alone where that is enough."""
         from unmask.runs.commands import completing_command
 
+        definition, only_judge = self.folder.definition(), SubjectWork not in missing
         return completing_command(
-            self.folder.definition(),
-            self.path,
-            judge=member.file,
-            preset=member.settings.preset,
-            effort=effort,
-            only_judge=SubjectWork not in missing,
+            definition, self.path, judge=file, preset=preset, effort=effort, only_judge=only_judge
         )
 
 
