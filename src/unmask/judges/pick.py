@@ -130,9 +130,21 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
     """Both answers as one letter. Pending while one is missing, unread if one could not be had or leaves it open."""
     if kind is not Kind.BINARY:
         return Unread("no_figures: this judge reads letters only")
-    lines = mean_log_probabilities(calls)
-    if not isinstance(lines, dict):
-        return lines
+    lines, pending = dict.fromkeys(_NAMES, 0.0), False
+    for method, order in ORDERS.items():
+        last = next((call for call in reversed(calls) if call.method is method), None)
+        if last is None:
+            pending = True
+            continue
+        if last.error is not None or not last.choices:
+            return Unread(f"failed: {last.error or 'no answer'}")
+        shares = last.choices[-1].probabilities
+        if shares is None or not set(OPTIONS) <= set(shares):
+            return Unread("unreadable: the judge gave no probabilities", text=last.choices[-1].text or None)
+        for number, line in zip(OPTIONS, order, strict=True):
+            lines[line] += math.log(max(shares[number], _LEAST)) / len(ORDERS)
+    if pending:
+        return Pending()
     best, second = sorted(lines, key=lambda line: lines[line], reverse=True)[:2]
     why = ", ".join(f"{_NAMES[line]} {math.exp(value):.2f}" for line, value in lines.items())
     if lines[best] - lines[second] < UNSURE:
@@ -141,34 +153,6 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
 
 
 _NAMES = {Letter.A: "A", Letter.B: "B", Letter.C: "neither", Letter.D: "denies both"}
-
-
-def mean_log_probabilities(calls: Sequence[Judged]) -> dict[Letter, float] | Pending | Unread:
-    """The mean log-probability of each line over both orders."""
-    answers = [_last_probabilities([call for call in calls if call.method is method]) for method in ORDERS]
-    for shares in answers:
-        if isinstance(shares, Unread):
-            return shares
-    total = dict.fromkeys(_NAMES, 0.0)
-    for order, shares in zip(ORDERS.values(), answers, strict=True):
-        if not isinstance(shares, dict):
-            return Pending()
-        for number, line in zip(OPTIONS, order, strict=True):
-            total[line] += math.log(max(shares[number], _LEAST)) / len(ORDERS)
-    return total
-
-
-def _last_probabilities(calls: Sequence[Judged]) -> dict[str, float] | Pending | Unread:
-    """The probability of each number in the last answer to one of the questions."""
-    if not calls:
-        return Pending()
-    last = calls[-1]
-    if last.error is not None or not last.choices:
-        return Unread(f"failed: {last.error or 'no answer'}")
-    shares = last.choices[-1].probabilities
-    if shares is None or not set(OPTIONS) <= set(shares):
-        return Unread("unreadable: the judge gave no probabilities", text=last.choices[-1].text or None)
-    return shares
 
 
 def shorten(text: str, *, longest: int = LONGEST) -> str:
