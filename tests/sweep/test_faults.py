@@ -72,31 +72,17 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_subject_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint, fault):
+@pytest.mark.parametrize(("fault", "lost"), [*((fault, "subject") for fault in FAULTS), ("killed", "judge")])
+def test_a_server_that_is_lost_once_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint, fault, lost):
     number, reason, more = FAULTS[fault]
-    grid = write_grid(
-        tmp_path,
-        relayed("subject", "a", slow_endpoint, tmp_path, more=f"gpus = 1{more}"),
-        row("judge", "judge", slow_endpoint),
-        sweep=LOCAL,
-        matrix="seed = [1, 2]",
-    )
-    said = disturb(grid, slow_endpoint, lambda: os.kill(lives(tmp_path, "a")[0], number))
-    assert "2 of 2 units are complete" in said, said
-    assert "a was lost and is started again" in said
-    assert reason in said
-    assert len(lives(tmp_path, "a")) == 2
-    assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
-    assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
-
-
-def test_a_judge_server_that_is_lost_comes_back_and_nothing_is_judged_differently(tmp_path, slow_endpoint):
-    rows = row("subject", "a", slow_endpoint), relayed("judge", "judge", slow_endpoint, tmp_path)
+    other = "judge" if lost == "subject" else "subject"
+    rows = relayed(lost, lost, slow_endpoint, tmp_path, more=f"gpus = 1{more}"), row(other, other, slow_endpoint)
     grid = write_grid(tmp_path, *rows, sweep=LOCAL, matrix="seed = [1, 2]")
-    said = disturb(grid, slow_endpoint, lambda: os.kill(lives(tmp_path, "judge")[0], signal.SIGKILL))
+    said = disturb(grid, slow_endpoint, lambda: os.kill(lives(tmp_path, lost)[0], number))
     assert "2 of 2 units are complete" in said, said
-    assert "judge was lost and is started again" in said
+    assert f"{lost} was lost and is started again" in said
+    assert reason in said
+    assert len(lives(tmp_path, lost)) == 2
     assert [verdicts(folder) for folder in folders(grid)] == [PLANTED, PLANTED]
     assert count_excess(grid, slow_endpoint) <= IN_FLIGHT
 

@@ -108,8 +108,10 @@ def _explain_sides(dataset: Dataset) -> str:
 # --- models -----------------------------------------------------------------------------------------------------
 
 
-def open_asked(settings: ModelSettings, role: Role, *, asks_for_key: bool = True) -> Model:
-    """The model behind these settings."""
+def open_asked(
+    settings: ModelSettings, role: Role, *, asks_for_key: bool = True, key_variable: str | None = None
+) -> Model:
+    """The model behind these settings. `key_variable` names the only variable that its key may come from."""
     if isinstance(settings.model, str):
         opened = open_model(
             settings.model,
@@ -118,6 +120,7 @@ def open_asked(settings: ModelSettings, role: Role, *, asks_for_key: bool = True
             timeout=settings.timeout,
             asks_for_key=asks_for_key,
             tier=settings.tier,
+            key_variable=key_variable,
         )
     else:
         from unmask.models.own import as_model

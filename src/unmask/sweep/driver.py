@@ -18,6 +18,7 @@ import msgspec
 
 from unmask.engine.define import NO_MODEL, define_run, judge_spec
 from unmask.engine.loop import on_signals, run_blocking
+from unmask.engine.prepare import open_asked
 from unmask.engine.run import IMPATIENCE, open_judge_workload, open_run_workload
 from unmask.engine.scenario import Executor
 from unmask.engine.session import Interruption, Limiters, run_session
@@ -27,9 +28,7 @@ from unmask.files import Lock
 from unmask.models.base import Model
 from unmask.models.keys import Target
 from unmask.models.limiter import Limits
-from unmask.models.providers import open_model
 from unmask.models.settings import ModelSettings, Role
-from unmask.models.user_params import refuse_unknown_additions
 from unmask.records import Record, Result, Verdict, digest
 from unmask.runs.cost import Purse
 from unmask.runs.folder import Folder
@@ -116,30 +115,16 @@ def open_models(expansion: Expansion) -> Opened:
     ]
     for role, row, options in rows:
         try:
-            opened[role, row.name] = _open_row(row, role, options)
+            if role == "judge" and row.model == NO_MODEL:
+                opened[role, row.name] = NO_MODEL
+                continue
+            model = open_asked(options.of(role), role, asks_for_key=row.serve is None, key_variable=row.key)
+            price_for(model, role, options)
+            opened[role, row.name] = None if row.serve is not None else model
         except UnmaskError as error:
             problems.append(f"{role} {row.name}: {' '.join(str(error).split())}")
     refuse_grid(expansion.grid.path, problems)
     return opened
-
-
-def _open_row(row: ModelRow, role: Role, options: Options) -> Model | str | None:
-    settings = options.of(role)
-    if role == "judge" and row.model == NO_MODEL:
-        refuse_unknown_additions(NO_MODEL, settings.sampling, role=role)
-        return NO_MODEL
-    model = open_model(
-        row.model,
-        role=role,
-        base_url=settings.base_url,
-        timeout=settings.timeout,
-        asks_for_key=row.serve is None,
-        tier=settings.tier,
-        key_variable=row.key,
-    )
-    refuse_unknown_additions(model, settings.sampling, role=role)
-    price_for(model, role, options)
-    return None if row.serve is not None else model
 
 
 class Driver:

@@ -112,15 +112,12 @@ def _count_unit(unit: Unit, folder: Folder, expansion: Expansion) -> Iterator[Un
 
 def sum_costs(out: Path) -> float:
     """What all runs of the sweep have cost so far, those that left the grid included."""
-    total = 0.0
-    for path in _list_runs(out):
-        folder = Folder(path)
+    bill = Bill()
+    for folder in map(Folder, _list_runs(out)):
         if folder.exists:
-            bill = Bill()
             for asked in folder.asked():
                 bill.add("subject", asked)
             for judge in folder.judge_files():
                 for judged in folder.judged(judge):
                     bill.add("judge", judged)
-            total += bill.known_cost
-    return total
+    return bill.known_cost
