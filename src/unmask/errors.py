@@ -153,10 +153,9 @@ class TransientModelError(ModelError):
 
 
 class RequestRefusedError(ModelError):
-    """This request is refused, and the same one most likely will be again. `unexplained` marks a refusal that may be
-    about any part of the request: neither its length nor a parameter is named. `may_be_all` marks one whose reason may
-    hold for every other request too: a filter, or no reason that was given. `most_tokens` is the limit of a reply that
-    the endpoint names where the request asks for more.
+    """This request is refused, and the same one most likely will be again. `may_be_all` marks one whose reason may hold
+    for every other request too: a filter, or no reason that was given. `most_tokens` is the limit of a reply that the
+    endpoint names where the request asks for more.
     """
 
     exit_code = 3
@@ -165,7 +164,6 @@ class RequestRefusedError(ModelError):
         self,
         message: str,
         *,
-        unexplained: bool = False,
         may_be_all: bool = False,
         most_tokens: int | None = None,
         paid: bool = False,
@@ -174,5 +172,4 @@ class RequestRefusedError(ModelError):
         super().__init__(message, advice=advice)
         self.most_tokens = most_tokens
         self.paid = paid
-        self.unexplained = unexplained
         self.may_be_all = may_be_all

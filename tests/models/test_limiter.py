@@ -97,14 +97,11 @@ PAGE = TransientModelError("an HTML page came back", web_page=True, advice="is t
 # --- first contact --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("worked", [False, True])
-def test_the_first_request_with_a_key_goes_alone_until_it_is_answered(worked: bool):
-    """A wrong key is found out by one request, not by fifty, also where it was right in another session."""
+def test_the_first_request_with_a_key_goes_alone_until_it_is_answered():
+    """A wrong key is found out by one request, not by fifty."""
 
     async def go() -> None:
         limiter, model = made(), Keyed()
-        if worked:
-            limiter.mark_working(model)
         tasks = start(limiter, model, 10)
         await settle()
         assert len(model.waiting) == 1
@@ -192,16 +189,13 @@ def test_an_address_where_nobody_answers_is_fatal_at_first_contact(error, limits
     run_virtually(go)
 
 
-@pytest.mark.parametrize(("outcomes", "worked"), [(["one", GONE, GONE], 0), (["one", PAGE, PAGE], 0), ([PAGE], 1)])
-def test_the_same_from_an_address_that_has_answered_is_passing_trouble(outcomes, worked: bool):
-    """Servers restart, and gateways are repaired, before this run or in it."""
+@pytest.mark.parametrize("error", [GONE, PAGE])
+def test_the_same_from_an_address_that_has_answered_is_passing_trouble(error: TransientModelError):
+    """Servers restart, and gateways are repaired."""
 
     async def go() -> None:
-        limiter, model = made(), failing(*outcomes, "two")
-        if worked:
-            limiter.mark_working(model)
-        else:
-            await limiter.send(model, request())
+        limiter, model = made(), failing("one", error, error, "two")
+        await limiter.send(model, request())
         assert (await limiter.send(model, request())).choices[0].text == "two"
 
     run_virtually(go)

@@ -116,9 +116,6 @@ async def run_session(
         purse.pay(workload.bill.known_cost)
     live = [role for role in workload.models if rounds is None or role not in rounds.roles]
     routes = {role: Route(model := workload.models[role], limiters.limiter_of(model)) for role in live}
-    for role, (model, limiter) in routes.items():
-        if workload.bill.calls[role]:
-            limiter.mark_working(model)
     executor = Executor(workload, routes)
     if progress is not None:
         executor.tick = lambda: progress(workload, executor)

@@ -255,7 +255,6 @@ def exception_for(problem: ProviderProblem, target: Target, *, asked: int | None
     shorter = "Make the request shorter" if problem.too_long else None
     return RequestRefusedError(
         what,
-        unexplained=problem.unexplained,
         may_be_all=not problem.too_long,
         most_tokens=find_most_tokens(problem, asked),
         advice=shorter,

@@ -214,7 +214,7 @@ class InspectModel:
         if (name := refused_addition(problem, sampling, answered=self._answered)) is not None:
             return refusal_of(name, sampling, message)
         if status is None and not problem.out_of_money:
-            return RequestRefusedError(message, unexplained=problem.unexplained, may_be_all=not problem.too_long)
+            return RequestRefusedError(message, may_be_all=not problem.too_long)
         return exception_for(problem, self._target)
 
 

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
-from unmask.errors import FatalModelError, IncompleteError, ModelError, RequestRefusedError, TransientModelError
+from unmask.errors import FatalModelError, IncompleteError, ModelError, TransientModelError
 from unmask.models.base import Model, awaits_server, sends_key
-from unmask.models.user_params import suspect_additions
 from unmask.records import Completion, Record, Request
 
 LONGEST_PAUSE = 600.0
@@ -55,8 +54,6 @@ class ModelHealth:
         self.model = model
         self.works = False
         """Whether it has answered."""
-        self.worked_before = False
-        """Whether it has in another session."""
         self.error: FatalModelError | None = None
         """Why nothing more is sent to it."""
         self.first: QueuedCall | None = None
@@ -203,11 +200,6 @@ class Limiter:
             call.cancel()
             call.release()
 
-    def mark_working(self, model: Model) -> None:
-        """This model has answered in another session: a refused request is no sign of a wrong setting. A wrong key
-        still is, and is still found out by one request."""
-        self._health_of(model).worked_before = True
-
     def stop(self, user: object = None) -> None:
         """Send nothing more of this user, or of anybody. What waits for another try or a turn is cancelled; what is on
         its way goes on."""
@@ -329,25 +321,17 @@ class Limiter:
                 delay = self._learn_from_failure(error, call)
             except ModelError as error:
                 call.lost += error.paid
-                raise self._explain_loss(error, call) from None
+                if isinstance(error, FatalModelError):
+                    self._give_up(health, error)
+                raise health.error or error from None
             finally:
                 call.under_way = False
             self.retries += 1
             self._disconnect(call)
             await asyncio.sleep(delay)
 
-    def _explain_loss(self, error: ModelError, call: QueuedCall) -> ModelError:
-        """Why a request has come to nothing. After a fatal error nothing more is sent to its model: what waits or comes
-        later gets the same error."""
-        health = call.health
-        if isinstance(error, RequestRefusedError) and not (health.works or health.worked_before):
-            assert call.request is not None
-            error = suspect_additions(call.request.sampling, error, model=health.model.name) or error
-        if isinstance(error, FatalModelError):
-            self._give_up(health, error)
-        return health.error or error
-
     def _give_up(self, health: ModelHealth, error: FatalModelError) -> FatalModelError:
+        """Nothing more is sent to this model: what waits or comes later gets the same error."""
         health.error = health.error or error
         for call in self._queue:
             if call.health is health and call.turn is not None and not call.turn.done():
@@ -376,7 +360,7 @@ class Limiter:
             if error.starting and self.limits.wait_for_server > 0:
                 self._wait_for_server(error, health)
                 return 0.0
-            if error.unreachable or (error.web_page and not health.worked_before):
+            if error.unreachable or error.web_page:
                 raise self._give_up(health, FatalModelError(str(error), advice=error.advice)) from None
         now, longest = _now(), self.limits.give_up_after
         self._failing_since = now if self._failing_since is None else self._failing_since

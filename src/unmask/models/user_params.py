@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from shlex import quote
 from typing import Any
 
-from unmask.errors import FatalModelError, RequestRefusedError, UsageError
+from unmask.errors import FatalModelError, UsageError
 from unmask.files import read_environment
 from unmask.models.base import Model
 from unmask.models.keys import SECRET_NAME, known_secrets, mask_likely_secrets
@@ -136,22 +135,6 @@ def refusal_of(name: str, sampling: Sampling, message: str) -> FatalModelError:
         " change it, or leave it out."
     )
     return FatalModelError(message, advice=advice)
-
-
-def suspect_additions(sampling: Sampling, error: RequestRefusedError, *, model: str) -> FatalModelError | None:
-    """The error that ends a run where the first answer of an endpoint is a refusal that names nothing, and the user has
-    added something that may be its reason."""
-    sent = ", ".join(filter(None, [describe_params(sampling.params), describe_headers(sampling.headers)]))
-    if not error.unexplained or not sent:
-        return None
-    flags = [("param", name, format_value(value)) for name, value in sampling.params.items()]
-    flags += [("header", name, value) for name, value in sampling.headers.items()]
-    tried = " ".join(f"--{kind} {quote(f'{name}={value}')}" for kind, name, value in flags)
-    advice = (
-        f"It was sent with {sent}, as you asked, and one of these may be the cause; none is left out for you. "
-        f"One request shows what is taken: unmask doctor --model {model} {tried}"
-    )
-    return FatalModelError(str(error), advice=advice)
 
 
 # --- showing and comparing --------------------------------------------------------------------------------

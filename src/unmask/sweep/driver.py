@@ -283,7 +283,6 @@ class Driver:
         with self._waiting():
             model = await group.get_model(row.name)
         self._limiters.assign(model, f"{model.endpoint} {id(model)}", self._limits_of(row))
-        self._limiters.limiter_of(model).mark_working(model)  # its supervisor has had an answer
         return model
 
     async def _run_session(self, unit: Unit, place: int, subject: Model | None, judge: Model | str) -> None:
