@@ -249,16 +249,16 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("odd", "lines"),
         [
-            ({"takes": 2}, ["takes: 1 in {0} and 1 more; 2 in {1}"]),
+            ({"takes": 2}, ["takes: 1, 2"]),
             (
                 {"temperature": 0.5, "direct": 2},
                 [
-                    "subject.temperature: 1.0 in {0} and 1 more; 0.5 in {1}",
-                    "direct: 3 in {0} and 1 more; 2 in {1}",
+                    "subject.temperature: 1.0, 0.5",
+                    "direct: 3, 2",
                 ],
             ),
-            ({"model": "scripted/honest"}, ["subject.model: scripted/liar in {0} and 1 more; scripted/honest in {1}"]),
-            ({"developer_prompt": "plain"}, ["developer_prompt: null in {0} and 1 more; not in {1}"]),
+            ({"model": "scripted/honest"}, ["subject.model: scripted/liar, scripted/honest"]),
+            ({"developer_prompt": "plain"}, ["developer_prompt: null, not set"]),
         ],
     )
     def test_other_settings_with_a_line_each(self, tmp_path: Path, odd: dict, lines: list[str]):
@@ -267,14 +267,15 @@ class TestRefusals:
         make_shard(paths[1], "2/3", **odd)
         with pytest.raises(MixedRunError) as refused:
             unmask.merge(paths, out=tmp_path / "merged")
-        said = str(refused.value).splitlines()[1:]
-        assert [line.format(*paths) for line in lines] == [line.strip() for line in said][: len(lines)]
+        first, *said = str(refused.value).splitlines()
+        assert first == f"{paths[0]} and {paths[1]} are not parts of one run:"
+        assert lines == [line.strip() for line in said][: len(lines)]
 
     def test_a_judge_that_read_only_some_shards(self, tmp_path: Path):
         paths = make_shards(tmp_path)
         for path in paths[:2]:
             unmask.judge(path, judge="verbatim")
-        with pytest.raises(MixedRunError, match=r"judges\.verbatim\.model: verbatim in .* and 1 more; not in") as error:
+        with pytest.raises(MixedRunError, match=r"judges\.verbatim\.model: verbatim, not set") as error:
             unmask.merge(paths, out=tmp_path / "merged")
         assert "unmask judge" in (error.value.advice or "")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,20 +111,18 @@ def _open_shards(paths: Sequence[str | Path]) -> list[_Shard]:
 
 
 def _refuse_differences(shards: Sequence[_Shard]) -> None:
-    """One line for each setting in which the runs differ, apart from selection, address, id and time."""
-    settings = [dict(_flatten_settings(msgspec.to_builtins(shard.definition))) for shard in shards]
-    rows = []
-    for name in dict.fromkeys(name for values in settings for name in values):
-        paths: dict[str, list[Path]] = {}
-        for shard, values in zip(shards, settings, strict=True):
-            paths.setdefault(_show_setting(values[name]) if name in values else "not", []).append(shard.path)
-        if len(paths) > 1:
-            rows.append(f"{name}: " + "; ".join(f"{value} in {_name_some(group)}" for value, group in paths.items()))
-    if rows:
-        advice = "Parts of one run have the same settings. Leave out the shards that differ, or make them again."
-        if any(row.startswith("judges.") for row in rows):
-            advice += " A judge that has not read some of them does so with `unmask judge`."
-        raise MixedRunError("these runs are not parts of one run:", problems=rows, advice=advice)
+    """One line for each setting in which a run differs from the first, apart from selection, address, id and time."""
+    first, *others = (dict(_flatten_settings(msgspec.to_builtins(shard.definition))) for shard in shards)
+    for shard, own in zip(shards[1:], others, strict=True):
+        names = [name for name in first | own if (name in first) != (name in own) or first[name] != own[name]]
+        if names:
+            advice = "Parts of one run have the same settings. Leave out the shards that differ, or make them again."
+            if any(name.startswith("judges.") for name in names):
+                advice += " A judge that has not read some of them does so with `unmask judge`."
+            rows = [f"{name}: {_show_setting(first, name)}, {_show_setting(own, name)}" for name in names]
+            raise MixedRunError(
+                f"{shards[0].path} and {shard.path} are not parts of one run:", problems=rows, advice=advice
+            )
 
 
 def _flatten_settings(value: object, name: str = "") -> Iterator[tuple[str, object]]:
@@ -142,13 +140,10 @@ def _flatten_settings(value: object, name: str = "") -> Iterator[tuple[str, obje
         yield name, value
 
 
-def _show_setting(value: object) -> str:
+def _show_setting(settings: Mapping[str, object], name: str) -> str:
+    value = settings.get(name, "not set")
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-def _name_some(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def _refuse_overlaps(shards: Sequence[_Shard]) -> None:
