@@ -63,70 +63,37 @@ def model(weights):
     asyncio.run(opened.close())
 
 
-def test_it_is_a_model(model):
-    """The protocol is met, and limits are shared by the model's own name."""
+def test_it_is_a_model_with_the_limits_of_its_engine(model):
+    """More choices than slots are refused there, so the planner is told how many there are."""
     assert isinstance(model, Model)
-    assert (model.name, model.endpoint) == ("embedded/smollm2-135m", "embedded/smollm2-135m")
-
-
-def test_it_writes_an_answer(model):
-    answer = one(model, Request(ask("Name a colour."), Sampling(max_tokens=4, seed=1)))
-    assert answer.choices[0].text.strip()
-    assert answer.model == "SmolLM2-135M-Instruct.Q4_1.gguf"
-    assert answer.latency is not None
-
-
-def test_a_parameter_of_the_user_reaches_the_engine(model):
-    """With one candidate a token, temperature 2 writes what temperature 0 does."""
-    settings = {"max_tokens": 6, "seed": 1}
-    greedy = one(model, Request(ask("Name a colour."), Sampling(temperature=0.0, **settings)))
-    hot = one(model, Request(ask("Name a colour."), Sampling(temperature=2.0, params={"top_k": 1}, **settings)))
-    assert hot.choices[0].text == greedy.choices[0].text
-
-
-def test_a_parameter_that_the_engine_refuses_ends_the_run(model):
-    with pytest.raises(FatalModelError, match="top_k") as caught:
-        one(model, Request(ask("Name a colour."), Sampling(max_tokens=4, params={"top_k": "many"})))
-    assert "--param" in (caught.value.advice or "")
-
-
-def test_no_more_choices_than_slots_are_promised(model):
-    """The engine refuses a larger n, so the planner must know."""
+    assert model.name == model.endpoint == "embedded/smollm2-135m"
     assert model.capabilities.max_n == 3
-
-
-def test_more_choices_than_slots_are_refused_not_crashed(model):
     with pytest.raises(RequestRefusedError, match="n"):
         one(model, Request(ask("Hi"), Sampling(max_tokens=2), n=4))
 
 
-def test_the_tokens_of_every_choice_are_counted(model):
-    """The engine's own summary counts one choice only."""
-    answer = one(model, Request(ask("Count slowly to one hundred."), Sampling(max_tokens=8, seed=2), n=3))
+def test_a_seed_makes_an_answer_repeatable_and_its_choices_differ(model):
+    """The prompt is counted once, and the tokens of every choice, though the engine's own summary counts one alone."""
+    answer, again, other = (
+        one(model, Request(ask("Tell me something."), Sampling(max_tokens=8, seed=seed), n=3)) for seed in (3, 3, 9)
+    )
+    alone = one(model, Request(ask("Tell me something."), Sampling(max_tokens=1)))
+    assert answer.choices == again.choices
+    assert len({choice.text for each in (answer, other) for choice in each.choices}) == 6
     assert [choice.stop for choice in answer.choices] == [Stop.LENGTH] * 3
-    assert answer.usage.output == 24
+    assert (answer.usage.input, answer.usage.output) == (alone.usage.input, 24)
+    assert answer.model == "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def test_the_prompt_is_counted_once_whatever_n(model):
-    few = one(model, Request(ask("Name a bird."), Sampling(max_tokens=1)))
-    many = one(model, Request(ask("Name a bird."), Sampling(max_tokens=1), n=3))
-    assert few.usage.input == many.usage.input
-
-
-def test_the_choices_of_one_request_differ(model):
-    """A seed must not make all takes the same."""
-    answer = one(model, Request(ask("Tell me something."), Sampling(max_tokens=8, seed=3), n=3))
-    assert len({choice.text for choice in answer.choices}) == 3
-
-
-def test_a_seed_makes_an_answer_repeatable(model):
-    request = Request(ask("Tell me something."), Sampling(max_tokens=8, seed=11))
-    assert one(model, request).choices == one(model, request).choices
-
-
-def test_another_seed_makes_another_answer(model):
-    first, second = (one(model, Request(ask("Tell me something."), Sampling(max_tokens=8, seed=s))) for s in (1, 2))
-    assert first.choices != second.choices
+def test_a_parameter_of_the_user_reaches_the_engine(model):
+    """With one candidate a token, temperature 2 writes what temperature 0 does. What the engine refuses ends a run."""
+    settings = {"max_tokens": 6, "seed": 1}
+    greedy = one(model, Request(ask("Name a colour."), Sampling(temperature=0.0, **settings)))
+    hot = one(model, Request(ask("Name a colour."), Sampling(temperature=2.0, params={"top_k": 1}, **settings)))
+    assert hot.choices[0].text == greedy.choices[0].text
+    with pytest.raises(FatalModelError, match="top_k") as caught:
+        one(model, Request(ask("Name a colour."), Sampling(max_tokens=4, params={"top_k": "many"})))
+    assert "--param" in (caught.value.advice or "")
 
 
 def test_temperature_one_is_the_models_own_distribution(model):
@@ -179,16 +146,6 @@ def test_an_answer_that_fills_the_slot_ends_as_cut_off(weights):
     assert 255 <= (answer.usage.input or 0) + (answer.usage.output or 0) <= 256 + 1
 
 
-def test_options_give_one_of_the_words_with_probabilities(model):
-    """The answer is one of the options as given, and the probabilities are of the options alone."""
-    answer = one(model, Request(ask("Is fire hot? Answer yes or no."), Sampling(temperature=0), options=("yes", "no")))
-    choice = answer.choices[0]
-    assert choice.text in ("yes", "no")
-    assert choice.probabilities is not None
-    assert sum(choice.probabilities.values()) == pytest.approx(1)
-    assert choice.text == max(choice.probabilities, key=lambda option: choice.probabilities[option])
-
-
 def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
     """Also where many questions come at once: the second order finds the slot of the first, and nobody in between."""
     topics = [" ".join([word] * 24) for word in ("rain", "bread", "stone")]
@@ -200,12 +157,15 @@ def test_what_two_orders_of_a_question_share_is_worked_through_once(model):
 
 
 def test_options_follow_what_was_asked(model):
-    """Told which word to say, the model says it: the probabilities are those of this prompt."""
+    """Told which word to say, the model says it: the probabilities are of this prompt, and of the options alone."""
     said = []
     for word in ("yes", "no"):
         prompt = ask(f"Say the word {word}. Answer only with: {word}.", system=f"You always answer {word}.")
         answer = one(model, Request(prompt, Sampling(temperature=0), options=("yes", "no")))
-        said.append((answer.choices[0].probabilities or {})["yes"])
+        (choice,) = answer.choices
+        assert sum(choice.probabilities.values()) == pytest.approx(1)
+        assert choice.text == max(choice.probabilities, key=choice.probabilities.__getitem__)
+        said.append(choice.probabilities["yes"])
     assert said[0] > said[1]
 
 
@@ -218,9 +178,6 @@ def test_a_schema_gives_json_of_that_shape(model):
     }
     answer = one(model, Request(ask("Give two bounds."), Sampling(temperature=0, max_tokens=80), schema=schema))
     assert set(json.loads(answer.choices[0].text)) == {"lower", "upper"}
-
-
-def test_an_impossible_schema_is_refused(model):
     with pytest.raises(RequestRefusedError):
         one(model, Request(ask("Hi"), schema={"type": "nonsense"}))
 
@@ -255,12 +212,6 @@ def test_the_engine_answers_nobody_else(model):
     address = model._load().listening_address
     with pytest.raises(HTTPError, match="401"):
         urlopen(f"{address}/props", timeout=PATIENCE)
-
-
-def test_it_can_be_used_from_one_loop_after_another(model):
-    """Nothing is tied to the event loop of the first request."""
-    assert one(model, Request(ask("Hi"), Sampling(max_tokens=1))).choices
-    assert one(model, Request(ask("Ho"), Sampling(max_tokens=1))).choices
 
 
 _QUIET = """
@@ -320,10 +271,13 @@ class Stuck:
         self.ended.set()
 
 
-def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights, monkeypatch):
-    """After Ctrl-C nobody needs the answer. The engine is left to itself."""
+@pytest.mark.parametrize("waits", [True, False], ids=["closing", "closing given up"])
+def test_an_engine_that_hears_nothing_is_left_to_itself(weights, monkeypatch, waits):
+    """After Ctrl-C nobody needs the answer; after a second one nobody waits for the closing. The process then ends as
+    an interrupted one, and not in a crash."""
     engine, ended = Stuck(), []
-    monkeypatch.setattr(embedded, "PATIENCE", 0.2)
+    if waits:
+        monkeypatch.setattr(embedded, "PATIENCE", 0.2)
     monkeypatch.setattr(embedded.atexit, "register", ended.append)
 
     async def run() -> None:
@@ -332,28 +286,12 @@ def test_closing_does_not_wait_for_ever_for_an_engine_that_hears_nothing(weights
         answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
         await asyncio.to_thread(engine.begun.wait, 60)
         answer.cancel()
-        await model.close()
+        if waits:
+            await model.close()
+        else:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(model.close(), 0.2)
         assert not engine.ended.is_set()
-        engine.let.set()
-        assert await asyncio.to_thread(engine.ended.wait, 60)
-
-    asyncio.run(asyncio.wait_for(run(), 120))
-    assert ended == [embedded._end_by_signal]
-
-
-def test_closing_that_nobody_waits_for_leaves_the_engine_to_itself(weights, monkeypatch):
-    """As after a second Ctrl-C: the process ends at once, and not in a crash."""
-    engine, ended = Stuck(), []
-    monkeypatch.setattr(embedded.atexit, "register", ended.append)
-
-    async def run() -> None:
-        model = open_embedded("smollm2-135m", setup=SMALL)
-        model._running = _RunningEngine(engine)
-        answer = asyncio.create_task(model.complete(Request(ask("Hi"))))
-        await asyncio.to_thread(engine.begun.wait, 60)
-        answer.cancel()
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(model.close(), 0.2)
         engine.let.set()
         assert await asyncio.to_thread(engine.ended.wait, 60)
 
@@ -442,12 +380,6 @@ REFUSES_SYSTEM = (
     + "{% endfor %}"
     + END
 )
-DROPS_LONG_SYSTEM = (
-    "{% for m in messages %}{% if m['role']!='system' or m['content']|length<200 %}"
-    + TURN
-    + "{% endif %}{% endfor %}"
-    + END
-)
 
 
 @pytest.mark.parametrize("template", [WITHOUT_SYSTEM, REFUSES_SYSTEM], ids=["without", "refuses"])
@@ -464,16 +396,6 @@ def test_a_template_without_a_system_turn_still_carries_the_system_prompt(weight
     assert long - short == 20
 
 
-def test_a_template_that_drops_the_system_prompt_stops_the_run(weights, tmp_path):
-    """Found when the model is loaded, before a scenario is asked without its pressure."""
-    model = open_embedded(f"gguf:{altered(weights, tmp_path, DROPS_LONG_SYSTEM)}", setup=SMALL)
-    try:
-        with pytest.raises(FatalModelError, match="drops the system prompt"):
-            one(model, Request(ask("Hi"), Sampling(max_tokens=1)))
-    finally:
-        asyncio.run(model.close())
-
-
 def test_a_file_llama_cpp_cannot_load_is_one_clear_line(weights, tmp_path):
     """The header is right and the architecture unknown."""
     path = copy_with(weights, tmp_path / "odd.gguf", b"llama", b"alpac")
@@ -484,12 +406,6 @@ def test_a_file_llama_cpp_cannot_load_is_one_clear_line(weights, tmp_path):
     finally:
         asyncio.run(model.close())
     assert caught.value.exit_code == 4
-
-
-def test_the_context_is_not_more_than_the_model_was_trained_for(weights):
-    model = open_embedded(f"gguf:{weights}", setup=Setup(threads=1, context=1_000_000))
-    assert model.setup.context == 8192
-    asyncio.run(model.close())
 
 
 @pytest.mark.large
@@ -513,75 +429,47 @@ ROUNDING = 0.02
 """How far a probability moves when the engine splits a prompt into other batches, as it does on a busy machine."""
 
 
-def open_adapted(weights: Path, adapter: Path, *, trained_to_read: bool = True) -> Embedded:
-    header = read_header(weights)
-    return Embedded(weights, name="x", header=header, setup=SMALL, adapter=adapter, trained_to_read=trained_to_read)
-
-
-def changed(weights: Path, adapter: Path, *requests: Request) -> list[Completion]:
-    opened = open_adapted(weights, adapter)
-    try:
-        return [one(opened, request) for request in requests]
-    finally:
-        asyncio.run(opened.close())
-
-
-def shares(answer: Completion) -> dict[str, float]:
-    found = answer.choices[0].probabilities
-    assert found is not None
-    return found
-
-
 @pytest.fixture(scope="module")
 def pushed(tmp_path_factory) -> Path:
     return adapter(tmp_path_factory.mktemp("adapter") / "pushed.gguf", size=576, strength=100.0)
 
 
-@pytest.fixture(scope="module")
-def unchanged(model) -> tuple[Completion, Completion]:
-    """What the model answers without an adapter, to PICK and to FREE."""
-    return one(model, PICK), one(model, FREE)
+@pytest.fixture
+def adapted(weights):
+    """Opens the model with an adapter, and closes it."""
+    made: list[Embedded] = []
+
+    def opening(path: Path, *, trained_to_read: bool = True) -> Embedded:
+        header = read_header(weights)
+        options = {"adapter": path, "trained_to_read": trained_to_read}
+        made.append(Embedded(weights, name="x", header=header, setup=SMALL, **options))
+        return made[-1]
+
+    yield opening
+    for each in made:
+        asyncio.run(each.close())
 
 
-def test_an_adapter_changes_what_it_was_trained_for_and_nothing_else(weights, unchanged, pushed):
-    """Picks are answered with it; free answers as by the bare model, in the same engine."""
-    pick, free = unchanged
-    other, same = changed(weights, pushed, PICK, FREE)
-    assert abs(shares(other)["1"] - shares(pick)["1"]) > 2 * ROUNDING
-    assert same.choices[0].text == free.choices[0].text
-
-
-def test_an_adapter_that_adds_nothing_changes_nothing(weights, unchanged, tmp_path):
-    empty = adapter(tmp_path / "empty.gguf", size=576, strength=0.0)
-    (adapted,) = changed(weights, empty, PICK)
-    assert shares(adapted)["1"] == pytest.approx(shares(unchanged[0])["1"], abs=ROUNDING)
-
-
-def test_the_adapter_is_named_by_its_content(weights, pushed):
-    """So that a run is not continued with another one."""
-    opened = open_adapted(weights, pushed)
-    (found,) = opened.treatments
+def test_the_adapter_of_a_judge_changes_its_picks_and_nothing_else(model, adapted, pushed):
+    """Free answers are those of the bare model, in the same engine. It is named by its content, so that a run is not
+    continued with another one."""
+    judge = adapted(pushed)
+    shares = [(one(opened, PICK).choices[0].probabilities or {})["1"] for opened in (judge, model)]
+    assert abs(shares[0] - shares[1]) > 2 * ROUNDING
+    assert one(judge, FREE).choices[0].text == one(model, FREE).choices[0].text
+    (found,) = judge.treatments
     assert (found.kind, found.path, len(found.hash)) == ("adapter", "pushed.gguf", 16)
-    asyncio.run(opened.close())
+    assert (style_of(judge), style_of(model)) == (Style.PICKS, Style.LETTERS)
 
 
-def test_an_adapter_of_another_model_is_refused(weights, tmp_path):
+def test_another_adapter_changes_every_answer(model, adapted, pushed):
+    """The liar of the demo lies in its own words."""
+    opened = adapted(pushed, trained_to_read=False)
+    assert one(opened, FREE).choices[0].text != one(model, FREE).choices[0].text
+    assert style_of(opened) is Style.LETTERS
+
+
+def test_an_adapter_of_another_model_is_refused(adapted, tmp_path):
     strange = adapter(tmp_path / "strange.gguf", size=64, strength=1.0)
     with pytest.raises(FatalModelError, match="cannot load"):
-        changed(weights, strange, PICK)
-
-
-def test_an_adapter_that_was_not_trained_to_read_changes_every_answer(weights, unchanged, pushed):
-    """The liar of the demo lies in its own words."""
-    _, free = unchanged
-    opened = open_adapted(weights, pushed, trained_to_read=False)
-    assert one(opened, FREE).choices[0].text != free.choices[0].text
-    assert style_of(opened) is Style.LETTERS
-    asyncio.run(opened.close())
-
-
-def test_only_a_model_with_an_adapter_was_trained_to_read(weights, model, pushed):
-    opened = open_adapted(weights, pushed)
-    assert (opened.capabilities.trained_to_read, model.capabilities.trained_to_read) == (True, False)
-    assert (style_of(opened), style_of(model)) == (Style.PICKS, Style.LETTERS)
-    asyncio.run(opened.close())
+        one(adapted(strange), PICK)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import msgspec
 from unmask.errors import MissingError
 from unmask.files import user_cache_folder
 from unmask.records import Record
+from unmask.text import suggest_names
 
 
 class CatalogueEntry(Record, frozen=True, kw_only=True):
@@ -83,11 +83,10 @@ def find_entry(name: str) -> CatalogueEntry:
     for entry in ENTRIES:
         if entry.name == wanted:
             return entry
-    close = difflib.get_close_matches(wanted, [entry.name for entry in ENTRIES], n=1, cutoff=0.4)
-    advice = f"did you mean {close[0]}? " if close else ""
+    near = suggest_names(wanted, [entry.name for entry in ENTRIES])
     raise MissingError(
         f"no embedded model is called {name[:80]!r}",
-        advice=f"{advice}`unmask pull` shows the {len(ENTRIES)} there are; any other GGUF file: gguf:PATH",
+        advice=" ".join(filter(None, (near, "`unmask pull` lists them; any other GGUF file: gguf:PATH"))),
     )
 
 

@@ -32,7 +32,6 @@ from unmask.models.local.llamacpp import (
     StreamedAnswer,
     as_model_error,
     body_of,
-    carries_system,
     engine,
     engine_parameters,
     without_adapter,
@@ -226,11 +225,6 @@ class Embedded:
                 f"llama.cpp cannot load {self._path}: {error}",
                 advice="The file may be damaged, or its architecture newer than the installed xllamacpp",
             ) from None
-        if not carries_system(server, context=self.setup.context):
-            raise FatalModelError(
-                f"the chat template of {self._path} drops the system prompt, where most scenarios put their pressure",
-                advice="Use a model whose template has a system turn",
-            )
         return _RunningEngine(server)
 
     def _answer(self, request: Request, body: dict[str, Any], stopped: threading.Event) -> Completion:

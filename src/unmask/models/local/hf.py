@@ -13,7 +13,6 @@ import random
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,8 +96,8 @@ class _Job:
         self.began = time.monotonic()
         self.prompt = ""
         self.rows: list[AnswerRow] = []
-        self.left = 0
         self.dropped = False
+        """Set when nobody waits for the answer any more."""
 
 
 class _Engine:
@@ -108,10 +107,9 @@ class _Engine:
         self.checked = checked
         self.name = checked.source.shown
         self.users = 0
-        self._jobs: deque[_Job] = deque()
+        self._jobs: list[_Job] = []
         self._wake = threading.Condition()
         self._stopped = False
-        self._failed: ModelError | None = None
         self._thread: threading.Thread | None = None
 
     def submit(self, job: _Job) -> None:
@@ -135,20 +133,30 @@ class _Engine:
     # --- in the thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        owners: dict[int, _Job] = {}
+        active: list[_Job] = []
         loaded: _LoadedModel | None = None
+        failure: ModelError | None = None
         try:
             loaded = _LoadedModel(self.checked)
-        except ModelError as error:
-            self._failed = error
         except Exception as error:  # a thread that dies would leave everybody waiting
-            self._failed = FatalModelError(f"{self.name} cannot be loaded: {error}")
-        while self._take_jobs(owners, loaded):
-            if loaded is not None and loaded.busy:
-                self._advance(loaded, owners)
-        for job in {id(job): job for job in owners.values()}.values():
+            failure = (
+                error if isinstance(error, ModelError) else FatalModelError(f"{self.name} cannot be loaded: {error}")
+            )
+        while (new := self._wait_for_jobs(idle=not active)) is not None:
+            for job in new:
+                try:
+                    if loaded is None:
+                        raise failure or FatalModelError(f"{self.name} was closed")
+                    job.rows = self._build_rows(job, loaded.chat)
+                    loaded.writer_for(job.request).add(job.rows)
+                    active.append(job)
+                except Exception as error:  # as above
+                    job.done(_as_model_error(error, self.name))
+            if loaded is not None and active:
+                active = self._advance(loaded, active)
+        for job in active:
             job.done(FatalModelError(f"{self.name} was closed"))
-        owners.clear()
+        active.clear()
         if loaded is not None:
             loaded.free()
         del loaded
@@ -158,50 +166,38 @@ class _Engine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _take_jobs(self, owners: dict[int, _Job], loaded: _LoadedModel | None) -> bool:
-        """Hand new requests to a writer; wait for one if there is nothing to do. False when it is time to stop."""
+    def _wait_for_jobs(self, *, idle: bool) -> list[_Job] | None:
+        """New requests, waited for where there is nothing else to do; `None` when it is time to stop."""
         with self._wake:
-            while not self._stopped and not self._jobs and not (loaded is not None and loaded.busy):
+            while idle and not self._stopped and not self._jobs:
                 self._wake.wait()
-            new, self._jobs = self._jobs, deque()
-            if self._stopped:
-                owners.update({id(job): job for job in new})
-                return False
+            new, self._jobs = self._jobs, []
+            if not self._stopped:
+                return new
         for job in new:
-            try:
-                if self._failed is not None or loaded is None:
-                    raise self._failed or FatalModelError(f"{self.name} was closed")
-                job.rows = self._build_rows(job, loaded.chat)
-                writer = loaded.writer_for(job.request)
-            except Exception as error:  # a thread that dies would leave everybody waiting
-                job.done(_as_model_error(error, self.name))
-                continue
-            job.left = len(job.rows)
-            owners.update({id(row): job for row in job.rows})
-            writer.add(job.rows)
-        for job in owners.values():
-            if job.dropped:
-                for row in job.rows:
-                    row.dropped = True
-        return True
+            job.done(FatalModelError(f"{self.name} was closed"))
+        return None
 
-    def _advance(self, loaded: _LoadedModel, owners: dict[int, _Job]) -> None:
+    def _advance(self, loaded: _LoadedModel, active: list[_Job]) -> list[_Job]:
+        """Write one token of every row. Returns the requests that are still on their way."""
+        left = []
         try:
-            finished = loaded.step()
+            loaded.step()
+            for job in active:
+                if job.dropped:
+                    for row in job.rows:
+                        row.dropped = True
+                elif all(row.end is not None for row in job.rows):
+                    job.done(_build_completion(job, loaded.chat, model=self.checked.source.recorded))
+                else:
+                    left.append(job)
         except Exception as error:  # whatever torch raises, every request on its way has to hear of it
             failure = _as_model_error(error, self.name)
-            for job in {id(job): job for job in owners.values()}.values():
+            for job in active:
                 job.done(failure)
-            owners.clear()
             loaded.clear()
-            return
-        for row in finished:
-            job = owners.pop(id(row))
-            job.left -= 1
-            if job.left == 0 and not job.dropped:
-                job.done(_build_completion(job, loaded.chat, model=self.checked.source.recorded))
-        for key in [key for key, job in owners.items() if job.dropped]:
-            del owners[key]
+            return []
+        return left
 
     def _build_rows(self, job: _Job, chat: Chat) -> list[AnswerRow]:
         from unmask.whitebox.generate import AnswerRow, Manner
@@ -235,10 +231,6 @@ class _LoadedModel:
         self._adapter_active = True
         self._writers: dict[bool, Writer] = {}
 
-    @property
-    def busy(self) -> bool:
-        return any(writer.busy for writer in self._writers.values())
-
     def writer_for(self, request: Request) -> Writer:
         """The trained adapter picks lines; all other answers are the model's own."""
         adapted = not self._trained_to_read or bool(request.options)
@@ -253,16 +245,14 @@ class _LoadedModel:
             self._writers[adapted] = Writer(model, stops=stops, room=_choose_room(model), recorder=recorder)
         return self._writers[adapted]
 
-    def step(self) -> list[AnswerRow]:
-        """Write one token of every row; returns the rows that are finished."""
-        finished = []
+    def step(self) -> None:
+        """Write one token of every row."""
         for adapted, writer in self._writers.items():
             if writer.busy:
                 if adapted != self._adapter_active:
                     switch_adapter(self._model, active=adapted)
                     self._adapter_active = adapted
-                finished += writer.step()
-        return finished
+                writer.step()
 
     def clear(self) -> None:
         """Give up every row; the weights stay."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unmask.errors import MissingError, RequestRefusedError, TransientModelError, UsageError
+from unmask.errors import MissingError, RequestRefusedError, TransientModelError
 from unmask.models.local.openmp import load_bundled_openmp
 from unmask.records import Choice, Completion, Record, Request, Stop, Usage
 from unmask.whitebox.chat import list_spellings
@@ -51,11 +51,6 @@ class Setup(Record, frozen=True, kw_only=True):
     threads: int
     slots: int = 4
     context: int = 4096
-
-    def __post_init__(self) -> None:
-        for field in ("threads", "slots", "context"):
-            if getattr(self, field) < 1:
-                raise UsageError(f"{field} of an embedded model must be at least 1, not {getattr(self, field)}")
 
 
 def is_installed() -> bool:
@@ -106,16 +101,6 @@ def engine_parameters(path: Path, setup: Setup, *, adapter: Path | None = None) 
     params.ui = False
     params.endpoint_slots = False
     return params
-
-
-def carries_system(server: Any, *, context: int) -> bool:
-    """Whether a system prompt reaches the model: one that fills the context must be refused as too long.
-
-    The refusal comes before anything is computed, so the question costs nothing.
-    """
-    long = {"role": "system", "content": "word " * (context + 1024)}
-    answer = server.handle_chat_completions({"messages": [long, {"role": "user", "content": "Hi"}], "max_tokens": 1})
-    return bool(answer.get("error", {}).get("type") == "exceed_context_size_error")
 
 
 def body_of(request: Request) -> dict[str, Any]:
