@@ -249,5 +249,5 @@ def test_the_command_with_an_unknown_name_ends_with_4_and_one_line():
     done = unmask("pull", "smollm-135")
     assert done.returncode == 4
     assert "'smollm-135'" in done.stderr
-    assert "did you mean smollm2-135m?" in done.stderr
+    assert "Did you mean smollm2-135m?" in done.stderr
     assert "Traceback" not in done.stderr

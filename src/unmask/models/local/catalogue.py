@@ -83,10 +83,10 @@ def find_entry(name: str) -> CatalogueEntry:
     for entry in ENTRIES:
         if entry.name == wanted:
             return entry
-    near = suggest_names(wanted, [entry.name for entry in ENTRIES])
+    listed = "`unmask pull` lists them; any other GGUF file: gguf:PATH"
     raise MissingError(
         f"no embedded model is called {name[:80]!r}",
-        advice=" ".join(filter(None, (near, "`unmask pull` lists them; any other GGUF file: gguf:PATH"))),
+        advice=suggest_names(wanted, [entry.name for entry in ENTRIES], listed),
     )
 
 
