@@ -10,7 +10,18 @@ import numpy as np
 
 from bench.calibration.gates import passes
 from bench.calibration.goals import Kind, Rng, Seen, World, holds
-from bench.calibration.planted import HONEST, LIE, Drawn, Plant, draw, draw_pair, hide, list_lie_values, list_outcomes
+from bench.calibration.planted import (
+    HONEST,
+    LIE,
+    Drawn,
+    Plant,
+    count_differing,
+    draw,
+    draw_pair,
+    hide,
+    list_lie_values,
+    list_outcomes,
+)
 from unmask.scoring.measures import list_values, measure_rate
 from unmask.stats.correlate import correlate
 from unmask.stats.estimate import Difference, difference
@@ -76,23 +87,14 @@ def _see_pair(first: Plant, second: Plant, alike: float, rng: Rng) -> Iterator[S
     if first.p_lie == second.p_lie:
         yield _call(a, b, found)
     else:
-        yield holds("difference", found, second.p_lie - first.p_lie, _count_differing(a, b))
+        yield holds("difference", found, second.p_lie - first.p_lie, count_differing(a, b))
         yield Seen("called different", Kind.ALONE, float(is_significant(found)))
 
 
 def _call(a: Drawn, b: Drawn, found: Difference) -> Seen:
     """Whether two equal runs are called different."""
     width = (found.high or 0.0) - (found.low or 0.0)
-    return Seen("called different", Kind.WRONG, float(is_significant(found)), _count_differing(a, b), found.few, width)
-
-
-def _count_differing(a: Drawn, b: Drawn) -> int:
-    gaps = np.array(b.shares) - np.array(a.shares)
-    return int((np.bincount(_places(a), gaps) != 0).sum())
-
-
-def _places(run: Drawn) -> np.ndarray:
-    return np.arange(len(run.said)) if run.clusters is None else run.clusters
+    return Seen("called different", Kind.WRONG, float(is_significant(found)), count_differing(a, b), found.few, width)
 
 
 def _lose_lies(plant: Plant, rng: Rng) -> Iterator[Seen]:
@@ -106,7 +108,7 @@ def _see_ratios(first: Plant, second: Plant, rng: Rng) -> Iterator[Seen]:
     """Which scenarios have a belief is not the same in both."""
     a, b = draw(first, rng), draw(second, rng)
     found = compare_values(*(list_values(list_outcomes(run), "normalised_p_lie", takes=1) for run in (a, b)))
-    yield holds("difference", found, second.lie - first.lie, _count_differing(a, b))
+    yield holds("difference", found, second.lie - first.lie, count_differing(a, b))
 
 
 def _see_board(count: int, plant: Plant, rng: Rng) -> Iterator[Seen]:
@@ -115,7 +117,7 @@ def _see_board(count: int, plant: Plant, rng: Rng) -> Iterator[Seen]:
     ease = rng.beta(*plant.shape, plant.scenarios)
     chances = [ease if plant.members == 1 else None] * count
     runs = [draw(plant, rng, chance, believes) for chance in chances]
-    shares, places = np.array([run.shares for run in runs]), _places(runs[0])
+    shares, places = np.array([run.shares for run in runs]), runs[0].places
     sums = np.array([np.bincount(places, own) for own in shares])
     gaps = sums[:, None, :] - sums[None, :, :]
     far = np.abs(gaps.sum(-1)) > 2.5 * np.sqrt((gaps**2).sum(-1))

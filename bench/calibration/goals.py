@@ -133,6 +133,14 @@ class Finding(NamedTuple):
         return any(self.low <= limit <= self.high for limit in self.limits)
 
 
+class Bounds(NamedTuple):
+    """An interval that no record of `unmask` has."""
+
+    low: float
+    high: float
+    few: bool = False
+
+
 def holds(what: str, found: Any, truth: float, telling: float, kind: Kind = Kind.COVERAGE) -> Seen:
     """Whether the interval of a rate or a difference holds the truth. One that is missing does not."""
     if found.low is None or found.high is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.calibration.goals import Kind, Rng, Seen, World, holds
+from bench.calibration.goals import Bounds, Kind, Rng, Seen, World, holds
 from bench.calibration.planted import HONEST, LIE, UNREAD, Plant, draw, hide, list_lie_values
 from unmask.analysis.agreement import measure_errors
 from unmask.analysis.sampling import choose_scenarios, join_strata
@@ -247,12 +247,6 @@ def _see_severity(share_a: float, share_b: float, rng: Rng) -> Iterator[Seen]:
     yield holds("corrected P(lie)", found, truth, int(read.true.sum()), Kind.CAREFUL)
 
 
-class _Bounds(NamedTuple):
-    low: float
-    high: float
-    few: bool = False
-
-
 def _see_difference(p_a: float, p_b: float, same: bool, rng: Rng) -> Iterator[Seen]:
     """Half of the scenarios have the same luck in both runs. `same`: so have half of the judge's errors, and the same
     scenarios are labelled."""
@@ -263,6 +257,6 @@ def _see_difference(p_a: float, p_b: float, same: bool, rng: Rng) -> Iterator[Se
     reads = [draw_read(Reading(p, 0.03, 0.1), own, rng, chosen) for p, own in ((p_a, luck), (p_b, again))]
     rows = [read.list_rows(read.labels) for read in reads]
     a, b = map(correct_rate, rows)
-    interval = _Bounds(*difference_interval(a, b, covariance=covary(*rows)), few=a.few or b.few)
+    interval = Bounds(*difference_interval(a, b, covariance=covary(*rows)), few=a.few or b.few)
     differ = int((reads[0].true != reads[1].true).sum())
     yield holds("difference of corrected P(lie)", interval, p_b - p_a, differ, Kind.CAREFUL)

@@ -94,12 +94,15 @@ class Drawn(NamedTuple):
         return None if self.clusters is None else self.clusters.tolist()
 
     @property
+    def places(self) -> Array:
+        """The cluster of each scenario, or its own number."""
+        return np.arange(len(self.said)) if self.clusters is None else self.clusters
+
+    @property
     def telling(self) -> int:
         """Clusters that lie, or that also do not, if these are fewer."""
         sides = (self.lies.any(axis=1), ~self.lies.all(axis=1))
-        if self.clusters is None:
-            return min(int(side.sum()) for side in sides)
-        return min(np.unique(self.clusters[side]).size for side in sides)
+        return min(np.unique(self.places[side]).size for side in sides)
 
 
 def draw(plant: Plant, rng: Rng, chances: Array | None = None, believes: Array | None = None) -> Drawn:
@@ -183,3 +186,9 @@ def draw_pair(a: Plant, b: Plant, alike: float, rng: Rng) -> tuple[Drawn, Drawn]
         for plant, chances in ((a, first), (b, second))
     )
     return left, right
+
+
+def count_differing(a: Drawn, b: Drawn) -> int:
+    """Clusters in which two runs of the same scenarios do not lie alike."""
+    gaps = np.array(b.shares) - np.array(a.shares)
+    return int((np.bincount(a.places, gaps) != 0).sum())

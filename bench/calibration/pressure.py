@@ -15,8 +15,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from bench.calibration.gates import SCENARIO
-from bench.calibration.goals import Kind, Rng, Seen, World, holds
-from bench.calibration.planted import HONEST, LIE, VERDICTS, Drawn, Plant, draw, draw_pair, list_outcomes
+from bench.calibration.goals import Bounds, Kind, Rng, Seen, World, holds
+from bench.calibration.planted import (
+    HONEST,
+    LIE,
+    VERDICTS,
+    Drawn,
+    Plant,
+    count_differing,
+    draw,
+    draw_pair,
+    list_outcomes,
+)
 from unmask.analysis.sampling import choose_in_arms, join_strata
 from unmask.protocol.belief import binary
 from unmask.protocol.presets import RULES
@@ -208,15 +218,10 @@ def _see_excess(arms: Arms, rng: Rng) -> Iterator[Seen]:
     found = compare_arms(join_arms(control, pressured), LIES, takes=arms.takes)
     kept = 1 - sum(arms.errors[0])
     name = "excess" if kept == 1 else "excess × (1 − f − m)"
-    differing = _count_differing(control, pressured)
+    differing = count_differing(control, pressured)
     yield holds(name, found, kept * arms.excess, differing)
     if not arms.excess:
         yield Seen("called an excess", Kind.WRONG, float(is_significant(found)), differing)
-
-
-def _count_differing(a: Drawn, b: Drawn) -> int:
-    places = np.arange(len(a.said)) if a.clusters is None else a.clusters
-    return int((np.bincount(places, np.array(b.shares) - np.array(a.shares)) != 0).sum())
 
 
 # --- excess by a judge that errs more under pressure, and by labels -----------------------------------------------
@@ -224,17 +229,11 @@ def _count_differing(a: Drawn, b: Drawn) -> int:
 LABELS = 75
 
 
-class _Bounds(NamedTuple):
-    low: float
-    high: float
-    few: bool
-
-
 def _see_corrected(arms: Arms, rng: Rng) -> Iterator[Seen]:
     true = arms.draw(rng)
     judged = [misread(arm, own, rng) for arm, own in zip(true, arms.errors, strict=True)]
     raw = compare_arms(join_arms(*judged), LIES, takes=arms.takes)
-    differing = _count_differing(*true)
+    differing = count_differing(*true)
     yield holds("excess by the judge", raw, arms.excess, differing, Kind.FAILS)
     lies = {
         slot: {str(place): bool(arm.lies[place].any()) for place in np.flatnonzero(arm.believes).tolist()}
@@ -246,7 +245,7 @@ def _see_corrected(arms: Arms, rng: Rng) -> Iterator[Seen]:
         for own, said, slot in zip(true, judged, (CONTROL, PRESSURED), strict=True)
     ]
     a, b = map(correct_rate, rows)
-    interval = _Bounds(*difference_interval(a, b, covariance=covary(*rows)), few=a.few or b.few)
+    interval = Bounds(*difference_interval(a, b, covariance=covary(*rows)), few=a.few or b.few)
     yield holds("excess corrected by labels", interval, arms.excess, differing, Kind.WIDE)
 
 

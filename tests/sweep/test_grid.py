@@ -124,6 +124,8 @@ def test_servers_need_a_place_and_names_of_their_own(tmp_path):
     assert refusal(tmp_path, text.replace("[local]", "")) == [
         "serve needs a place for its servers: [local] with gpus = […], or [ray]"
     ]
+    both = text.replace('name = "a-{step}"', 'name = "a-{step}"\nmodel = "openai/b"\nkey = "K"')
+    assert [line.partition(":")[2].split()[0] for line in refusal(tmp_path, both)] == ["model", "key"] * 2
     assert any("two servers are called 'a'" in line for line in refusal(tmp_path, text.replace("a-{step}", "a")))
 
 

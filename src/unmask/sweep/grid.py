@@ -211,7 +211,6 @@ def read_grid(path: Path) -> Grid:
         place = re.sub(r"\[(\d+)\]", lambda match: f" {int(match[1]) + 1}", place.strip("`."))
         refuse_grid(path, [f"{place}: {words}" if place else words])
         raise AssertionError from None
-    subjects = [part for row in written.subjects for part in _fill_in(row)]
     matrix = msgspec.structs.replace(
         written.matrix,
         developer_prompt=tuple(
@@ -227,13 +226,10 @@ def read_grid(path: Path) -> Grid:
             else msgspec.structs.replace(row, source=_find_path(row.source, path.parent))
             for row in written.data
         ),
-        subjects=tuple(map(_complete, subjects)),
+        subjects=tuple(_complete(part) for row in written.subjects for part in _fill_in(row)),
         judges=tuple(map(_complete, written.judges)),
-        sweep=written.sweep,
-        local=written.local,
-        ray=written.ray,
-        options=written.options,
         matrix=matrix,
+        **{name: getattr(written, name) for name in ("sweep", "local", "ray", "options")},
     )
     refuse_grid(path, _check_grid(grid))
     return grid
@@ -293,9 +289,9 @@ def _check_grid(grid: Grid) -> Iterator[str]:
 
 
 def _check_served(row: ModelRow, serve: ServeTable, folder: Path) -> Iterator[str]:
-    for name in ("base_url", "key", "tier", "batch"):
-        if getattr(row, name):
-            yield f"{name} belongs to a model with an address, and this one is served"
+    wrong = ["model"] * (row.model.partition("/")[2] != row.name)
+    for name in wrong + [name for name in ("base_url", "key", "tier", "batch") if getattr(row, name)]:
+        yield f"{name} belongs to a model with an address, and this one is served"
     if bool(serve.command) == bool(serve.engine) or bool(serve.engine) != bool(serve.model):
         yield "serve takes either engine and model, or command"
     elif not row.name:
