@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import unmask
-from tests.models.billed import BilledProvider, serve_in_thread
-from tests.models.loopback import loopback, request
+from tests.models.billed import BilledProvider
+from tests.models.loopback import loopback, loopback_in_thread, request
 from unmask.errors import IncompleteError
 from unmask.models.providers import open_model
 from unmask.runs.options import merge_arguments
@@ -75,7 +75,7 @@ def test_reasoning_is_output_wherever_an_endpoint_counts_it(apart):
 @pytest.mark.parametrize("write", [None, 5.0])
 def test_the_bill_of_a_run_is_the_invoice(tmp_path, write):
     provider = BilledProvider(write=write, reasoning=40)
-    with serve_in_thread(provider) as server:
+    with loopback_in_thread(provider) as server:
         score = run_billed(server.url, tmp_path / "run").score()
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
     assert score.spent.tokens["subject_reasoning"] == 40 * score.spent.tokens["subject_output"] // 52
@@ -97,7 +97,7 @@ class CachingProxy:
 def test_cache_writes_are_billed_and_counted(tmp_path):
     """The cost is the invoice, and the score has their tokens."""
     proxy = CachingProxy()
-    with serve_in_thread(proxy) as server:
+    with loopback_in_thread(proxy) as server:
         run = run_billed(server.url, tmp_path / "run", max_connections=3)
     assert run.score().spent.cost_usd == pytest.approx(proxy.provider.invoice)
     assert run.score().spent.tokens["judge_written"] > 0
@@ -107,20 +107,20 @@ def test_cache_writes_are_billed_and_counted(tmp_path):
 def test_the_invoice_never_passes_max_cost(tmp_path, limit):
     """Requests in flight count with what they may cost at most, so that fifty at once do not overdraw."""
     provider = BilledProvider(write=5.0, reasoning=900)
-    with serve_in_thread(provider) as server, pytest.raises(IncompleteError, match="max-cost"):
+    with loopback_in_thread(provider) as server, pytest.raises(IncompleteError, match="max-cost"):
         run_billed(server.url, tmp_path / "run", max_cost=limit, takes=3)
     assert 0 < provider.invoice <= limit
 
 
 def test_a_limit_of_less_than_one_request_sends_nothing(tmp_path):
     provider = BilledProvider()
-    with serve_in_thread(provider) as server, pytest.raises(IncompleteError, match="may cost more than is left"):
+    with loopback_in_thread(provider) as server, pytest.raises(IncompleteError, match="may cost more than is left"):
         run_billed(server.url, tmp_path / "run", max_cost=0.0001)
     assert provider.invoice == 0
 
 
 def test_a_cache_write_without_a_price_is_unknown_and_stops_a_limited_run(tmp_path):
-    with serve_in_thread(CachingProxy()) as server:
+    with loopback_in_thread(CachingProxy()) as server:
         score = run_billed(server.url, tmp_path / "a", set={"price": "4/20", "judge.price": "4/20"}).score()
         with pytest.raises(IncompleteError, match="cannot be kept"):
             run_billed(server.url, tmp_path / "b", set={"price": "4/20", "judge.price": "4/20"}, max_cost=5.0)

@@ -11,7 +11,8 @@ import unmask
 from bench.planted import write_jsonl
 from tests.analysis.labelled import dataset, made, reader
 from tests.faults.served import JUDGE, SUBJECT, Served, judged_as_planted, ran, serving
-from tests.models.billed import BilledProvider, serve_in_thread
+from tests.models.billed import BilledProvider
+from tests.models.loopback import loopback_in_thread
 from tests.shown import show
 from unmask.analysis.agreement import agree
 from unmask.analysis.labels import open_writer
@@ -72,7 +73,7 @@ def test_parameters_and_room_are_those_of_each_judge(tmp_path, monkeypatch):
         bodies.append(dict(sent.body))
         return provider(sent)
 
-    with serve_in_thread(note) as server:
+    with loopback_in_thread(note) as server:
         unmask.run(
             data="tiny",
             model="scripted/liar",

@@ -9,7 +9,8 @@ import pytest
 
 import unmask
 from tests.engine.test_bill import complete, run_billed
-from tests.models.billed import GROQ_FULL, OPENAI_FULL, BilledProvider, serve_in_thread
+from tests.models.billed import GROQ_FULL, OPENAI_FULL, BilledProvider
+from tests.models.loopback import loopback_in_thread
 from tests.shown import show
 from unmask.errors import FatalModelError, UsageError
 from unmask.models.limiter import Limiter
@@ -32,7 +33,7 @@ def both(tier: str) -> dict[str, str]:
 def test_flex_is_asked_for_billed_at_half_and_shown(tmp_path):
     """The bill is the invoice, and the score says at which tier."""
     provider = BilledProvider(write=5.0)
-    with serve_in_thread(provider) as server:
+    with loopback_in_thread(provider) as server:
         run = run_billed(server.url, tmp_path / "run", **both("flex"))
     score = run.score()
     assert set(provider.tiers) == {"flex"}
@@ -51,7 +52,7 @@ def test_the_tier_that_was_used_counts_and_not_the_one_that_was_asked_for(tmp_pa
         sent.body.pop("service_tier", None)
         return provider(sent)
 
-    with serve_in_thread(ignore_tier) as server:
+    with loopback_in_thread(ignore_tier) as server:
         score = run_billed(server.url, tmp_path / "run", **both("flex")).score()
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
     assert "tiers" not in score.to_json()
@@ -61,7 +62,7 @@ def test_the_tier_that_was_used_counts_and_not_the_one_that_was_asked_for(tmp_pa
 def test_flex_without_room_is_waited_for(tmp_path, refusal):
     """Refusals are not billed and not failures: the request goes out again, at flex."""
     provider = BilledProvider(refuses_flex=lambda number: number % 3 != 0, refusal=refusal)
-    with serve_in_thread(provider) as server:
+    with loopback_in_thread(provider) as server:
         score = run_billed(server.url, tmp_path / "run", max_connections=2, **both("flex")).score()
     assert set(provider.tiers) == {"flex"}
     assert score.spent.cost_usd == pytest.approx(provider.invoice)
@@ -69,7 +70,7 @@ def test_flex_without_room_is_waited_for(tmp_path, refusal):
 
 
 def test_a_model_without_flex_stops_the_run_at_the_first_answer(tmp_path):
-    with serve_in_thread(BilledProvider(flex=None)) as server:
+    with loopback_in_thread(BilledProvider(flex=None)) as server:
         with pytest.raises(FatalModelError, match="refuses the tier flex"):
             run_billed(server.url, tmp_path / "a", max_connections=1, **both("flex"))
         assert len(server.sent) == 2  # the first was refused for prompt_cache_options
@@ -78,7 +79,7 @@ def test_a_model_without_flex_stops_the_run_at_the_first_answer(tmp_path):
 def test_a_run_may_go_on_at_another_tier(tmp_path):
     """The tier does not define a run."""
     provider = BilledProvider()
-    with serve_in_thread(provider) as server:
+    with loopback_in_thread(provider) as server:
         run_billed(server.url, tmp_path / "run", limit=2)
         score = run_billed(server.url, tmp_path / "run", limit=4, **both("flex")).score()
     assert {"default", "flex"} == set(score.spent.tiers)
@@ -87,7 +88,7 @@ def test_a_run_may_go_on_at_another_tier(tmp_path):
 
 def test_the_price_of_a_tier_that_nobody_knows_is_unknown(tmp_path):
     """An account may be set to a dearer tier by itself: then the answers say so."""
-    with serve_in_thread(BilledProvider(standard="priority")) as server:
+    with loopback_in_thread(BilledProvider(standard="priority")) as server:
         score = run_billed(server.url, tmp_path / "run").score()
     assert score.spent.cost_usd is None
     assert score.to_json()["tiers"]["priority"]["cost_usd"] is None

@@ -6,14 +6,11 @@ say an answer was given at. A test sets the faults.
 
 from __future__ import annotations
 
-import threading
-from asyncio import Event, new_event_loop
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.models.loopback import Canned, Loopback, Sent, loopback
+from tests.models.loopback import Canned, Sent
 
 CACHE_FROM = 1024
 """Tokens from which prompts are written to a cache."""
@@ -90,26 +87,3 @@ class BilledProvider:
 def _refuse(message: str, param: str, code: str) -> Canned:
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return Canned({"error": error}, 400)
-
-
-@contextmanager
-def serve_in_thread(provider: Callable[[Sent], Canned]) -> Iterator[Loopback]:
-    """The same server for code that blocks: `unmask.run` has an event loop of its own."""
-    loop, ready, servers = new_event_loop(), threading.Event(), []
-    stop = Event()
-
-    async def serve() -> None:
-        async with loopback(provider) as server:
-            servers.append(server)
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    ready.wait(10)
-    try:
-        yield servers[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
-        loop.close()

@@ -140,21 +140,12 @@ USUAL = frozenset(
 )
 """What every chat API has."""
 
+INVALID = {"type": "invalid_request_error"}
 REFUSALS: dict[str, Callable[[str], Canned]] = {
     "openai": lambda name: Canned(
-        {
-            "error": {
-                "message": f"Unrecognized request argument supplied: {name}",
-                "type": "invalid_request_error",
-                "param": None,
-                "code": None,
-            }
-        },
-        400,
+        {"error": {"message": f"Unrecognized request argument supplied: {name}", **INVALID, "param": None}}, 400
     ),
-    "groq": lambda name: Canned(
-        {"error": {"message": f"property '{name}' is unsupported", "type": "invalid_request_error"}}, 400
-    ),
+    "groq": lambda name: Canned({"error": {"message": f"property '{name}' is unsupported", **INVALID}}, 400),
     "mistral": lambda name: Canned(
         {"detail": [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}]}, 422
     ),
@@ -163,7 +154,7 @@ REFUSALS: dict[str, Callable[[str], Canned]] = {
             {
                 "error": {
                     "code": 400,
-                    "message": f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.',
+                    "message": f'Unknown name "{name}": Cannot find field.',
                     "status": "INVALID_ARGUMENT",
                 }
             }
@@ -171,11 +162,7 @@ REFUSALS: dict[str, Callable[[str], Canned]] = {
         400,
     ),
     "anthropic": lambda name: Canned(
-        {
-            "type": "error",
-            "error": {"type": "invalid_request_error", "message": f"{name}: Extra inputs are not permitted"},
-        },
-        400,
+        {"type": "error", "error": {"message": f"{name}: Extra inputs are not permitted", **INVALID}}, 400
     ),
 }
 """How a provider refuses a parameter that it does not know. vLLM and OpenRouter refuse none: they pass it over."""

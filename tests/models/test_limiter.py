@@ -201,18 +201,6 @@ def test_the_same_from_an_address_that_has_answered_is_passing_trouble(error: Tr
     run_virtually(go)
 
 
-def test_a_server_that_has_answered_is_tried_again_as_without_the_wait():
-    """The wait is for its start. A crash in the middle of a run is another matter."""
-
-    async def go() -> None:
-        limiter, model = made(wait_for_server=10_000, tries=3), failing("one", REFUSED)
-        await limiter.send(model, request())
-        with pytest.raises(TransientModelError, match="refused"):
-            await limiter.send(model, request())
-
-    run_virtually(go)
-
-
 # --- trying again ---------------------------------------------------------------------------------------------
 
 
@@ -397,36 +385,6 @@ def test_a_retry_after_of_next_to_nothing_does_not_use_up_all_tries_at_once(aske
     run_virtually(go)
 
 
-def test_a_short_retry_after_is_believed_while_others_get_through():
-    """Nobody waits for longer than asked because of somebody else's luck."""
-
-    async def go() -> None:
-        limiter, model = made(max_connections=2), Gated()
-        await proven(limiter, model)
-        start(limiter, model, 2)
-        await settle()
-        await model.answer(DONE, overload(retry_after=0.006))
-        await asyncio.sleep(0.007)
-        assert len(model.waiting) == 1
-
-    run_virtually(go)
-
-
-def test_of_two_pauses_that_are_asked_for_the_longer_one_holds():
-    async def go() -> None:
-        limiter, model = made(), Gated()
-        await proven(limiter, model)
-        start(limiter, model, 3)
-        await settle()
-        await model.answer(DONE, overload(retry_after=0.0), overload(retry_after=5.0))
-        await asyncio.sleep(4.9)
-        assert len(model.waiting) == 0
-        await asyncio.sleep(0.2)
-        assert len(model.waiting) == 2
-
-    run_virtually(go)
-
-
 def test_an_absurd_retry_after_is_cut():
     """Nobody waits for a year."""
 
@@ -454,17 +412,6 @@ def test_overload_halves_the_connections_once_a_round_trip():
         assert len(model.waiting) == 20
         await model.answer(*[overload(retry_after=5.0)] * 20)
         assert limiter.limit == 10
-
-    run_virtually(go)
-
-
-def test_one_connection_always_remains():
-    async def go() -> None:
-        limiter, model = made(tries=30), failing("one", overload())
-        await limiter.send(model, request())
-        with pytest.raises(TransientModelError):
-            await limiter.send(model, request())
-        assert limiter.limit == 1
 
     run_virtually(go)
 
@@ -620,17 +567,6 @@ async def just_let_in(limiter: Limiter, model: Gated, then: Callable[[Any], obje
     then(second)
     await asyncio.gather(first, second, return_exceptions=True)
     return [first, second]
-
-
-def test_a_request_cancelled_just_as_it_is_let_in_leaks_nothing():
-    """Between being given a connection and noticing it."""
-
-    async def go() -> None:
-        limiter, model = made(max_connections=1), Gated()
-        await just_let_in(limiter, model, lambda second: second.cancel())
-        assert limiter.in_flight == 0
-
-    run_virtually(go)
 
 
 def test_a_request_just_let_in_when_all_is_stopped_is_not_sent():
