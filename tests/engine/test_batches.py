@@ -198,17 +198,6 @@ def test_where_nothing_tells_batches_apart_nobody_buys_again_unasked(served, tmp
     assert_as_planted(run_to_the_end(served, tmp_path, flavour="anthropic"))
 
 
-def test_results_that_were_deleted_are_bought_again_only_by_who_types_it(served, tmp_path):
-    """The run stops; no verdict is wrong, and the same command goes on to the planted ones."""
-    served.configure(batch_fault="deleted")
-    with pytest.raises(IncompleteError, match="deleted its results") as stopped:
-        run_to_the_end(served, tmp_path)
-    assert "The same command asks again" in str(stopped.value.advice)
-    assert len(served.stats()["batches"]["sizes"]) == 1
-    looked = run_to_the_end(served, tmp_path)
-    assert (looked.right, looked.wrong) == (SCENARIOS, ())
-
-
 @pytest.mark.parametrize(
     ("fault", "flavour"),
     [("half_failed", "openai"), ("half_failed", "anthropic"), ("no_output", "openai"), ("failing", "openai")],
@@ -231,15 +220,33 @@ def test_a_refused_line_is_unjudged_and_the_others_are_asked_again(served, tmp_p
     assert "line 2 is no request" in looked.reasons[0]
 
 
-@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
-def test_credit_that_runs_out_stops_the_run_and_fails_nothing(served, tmp_path, flavour):
-    """What was answered is kept; with new credit the same command buys only the others."""
-    served.configure(flavour=flavour, batch_fault="no_credit")
-    with pytest.raises(FatalModelError) as stopped:
-        run_to_the_end(served, tmp_path, flavour=flavour)
-    assert "no credit" in str(stopped.value.advice)
+@pytest.mark.parametrize(
+    ("fault", "flavour", "stop"),
+    [
+        ("no_credit", "openai", (FatalModelError, "no credit")),
+        ("no_credit", "anthropic", (FatalModelError, "no credit")),
+        ("no_top_k", "openai", (FatalModelError, "top_k=5")),
+        ("refused", "openai", (FatalModelError, "no batches of this model")),
+        ("queue_full:0", "openai", (IncompleteError, "not one request more")),
+        ("deleted", "openai", (IncompleteError, "deleted its results")),
+    ],
+)
+def test_what_stops_a_run_fails_nothing_and_the_same_command_goes_on(served, tmp_path, fault, flavour, stop):
+    """Credit, a parameter of the user, a provider that takes none, a full queue, results that are gone: what was
+    answered is kept, and when all is well the others are asked."""
+    served.configure(flavour=flavour, batch_fault=fault)
+    wanted = arguments(served, tmp_path, flavour=flavour)
+    with pytest.raises(stop[0]) as stopped:
+        run(**wanted | {"judge_params": {"top_k": 5}} if fault == "no_top_k" else wanted)
+    assert stop[1] in f"{stopped.value} {stopped.value.advice}"
     assert not [line for line in Folder(tmp_path / "run").judged(f"{flavour}_judge") if line.error]
-    assert_as_planted(run_to_the_end(served, tmp_path, flavour=flavour))
+    if fault == "no_top_k":  # which makes another run
+        return
+    if fault in ("refused", "queue_full:0"):
+        served.configure(flavour=flavour)
+    looked = run_to_the_end(served, tmp_path, flavour=flavour)
+    assert (looked.right, looked.wrong) == (SCENARIOS, ())
+    assert fault == "deleted" or looked.bought_twice == 0
 
 
 @pytest.mark.parametrize("flavour", ["openai", "anthropic"])
@@ -253,17 +260,6 @@ def test_a_batch_that_ends_early_says_why(served, tmp_path, capsys, fault, flavo
     assert any(reason.startswith(fault[:6]) for reason in reasons)
 
 
-def test_a_queue_that_others_had_filled_stops_the_run(served, tmp_path):
-    """Not one request found room; when there is room again, the round is handed over as one batch."""
-    served.configure(batch_fault="queue_full:0")
-    with pytest.raises(IncompleteError, match="not one request more"):
-        run_to_the_end(served, tmp_path)
-    served.configure()
-    looked = run_to_the_end(served, tmp_path)
-    assert_as_planted(looked)
-    assert len(served.stats()["batches"]["sizes"]) <= 4
-
-
 def test_a_batch_is_no_larger_than_its_provider_takes(served, tmp_path, monkeypatch):
     """By requests and by bytes."""
     for name, limit in (("most_requests", 7), ("most_bytes", 20_000)):
@@ -274,26 +270,6 @@ def test_a_batch_is_no_larger_than_its_provider_takes(served, tmp_path, monkeypa
         sizes = served.stats()["batches"]["sizes"]
         assert max(sizes) < SCENARIOS
         assert name != "most_requests" or max(sizes) == limit
-
-
-def test_a_refused_parameter_of_the_user_stops_the_run_and_fails_nothing(served, tmp_path):
-    """As live: it is never left out, however often the command is typed."""
-    served.configure(batch_fault="no_top_k")
-    wanted = arguments(served, tmp_path)
-    for _ in range(2):
-        with pytest.raises(FatalModelError) as stopped:
-            run(**wanted | {"judge_params": {"top_k": 5}})
-        assert "top_k=5" in str(stopped.value.advice)
-    assert not list(Folder(tmp_path / "run").judged("openai_judge"))
-
-
-def test_a_provider_that_takes_no_batches_stops_the_run(served, tmp_path):
-    """Also with --no-wait, where a provider answers `create` before it looks at a line: the state is asked for once."""
-    served.configure(batch_fault="refused")
-    for no_wait in (False, True):
-        with pytest.raises(FatalModelError, match="no batches of this model"):
-            run(**arguments(served, tmp_path) | {"no_wait": no_wait})
-    assert served.stats()["answered"]["judge"] == 0
 
 
 def test_the_faults_above_are_all_there_are():

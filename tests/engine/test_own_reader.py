@@ -21,8 +21,8 @@ from unmask.runs.folder import Folder
 PLAN = ("lie", "honest", "lie", "honest", "evasion", "lie")
 
 
-def second(name: str = "scripted/second") -> Scripted:
-    return Scripted(scripted_judge, name=name)
+def second() -> Scripted:
+    return Scripted(scripted_judge, name="scripted/second")
 
 
 def slots(run: unmask.Run, judge: str) -> set[str]:
@@ -35,18 +35,29 @@ def run(tmp_path: Path) -> unmask.Run:
     return made(tmp_path / "run", PLAN)
 
 
-def test_tags_judge_sends_tagged_answers_to_an_added_judge(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge")
-    assert "direct" in slots(done, "scripted_second")
-
-
-def test_an_added_judge_without_the_flag_reads_as_the_run_does(run):
-    done = unmask.judge(run.path, judge=second())
-    assert "direct" not in slots(done, "scripted_second")
+def test_an_added_judge_reads_tagged_answers_itself_and_keeps_to_it(run):
+    """Also when it is asked again without the flag; the run and its other judges keep theirs. It is a setting that
+    differs, and the command that repeats it names it."""
+    for more in ({"tags": "judge"}, {}):
+        done = unmask.judge(run.path, judge=second(), **more)
+        assert "direct" in slots(done, "scripted_second")
+        assert (done.definition.tags, done.definition.settings("scripted_judge").tags) == (Tags.RULE, Tags.RULE)
+        assert done.definition.settings("scripted_second").tags is Tags.JUDGE
+    readings = done.outcome("s-0000", judge="scripted/second").readings["direct"]
+    assert {reading.by for reading in readings} == {"judge"}
+    judges = done.definition.judges
+    assert [settings_of(done.definition, judge=file, preset=Preset.PAPER)["tags"] for file in judges] == [
+        "rule",
+        "judge",
+    ]
+    words = shlex.split(run_command(done.definition, run.path, judge="scripted_second"))
+    assert words[words.index("--tags") + 1] == "judge"
+    assert "--tags" not in shlex.split(run_command(done.definition, run.path, judge="scripted_judge"))
 
 
 @pytest.mark.parametrize(("flags", "sent"), [(("--tags", "judge"), True), ((), False)])
 def test_the_flag_of_the_command_line_is_obeyed(run, flags, sent):
+    """Without it an added judge reads as the run does."""
     done = command_line(
         "judge", "run", "--judge", "scripted/judge", "--set", "judge.name=again", *flags, cwd=run.path.parent
     )
@@ -54,36 +65,11 @@ def test_the_flag_of_the_command_line_is_obeyed(run, flags, sent):
     assert ("direct" in slots(run, "again")) is sent
 
 
-def test_the_run_and_its_other_judges_keep_who_reads_tags(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge")
-    assert done.definition.tags is Tags.RULE
-    assert done.definition.settings("scripted_judge").tags is Tags.RULE
-
-
-def test_the_same_judge_again_without_the_flag_keeps_who_reads_tags(run):
-    unmask.judge(run.path, judge=second(), tags="judge")
-    done = unmask.judge(run.path, judge=second())
-    assert done.definition.settings("scripted_second").tags is Tags.JUDGE
-
-
 def test_a_run_continued_with_other_tags_leaves_that_of_its_other_judges(run):
     unmask.judge(run.path, judge=second())
     done = made(run.path, PLAN, tags="judge")
     assert done.definition.settings("scripted_judge").tags is Tags.JUDGE
     assert done.definition.settings("scripted_second").tags is Tags.RULE
-
-
-def test_who_reads_tags_is_a_setting_that_differs_between_runs(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge").definition
-    said = [settings_of(done, judge=file, preset=Preset.PAPER)["tags"] for file in done.judges]
-    assert said == ["rule", "judge"]
-
-
-def test_the_command_that_repeats_a_judge_names_who_reads_tags(run):
-    done = unmask.judge(run.path, judge=second(), tags="judge").definition
-    words = shlex.split(run_command(done, run.path, judge="scripted_second"))
-    assert words[words.index("--tags") + 1] == "judge"
-    assert "--tags" not in shlex.split(run_command(done, run.path, judge="scripted_judge"))
 
 
 def test_beliefs_are_borrowed_with_their_readings_from_a_judge_with_other_tags(run, tmp_path):
