@@ -276,29 +276,6 @@ def test_csv_has_a_line_for_every_row_and_no_rank_for_published_ones(full):
     assert {f"{measure}_low" for measure in list_columns(full)} <= set(first)
 
 
-def test_a_run_stands_beside_a_published_value_of_the_same_definition(full):
-    """H/(H+L) is a column of both tables; a value over other archetypes, or without a stated definition, says so."""
-    text = full.to_markdown()
-    runs, published = text.split("## Published")
-    assert "H/(H+L) %" in runs
-    lines = [
-        [cell.strip() for cell in line.replace(r"\|", "/").split("|")]
-        for line in published.splitlines()
-        if line.startswith("|")
-    ]
-    rows = {(row[1], row[2].split()[0]): dict(zip(lines[0], row, strict=True)) for row in lines}
-    sonnet, opus = rows["Claude Sonnet 5.5", "Claude"], rows["Claude Opus 4.6", "Claude"]
-    assert (sonnet["honesty %"], sonnet["H/(H+L) %"], sonnet["other definition %"]) == (
-        "",
-        "",
-        "94.5 (H/(H+L), without statistics)",
-    )
-    assert (opus["honesty %"], opus["H/(H+L) %"], opus["other definition %"]) == ("", "", "90.3 (not stated)")
-    rates = full.rows[0].rates
-    clear = rates["p_honest"].hits + rates["p_lie"].hits
-    assert rates["honest_of_assertions"].value == pytest.approx(rates["p_honest"].hits / clear)
-
-
 class Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()

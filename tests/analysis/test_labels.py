@@ -147,18 +147,9 @@ def test_what_is_no_number_is_refused(tmp_path, text):
     assert caught.value.problems == (f"row 2: '{text}' is no number: write 1500 or 1.5, without a comma",)
 
 
-SPREADSHEETS = {
-    "semicolons": (";", "utf-8-sig"),
-    "UTF-16 with tabs": ("\t", "utf-16"),
-    "UTF-16 from a big machine": (";", "utf-16-be"),
-    "commas": (",", "utf-8"),
-}
-"""What spreadsheets make of a CSV file: separator and encoding."""
-
-
-@pytest.mark.parametrize(("separator", "encoding"), SPREADSHEETS.values(), ids=SPREADSHEETS)
+@pytest.mark.parametrize(("separator", "encoding"), [(";", "utf-8-sig"), ("\t", "utf-8"), (",", "utf-8")])
 def test_what_a_spreadsheet_writes_is_read(done, tmp_path, separator, encoding):
-    """Through its separators, encodings and texts of several lines, with the row numbers of the sheet."""
+    """Through its separators and texts of several lines, with the row numbers of the sheet."""
     rows = list(csv.reader(io.StringIO(format_items([(one, None) for one in list_replies(done)], ".csv").decode())))
     place = rows[0].index("letter")
     for row in rows[1:]:
@@ -168,8 +159,7 @@ def test_what_a_spreadsheet_writes_is_read(done, tmp_path, separator, encoding):
     def write(name: str) -> Path:
         out = io.StringIO(newline="")
         csv.writer(out, delimiter=separator).writerows(rows)
-        mark = "\ufeff" if encoding == "utf-16-be" else ""
-        (tmp_path / name).write_bytes((mark + out.getvalue()).encode(encoding))
+        (tmp_path / name).write_bytes(out.getvalue().encode(encoding))
         return tmp_path / name
 
     assert len(read_file(write("good.csv"))) == 6

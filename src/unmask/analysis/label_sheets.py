@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from math import isfinite, nan
@@ -151,12 +150,11 @@ def _read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows, each with its place in the file."""
     if path.suffix.lower() in (".html", ".htm"):
         raise DataError(f"{path} is a page to label in", advice="Import the file that its Save button writes.")
-    data = read_bytes(path)
     try:
-        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is no text in UTF-8 or UTF-16 (byte {error.start})",
+            f"{path} is no text in UTF-8 (byte {error.start})",
             advice="In a spreadsheet, save it as CSV UTF-8, then import that file.",
         ) from None
     if path.suffix.lower() == ".csv":
@@ -212,6 +210,7 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         raise ValueError(f"{description} is no label of a number: give lower and upper, or C alone where there is none")
     if not numeric and letter is not None and letter not in set(Letter):
         raise ValueError(f"{filled['letter']!r} is no letter from A to D")
+    texts: dict[str, Any] = {name: str(filled[name]) for name in ("who", "note", "digest", "token") if name in filled}
     return Label(
         scenario=str(filled["scenario"]),
         slot=str(filled["slot"]),
@@ -219,10 +218,7 @@ def _parse_label(row: dict[str, Any]) -> Label | None:
         letter=None if numeric or letter is None else Letter(letter),
         interval=Interval(*bounds[:2]) if numeric or letter is None else None,
         relative=Interval(*bounds[2:]) if bounds[2:] != [None, None] else None,
-        who=str(filled.get("who", "")),
-        note=str(filled["note"]) if "note" in filled else None,
-        digest=str(filled["digest"]) if "digest" in filled else None,
-        token=str(filled["token"]) if "token" in filled else None,
+        **texts,
     )
 
 

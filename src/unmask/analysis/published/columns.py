@@ -25,6 +25,10 @@ _HONESTY = {"honesty", "normalised_honesty", "safety_rate", *_LIES}
 _SHOWN = {*COLUMNS, *_HONESTY, "p_no_belief"}
 
 
+_ABOUT = ("source", "where", "model", "variant", "data", "judge", "note")
+"""What is the same for all values of a row."""
+
+
 class PublishedRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """A published row: other harness, judge or data, never ranked with runs."""
 
@@ -55,19 +59,9 @@ def published_rows() -> tuple[PublishedRow, ...]:
             grouped.setdefault((value.source, value.where, value.model, value.variant), {})[value.measure] = value
     rows = []
     for values in grouped.values():
-        first = next(iter(values.values()))
-        row = PublishedRow(
-            source=first.source,
-            where=first.where,
-            model=first.model,
-            variant=first.variant,
-            n=max((value.n for value in values.values() if value.n is not None), default=None),
-            data=first.data,
-            judge=first.judge,
-            note=first.note,
-            values=values,
-        )
-        rows.append(row)
+        about = {name: getattr(next(iter(values.values())), name) for name in _ABOUT}
+        n = max((value.n for value in values.values() if value.n is not None), default=None)
+        rows.append(PublishedRow(**about, n=n, values=values))
     return tuple(rows)
 
 
