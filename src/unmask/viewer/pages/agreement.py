@@ -23,8 +23,8 @@ from unmask.viewer.app import find_entries, get_catalogue
 from unmask.viewer.catalogue import RunEntry
 from unmask.viewer.templating import page_response
 
-PAGE = 50
-"""Disagreements on one page."""
+MOST = 200
+"""Disagreements that are listed."""
 
 
 class OpenedEntry(NamedTuple):
@@ -41,7 +41,6 @@ class OpenDisagreement(NamedTuple):
 
 
 def show_agreement(request: Request) -> Response:
-    query = request.query_params
     chosen = [OpenedEntry(entry, entry.open()) for entry in find_entries(request, "run")]
     if not chosen:
         return page_response("agreement.html", here="agreement", entries=[], rows=_list_runs(request))
@@ -51,10 +50,7 @@ def show_agreement(request: Request) -> Response:
         return page_response("agreement.html", **shown)
     agreed = agree([one.run for one in labelled])
     differing = _list_differences(labelled, agreed)
-    raw_page = query.get("page", "")
-    pages = max(1, -(-len(differing) // PAGE))
-    page = min(max(1, int(raw_page)), pages) if raw_page.isascii() and raw_page.isdigit() else 1
-    cards = differing[(page - 1) * PAGE : page * PAGE]
+    cards = differing[:MOST]
     return page_response(
         "agreement.html",
         **shown,
@@ -65,8 +61,6 @@ def show_agreement(request: Request) -> Response:
         cards=cards,
         items={card.run.definition.id: _index_items(card.run) for card in cards},
         words=words,
-        page=page,
-        pages=pages,
     )
 
 
