@@ -75,6 +75,7 @@ def page_values(content: PageContent) -> dict[str, Any]:
         "describe_sensitivity": describe_sensitivity,
         "find_measure": find_measure,
         "judge_example": quote_first_judge,
+        "presets": list(Preset),
         "rungs": RUNGS,
         "whole_text": whole_text,
         "apart": APART,

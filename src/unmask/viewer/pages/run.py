@@ -40,12 +40,33 @@ LONGEST_QUERY = 500
 
 
 class RunView(NamedTuple):
-    """The runs that an address names, and how their verdicts are made: the judge and the preset of each run unless
-    given."""
+    """The runs that an address names, how their verdicts are made (by the judge and the preset of each run unless
+    given), and where the links of their page lead."""
 
     entries: list[RunEntry]
     judge: str | None
     preset: Preset | None
+
+    @property
+    def keys(self) -> list[str]:
+        return [entry.key for entry in self.entries]
+
+    @property
+    def base(self) -> str:
+        return "/compare" if len(self.entries) > 1 else f"/run/{self.keys[0]}"
+
+    @property
+    def query(self) -> str:
+        runs = ",".join(self.keys) if len(self.entries) > 1 else None
+        asked = {"runs": runs, "judge": self.judge, "preset": self.preset}
+        return urlencode({name: text for name, text in asked.items() if text})
+
+    @property
+    def judges(self) -> list[tuple[str, str]]:
+        """Those that have read all of these runs."""
+        runs = self.open()
+        shared = [file for file in runs[0].judges if all(file in run.judges for run in runs)]
+        return [(file, runs[0].definition.typed_judge(file)) for file in shared]
 
     def open(self) -> list[FrozenRun]:
         return [CACHE.open(entry) for entry in self.entries]
@@ -70,25 +91,12 @@ class RunView(NamedTuple):
         return self.keep("content", make, megabytes=5.0 * len(self.entries))  # type: ignore[no-any-return]
 
 
-class Served(NamedTuple):
-    """Where the links of a page lead, and which judges and presets can be chosen."""
-
-    keys: list[str]
-    query: str
-    scenario: str
-    search: str
-    judges: list[tuple[str, str]]
-    judge: str | None
-    presets: list[Preset]
-    preset: Preset | None
-
-
 def show_run(request: Request) -> Response:
-    return _show_page(_read_one(request))
+    return _show_page(_read_view(request))
 
 
 def show_comparison(request: Request) -> Response:
-    reading = _read_several(request)
+    reading = _read_view(request)
     if len(reading.entries) < 2:
         with_run = f"/?with={reading.entries[0].key}" if reading.entries else "/"
         return RedirectResponse(with_run, status_code=303)
@@ -97,36 +105,15 @@ def show_comparison(request: Request) -> Response:
 
 def _show_page(reading: RunView) -> Response:
     def make() -> str:
-        values = page_values(reading.content()) | {"served": _link(reading), "here": "runs"}
+        values = page_values(reading.content()) | {"served": reading, "here": "runs"}
         return render_template("report.html", **values)
 
     return HTMLResponse(reading.keep("page", make, megabytes=2.0 * len(reading.entries)))
 
 
-def _link(reading: RunView) -> Served:
-    runs = reading.open()
-    definition = runs[0].definition
-    keys = [entry.key for entry in reading.entries]
-    many = len(keys) > 1
-    base = "/compare" if many else f"/run/{keys[0]}"
-    asked = {"runs": ",".join(keys) if many else "", "judge": reading.judge or "", "preset": reading.preset or ""}
-    query = urlencode({name: text for name, text in asked.items() if text})
-    shared = [file for file in runs[0].judges if all(file in run.judges for run in runs)]
-    return Served(
-        keys=keys,
-        query=query,
-        scenario=f"{base}/scenario/",
-        search=f"{base}/search?{query}&q=",
-        judges=[(file, definition.typed_judge(file)) for file in shared],
-        judge=reading.judge,
-        presets=list(Preset),
-        preset=reading.preset,
-    )
-
-
 def show_scenario(request: Request) -> Response:
     """One scenario in full, with what the judge was sent: by itself, or in the list, whose script fetches this page."""
-    reading = _read_one(request) if "run" in request.path_params else _read_several(request)
+    reading = _read_view(request)
     content, anchor = reading.content(), request.path_params["anchor"]
     row = next((row for row in content.rows if row.anchor == anchor), None)
     if row is None:
@@ -149,7 +136,7 @@ def show_scenario(request: Request) -> Response:
         outcome=row.outcomes[0],
         talk=talk._replace(judged=tuple(judged)),
         cut=partial(shorten_to, LONGEST_TEXT),
-        **(page_values(content) | {"served": _link(reading)}),
+        **(page_values(content) | {"served": reading}),
     )
 
 
@@ -161,14 +148,14 @@ def _read_otherwise(part: RunSection, own: Outcome) -> str:
 
 def show_sensitivity(request: Request) -> Response:
     """On its own page: it takes several times as long as all the rest of a run."""
-    reading = _read_one(request)
+    reading = _read_view(request)
     part = reading.content().parts[0]
     found = reading.keep(
         "sensitivity",
         lambda: sensitivity(part.run, preset=reading.preset, judge=reading.judge),
         megabytes=0.1,
     )
-    values = page_values(reading.content()) | {"served": _link(reading)}
+    values = page_values(reading.content()) | {"served": reading}
     number = request.query_params.get("n", "1")[:3]
     return page_response(
         "sensitivity.html", here="runs", number=number, part=part._replace(sensitivity=found), **values
@@ -177,7 +164,7 @@ def show_sensitivity(request: Request) -> Response:
 
 def send_hits(request: Request) -> Response:
     """The anchors of the scenarios in which a text is, in either case: in questions, prompts, replies and ids."""
-    reading = _read_one(request) if "run" in request.path_params else _read_several(request)
+    reading = _read_view(request)
     query = request.query_params.get("q", "").strip()[:LONGEST_QUERY].lower()
     runs = reading.open()
     hits = [
@@ -202,15 +189,8 @@ def _join_texts(run: FrozenRun, scenario: Scenario) -> str:
 # --- addresses
 
 
-def _read_one(request: Request) -> RunView:
-    return _read_choices(request, [find_entry(request)])
-
-
-def _read_several(request: Request) -> RunView:
-    return _read_choices(request, find_entries(request))
-
-
-def _read_choices(request: Request, entries: list[RunEntry]) -> RunView:
+def _read_view(request: Request) -> RunView:
+    entries = [find_entry(request)] if "run" in request.path_params else find_entries(request)
     preset = request.query_params.get("preset", "")
     if preset and preset not in list(Preset):
         raise UsageError(f"there is no preset {preset[:80]!r}", advice=f"Choose one of: {', '.join(Preset)}.")
