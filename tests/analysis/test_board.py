@@ -21,7 +21,7 @@ from unmask.models.scripted import Scripted
 from unmask.records import PRESSURED, Label, Letter
 from unmask.render.board_csv import render_csv
 from unmask.render.describe.board import list_columns
-from unmask.render.html.board import render_html
+from unmask.render.html.report import render_board
 from unmask.stats.family import depends_on_unjudged, is_significant
 
 
@@ -102,7 +102,7 @@ def test_a_pair_whose_sign_the_unjudged_could_turn_is_not_told_apart(tmp_path):
     found = board([better, worse])
     assert places(found) == {"better": (1, 2, "a"), "worse": (1, 2, "a")}
     assert found.depends_on_unjudged == (("better", "worse"),)
-    for text in (show(found), found.to_markdown(), render_html(found)):
+    for text in (show(found), found.to_markdown(), render_board(found)):
         assert "Depends on the unjudged: " in text
         assert "better and " in text
     assert msgspec.json.decode(msgspec.json.encode(found.to_json()))["depends_on_unjudged"] == [["better", "worse"]]
@@ -292,7 +292,7 @@ class Page(HTMLParser):
 def test_html_needs_nothing_from_outside_and_holds_no_foreign_tag(full):
     """No script, no link, no address; the strange name is text."""
     page = Page()
-    page.feed(render_html(full).partition("<h1>")[2].partition("</main>")[0])
+    page.feed(render_board(full).partition("<h1>")[2].partition("</main>")[0])
     assert {tag for tag, _ in page.tags} <= {
         *("h2", "p", "div", "small", "b", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td"),
         *("svg", "rect", "line", "span"),

@@ -11,7 +11,7 @@ from tests.shown import show
 from unmask.analysis.board import Board, board
 from unmask.analysis.published.values import training_compute
 from unmask.errors import DataError, UsageError
-from unmask.render.html.board import render_html
+from unmask.render.html.report import render_board
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def test_the_published_shape_comes_out_of_the_published_table(published):
     assert accuracy.correlation.low > 0 > honesty.correlation.high
 
 
-@pytest.mark.parametrize("form", [show, Board.to_markdown, render_html])
+@pytest.mark.parametrize("form", [show, Board.to_markdown, render_board])
 def test_every_page_says_it_in_one_paragraph(published, form):
     """Value, interval, the paper's value, the families that move it most, and who is missing."""
     text = " ".join(form(published).split()).replace("&#39;", "'").replace("\\", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.made_runs import made
 from unmask.analysis.board import board
-from unmask.render.html.board import render_html
+from unmask.render.html.report import render_board
 
 WIDTHS = """() => [document.documentElement.scrollWidth,
   ...[...document.querySelectorAll('.scroll')].map((one) => one.scrollWidth - one.clientWidth)]"""
@@ -19,7 +19,7 @@ def test_every_table_of_the_board_has_room(browser, tmp_path):
     ]
     runs.append(made(tmp_path / "takes", ["honest"] * 30, model=names[0], takes=2))
     page = tmp_path / "board.html"
-    page.write_text(render_html(board(runs, with_published=True)), encoding="utf-8")
+    page.write_text(render_board(board(runs, with_published=True)), encoding="utf-8")
     for width in (1280, 400):
         shown = browser.new_page(viewport={"width": width, "height": 900})
         shown.goto(page.as_uri())

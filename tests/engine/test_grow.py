@@ -24,7 +24,7 @@ from unmask.engine.plan import estimate_run
 from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.models.scripted import Scripted
 from unmask.records import Letter, Scenario
-from unmask.render.terminal.progress import Log, ProgressLine
+from unmask.render.progress import Log, ProgressLine
 from unmask.runs.run import Run
 
 JUDGE = "scripted/judge"

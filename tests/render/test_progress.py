@@ -14,8 +14,8 @@ import pytest
 
 from tests.outcomes import rate
 from unmask.errors import IncompleteError, Interrupted
-from unmask.render.terminal import progress
-from unmask.render.terminal.progress import Bar, Log, ProgressLine
+from unmask.render import progress
+from unmask.render.progress import Bar, Log, ProgressLine
 from unmask.runs.cost import Bill
 
 REFUSED = "HTTP 500: out\nof\x1b[2J memory"

@@ -46,14 +46,14 @@ def board(runs: tuple[str, ...], out: Path | None, as_json: bool, **settings: An
     from unmask.analysis.board import board as make
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.board_csv import render_csv
-    from unmask.render.html.board import render_html
+    from unmask.render.html.report import render_board
     from unmask.runs.run import open_runs
 
     writers = {
         ".md": Board.to_markdown,
         ".csv": render_csv,
         ".json": lambda found: encode_json(found.to_json()) + "\n",
-        ".html": render_html,
+        ".html": render_board,
     }
     write = None if out is None else choose_by_ending(out, writers)
     leaderboard = make(open_runs(runs), **settings)

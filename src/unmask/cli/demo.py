@@ -30,7 +30,7 @@ def demo(model: str, judge: str | None, limit: int | None, recorded: bool, opens
     from unmask.demo.run import LIAR, folder_for, judge_for, limit_for, run_demo
     from unmask.errors import UsageError
     from unmask.render.blocks import Heading, Text
-    from unmask.render.terminal.progress import ProgressLine
+    from unmask.render.progress import ProgressLine
 
     if recorded:
         if judge is not None or limit is not None:

@@ -27,7 +27,7 @@ def judge(run: str, judge: str, preset: str | None, quiet: bool, as_json: bool, 
     from unmask.cli import defaults
     from unmask.cli.finish import finish_run
     from unmask.engine.run import judge as judge_it
-    from unmask.render.terminal.progress import show_progress
+    from unmask.render.progress import show_progress
     from unmask.runs.definition import judge_file
 
     defaults.say_variables()

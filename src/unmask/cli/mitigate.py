@@ -65,7 +65,7 @@ def steer(
     """
     from unmask.files import choose_by_ending
     from unmask.models.local.inside import open_whitebox
-    from unmask.render.terminal.progress import print_step
+    from unmask.render.progress import print_step
     from unmask.whitebox import contrast
     from unmask.whitebox.load import require_extra
     from unmask.whitebox.steer import refuse_existing, save_steering
@@ -260,7 +260,7 @@ def report(
     from unmask.cli.options import encode_json
     from unmask.files import choose_by_ending, write_atomically
     from unmask.render.figures import FORMATS, figure
-    from unmask.render.terminal.progress import print_step
+    from unmask.render.progress import print_step
 
     endings = dict.fromkeys((".md", ".json", *FORMATS), True)
     for target in out:

@@ -35,7 +35,7 @@ def run(model: str | None, out: str | None, only_plan: bool, quiet: bool, as_jso
     from unmask.cli.finish import finish_run
     from unmask.engine.plan import plan
     from unmask.engine.run import run as run_it
-    from unmask.render.terminal.progress import show_progress
+    from unmask.render.progress import show_progress
 
     defaults.say_variables()
     given = defaults.given_flags()

@@ -49,7 +49,7 @@ def sweep(
     import msgspec
 
     from unmask.render.describe.sweep import describe_status
-    from unmask.render.terminal.progress import SweepProgress
+    from unmask.render.progress import SweepProgress
     from unmask.sweep.driver import run_sweep
     from unmask.sweep.grid import read_grid
     from unmask.sweep.plan import plan_sweep

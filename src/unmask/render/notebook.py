@@ -17,7 +17,7 @@ from unmask.render.blocks import Command, Table, to_html, to_markdown, to_termin
 from unmask.render.describe.conversation import Replies
 from unmask.render.describe.results import describe
 from unmask.render.describe.transcript import describe_transcript
-from unmask.render.terminal.progress import Log, ProgressLine
+from unmask.render.progress import Log, ProgressLine
 from unmask.runs.run import Run
 
 

@@ -7,9 +7,11 @@ from functools import partial
 from shlex import quote
 from typing import Any
 
+from unmask.analysis.board import Board
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset
 from unmask.render.describe import compare as compared
+from unmask.render.describe.board import describe_board
 from unmask.render.describe.conversation import APART, MANY, quote_judge
 from unmask.render.describe.pressure import RUNGS
 from unmask.render.describe.score import count_takes, describe_measures
@@ -55,6 +57,11 @@ def report(
         fixed["most_takes"] = max(run.definition.takes for run in opened)
         return render_page("report.html", **fixed | {"cut": whole_text})
     return _fit_page(fixed, sum(len(row.verdicts) for row in content.rows))
+
+
+def render_board(board: Board) -> str:
+    """A board as a file that needs nothing from outside."""
+    return render_page("ranks.html", described=describe_board(board))
 
 
 def page_values(content: PageContent) -> dict[str, Any]:
