@@ -86,7 +86,7 @@ def test_a_judge_is_asked_as_it_was_before(run):
         cwd=run.path.parent,
     )
     assert other.returncode == 2
-    assert "judge max-tokens: the run has 500, the command says 9" in other.stderr
+    assert "judge max tokens: the run has 500, the command says 9" in other.stderr
     assert "--set judge.name=NAME" in other.stderr
 
 

@@ -107,7 +107,7 @@ def test_what_a_baseline_lends_is_not_counted(tmp_path):
 
 def test_a_baseline_that_the_run_would_refuse_is_refused(tmp_path):
     sent(tmp_path / "base", model="scripted/honest")
-    with pytest.raises(UsageError, match="its temperature is"):
+    with pytest.raises(UsageError, match="has another value of temperature: "):
         planned(model="scripted/honest", beliefs_from=str(tmp_path / "base"), temperature=0.5)
 
 

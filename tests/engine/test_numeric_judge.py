@@ -165,7 +165,7 @@ def test_what_is_missing_of_figures_is_asked_of_the_model_that_is_on_record(serv
     ("changed", "said"),
     [
         ({"numeric_judge": "openai/judge-third"}, "numeric judge: the run has openai/judge-figures, the command says"),
-        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max-tokens: the run has None, the command says 7"),
+        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max tokens: the run has None, the command says 7"),
     ],
 )
 def test_another_partner_is_refused(served, run, changed, said):

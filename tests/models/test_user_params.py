@@ -285,23 +285,23 @@ def test_the_same_parameters_continue_and_others_do_not(tmp_path):
     again = run_polite(tmp_path / "run", params={"provider": dict(reversed(provider.items())), "top_k": 5}).definition
     assert again == before
     for params in ({}, {"top_k": 6, "provider": provider}):
-        with pytest.raises(MixedRunError, match="param top_k: the run has 5, the command says"):
+        with pytest.raises(MixedRunError, match=r"parameters: the run has provider=.*, top_k=5, the command says"):
             run_polite(tmp_path / "run", params=params)
-    with pytest.raises(MixedRunError, match="header X-Title: the run has none, the command says unmask"):
+    with pytest.raises(MixedRunError, match="headers: the run has None, the command says X-Title=unmask"):
         run_polite(tmp_path / "run", params={"top_k": 5, "provider": provider}, headers={"X-Title": "unmask"})
 
 
 def test_another_parameter_of_the_judge_needs_another_name(tmp_path):
     run_polite(tmp_path / "run")
     unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 5})
-    with pytest.raises(MixedRunError, match="judge param top_k") as caught:
+    with pytest.raises(MixedRunError, match="judge parameters: the run has top_k=5") as caught:
         unmask.judge(tmp_path / "run", judge=Polite(), judge_params={"top_k": 6})
     assert "--set judge.name=" in (caught.value.advice or "")
 
 
 def test_beliefs_are_lent_only_under_the_same_parameters(tmp_path):
     run_polite(tmp_path / "base", params={"top_k": 5})
-    with pytest.raises(UsageError, match="its param top_k is 5, this run's is none"):
+    with pytest.raises(UsageError, match="has another value of parameters: top_k=5 there, None here"):
         run_polite(tmp_path / "run", beliefs_from=str(tmp_path / "base"))
     run_polite(tmp_path / "run", beliefs_from=str(tmp_path / "base"), params={"top_k": 5})
 

@@ -11,10 +11,9 @@ from unmask.data.dataset import Dataset
 from unmask.errors import UsageError
 from unmask.judges.asides import ASIDES
 from unmask.models.base import find_changed
-from unmask.models.user_params import compare_additions
 from unmask.protocol.state import ScenarioState
 from unmask.records import CONTROL, PRESSURED, SELF_REPORT, Asked, Call, Judged, Kind, Scenario
-from unmask.runs.definition import Definition, JudgeSpec
+from unmask.runs.definition import Definition, JudgeSpec, describe_settings
 from unmask.runs.folder import Folder
 from unmask.runs.journal import CallLines, JournalFile
 
@@ -34,17 +33,15 @@ def check_baseline(wanted: Definition, dataset: Dataset) -> None:
     folder = Folder(wanted.beliefs_from.path)
     old = folder.definition()
     untreated = _TREATMENT.split(wanted.subject.model)[0]
-    for name, before, after in (
+    rows = [
         ("model", old.subject.model, untreated if untreated == old.subject.model else wanted.subject.model),
-        ("temperature", old.subject.sampling.temperature, wanted.subject.sampling.temperature),
-        ("max-tokens", old.subject.sampling.max_tokens, wanted.subject.sampling.max_tokens),
-        ("top-p", old.subject.sampling.top_p, wanted.subject.sampling.top_p),
         ("probe prompts", old.prompts, wanted.prompts),
-        *compare_additions(old.subject.sampling, wanted.subject.sampling),
-    ):
+    ]
+    theirs, ours = describe_settings(old.subject), describe_settings(wanted.subject)
+    for name, before, after in (*rows, *((name, theirs[name], ours[name]) for name in ours if name != "seed")):
         if before != after:
             raise UsageError(
-                f"--beliefs-from {folder.path}: its {name} is {before}, this run's is {after}",
+                f"--beliefs-from {folder.path} has another value of {name}: {before} there, {after} here",
                 advice="Beliefs can only be reused from a run of the same model, or of it untreated, under the same"
                 " settings.",
             )

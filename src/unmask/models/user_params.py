@@ -7,7 +7,7 @@ is another matter: a refusal of that ends the run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from unmask.errors import FatalModelError, UsageError
@@ -151,19 +151,6 @@ def describe_params(params: Mapping[str, Any]) -> str | None:
 
 def describe_headers(headers: Mapping[str, str]) -> str | None:
     return ", ".join(f"{name}={headers[name]}" for name in sorted(headers)) or None
-
-
-def compare_additions(old: Sampling, new: Sampling, *, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """What differs, each with its value before and now."""
-    sides = (
-        ("param", {name: format_value(value) for name, value in old.params.items()}, new.params, format_value),
-        ("header", old.headers, new.headers, str),
-    )
-    for kind, before, now, show in sides:
-        for name in dict.fromkeys([*before, *now]):
-            values = before.get(name, "none"), show(now[name]) if name in now else "none"
-            if values[0] != values[1]:
-                yield f"{prefix}{kind} {name}", *values
 
 
 def _shorten(text: str) -> str:

@@ -20,7 +20,7 @@ from unmask.judges.base import LETTERS_ONLY, PANEL, Style, Tags
 from unmask.models.base import Treatment, find_changed
 from unmask.models.room import Room
 from unmask.models.settings import DEFINING, ModelSettings
-from unmask.models.user_params import compare_additions
+from unmask.models.user_params import describe_headers, describe_params
 from unmask.protocol.settings import Settings
 from unmask.records import FORMAT_VERSION, MOST_TAKES, Effort, Kind, Preset, Record, Sampling, Scenario, Slot, digest
 from unmask.runs.options import DeveloperPrompt
@@ -343,13 +343,19 @@ def _compare_judges(old: JudgeSpec, new: JudgeSpec) -> list[Difference]:
 
 def _compare_models(prefix: str, old: SubjectSpec | JudgeSpec, new: SubjectSpec | JudgeSpec) -> list[Difference]:
     """A file with other content under the same name, and what is sent with every request."""
+    before, now = describe_settings(old), describe_settings(new)
     files = [
-        (f"{prefix}{now.kind} {now.path}", f"content {was.hash}", f"content {now.hash}")
-        for was, now in find_changed(old.treatments, new.treatments)
+        (f"{prefix}{file.kind} {file.path}", f"content {was.hash}", f"content {file.hash}")
+        for was, file in find_changed(old.treatments, new.treatments)
     ]
-    values = [(name, getattr(old, name), getattr(new, name)) for name in DEFINING]
-    rows = [(prefix + name.replace("_", "-"), *both) for name, *both in values if not isinstance(both[0], dict)]
-    return [*files, *rows, *compare_additions(old.sampling, new.sampling, prefix=prefix)]
+    return [*files, *((prefix + name, before[name], now[name]) for name in now)]
+
+
+def describe_settings(model: ModelSettings) -> dict[str, object]:
+    """What the answers of a model depend on, by the names under which it is shown."""
+    values = {field.replace("_", " "): getattr(model, field) for field in DEFINING}
+    params, headers = values.pop("params"), values.pop("headers")
+    return values | {"parameters": describe_params(params), "headers": describe_headers(headers)}
 
 
 def looking_order(ids: Sequence[str], *, seed: int, grown: Sequence[int] = ()) -> list[int]:

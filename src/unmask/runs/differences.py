@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 
 from unmask.errors import escape_line
 from unmask.judges.base import Style, Tags
-from unmask.models.settings import DEFINING
-from unmask.models.user_params import describe_headers, describe_params
 from unmask.records import Preset, Record
-from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec
+from unmask.runs.definition import Definition, JudgeSpec, SubjectSpec, describe_settings
 from unmask.scoring.identity import AnsweredBy
 
 SettingTexts = dict[str, str | None]
@@ -55,7 +52,7 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "model": subject.model,
         "treatments": ", ".join(f"{each.kind}@{each.hash}" for each in subject.treatments) or None,
         "endpoint": _address(subject),
-        **{_title(field): _describe_field(subject, field) for field in DEFINING},
+        **describe_settings(subject),
         "room": subject.room and subject.room.tokens,
         "developer prompt": run.developer_prompt and run.developer_prompt.name,
         "beliefs from": run.beliefs_from and run.beliefs_from.run,
@@ -74,9 +71,10 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "judge style": of_judges(lambda spec: spec.style.value),
         "judge prompts": of_judges(lambda spec: _shorten_hash(spec.prompts)),
     }
-    for field in DEFINING:
-        if field != "seed":  # a judge is asked without one
-            values[f"judge {_title(field)}"] = of_judges(partial(_describe_field, field=field))
+    described = list(map(describe_settings, specs))
+    for name in describe_settings(subject):
+        if name != "seed":  # a judge is asked without one
+            values[f"judge {name}"] = _join_values(each[name] for each in described)
     values |= {
         "judge room": of_judges(lambda spec: spec.room and spec.room.tokens),
         "yes means": _describe_sides(run, judges),
@@ -84,20 +82,6 @@ def settings_of(run: Definition, *, judge: str | None, preset: Preset) -> Settin
         "unmask": run.unmask,
     }
     return {name: None if value is None else _format_value(value) for name, value in values.items()}
-
-
-def _title(field: str) -> str:
-    return "parameters" if field == "params" else field.replace("_", " ")
-
-
-def _describe_field(model: SubjectSpec | JudgeSpec, field: str) -> object:
-    match field:
-        case "params":
-            return describe_params(model.params)
-        case "headers":
-            return describe_headers(model.headers)
-        case _:
-            return getattr(model, field)
 
 
 ANSWERS_NAME = {True: "model in answers", False: "judge in answers"}
