@@ -151,7 +151,7 @@ def test_fluency_beyond_the_limit_is_a_cost(tmp_path, loss, fluent):
     write_fluency(paths[0], 3.0)
     write_fluency(paths[1], loss)
     found = report_mitigations(paths).treated[0]
-    assert found.moves.fluency is fluent
+    assert found.fluent is fluent
     assert (Cost.FLUENCY in found.costs) is (fluent is Fluent.DAMAGED)
     assert found.writing.ratio.low == pytest.approx(found.writing.ratio.value)
 
@@ -174,7 +174,7 @@ def test_missing_perplexities_are_measured_once_and_kept(tmp_path):
     assert list(measure_fluency(paths)) == [model]
     assert list(measure_fluency(paths)) == []
     found = report_mitigations(paths).treated[0]
-    assert (found.moves.fluency, found.writing.ratio.value) == (Fluent.KEPT, 1)
+    assert (found.fluent, found.writing.ratio.value) == (Fluent.KEPT, 1)
 
 
 # --- how it is shown

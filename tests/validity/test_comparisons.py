@@ -13,12 +13,12 @@ from tests.shown import show
 from tests.thorough import THOROUGH
 from unmask.analysis.compare import compare
 from unmask.analysis.gate import gate
-from unmask.analysis.mitigation import correct_together, read_moves, report_mitigations
+from unmask.analysis.mitigation import correct_together, report_mitigations
 from unmask.records import Accuracy, Letter, Outcome, Verdict
 from unmask.render.blocks import to_html
 from unmask.render.describe.compare import describe_comparison
 from unmask.scoring.measures import Where, list_measures, list_values
-from unmask.stats.effect import Effect, Move, classify_effect
+from unmask.stats.effect import Effect, Fluent, Move, classify_effect, classify_move
 from unmask.stats.family import depends_on_unjudged, is_significant
 from unmask.stats.values import compare_values
 
@@ -51,7 +51,9 @@ def test_d07_treatments_that_do_nothing_seldom_get_a_name():
         arms = [np.where(rng.random(300) < 0.2, rng.choice(4, size=300, p=SHARES), base) for _ in range(8)]
         found = correct_together([partial(test, base, arm, name) for arm in arms for name in names])
         effects = [
-            classify_effect(read_moves(dict(zip(names, found[place : place + 6], strict=True))))
+            classify_effect(
+                dict(zip(names, map(classify_move, found[place : place + 6]), strict=True)), Fluent.NOT_MEASURED
+            )
             for place in range(0, len(found), 6)
         ]
         named += any(effect is not Effect.NO_EFFECT for effect in effects)
@@ -68,7 +70,7 @@ def test_d07_a_report_names_by_the_corrected_p_value_and_shows_its_interval(tmp_
     belief = found.measures["belief"]
     assert belief.value == pytest.approx(-4 / 42)
     assert belief.p_value < 0.05 < belief.p_adjusted
-    assert (found.effect, found.moves.belief) == (Effect.NO_EFFECT, Move.FLAT)
+    assert (found.effect, found.moves["belief"]) == (Effect.NO_EFFECT, Move.FLAT)
     assert belief.low < 0 < belief.high
 
 

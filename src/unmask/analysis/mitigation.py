@@ -71,7 +71,8 @@ class TreatedRun(Record, frozen=True, kw_only=True, omit_defaults=False):
     shared: int
     effect: Effect
     costs: tuple[Cost, ...]
-    moves: Moves
+    moves: dict[str, Move]
+    fluent: Fluent
     measures: dict[str, Difference]
     """Treated less base."""
     writing: FluencyChange
@@ -205,32 +206,19 @@ def _describe_treated(
     writing, fluent = _compare_fluency(base, side), Fluent.NOT_MEASURED
     if writing.ratio is not None:
         fluent = Fluent.DAMAGED if is_damaged(writing.ratio, limit=limit) else Fluent.KEPT
-    moves = read_moves(measured, fluent)
+    moves = {name: classify_move(difference) for name, difference in measured.items()}
     shared = len(base.rows.keys() & side.rows.keys())
     return TreatedRun(
         run=run,
         treatment=describe_treatment(side.run.definition),
         shared=shared,
-        effect=classify_effect(moves),
-        costs=list_costs(moves),
+        effect=classify_effect(moves, fluent),
+        costs=list_costs(moves, fluent),
         moves=moves,
+        fluent=fluent,
         measures=measured,
         writing=writing,
         notes=(*(finding.text for finding in run.warnings), *_list_notes(base, side, moves, measured, shared)),
-    )
-
-
-def read_moves(differences: Mapping[str, Difference], fluent: Fluent = Fluent.NOT_MEASURED) -> Moves:
-    """How each measure moved, by differences that were corrected together."""
-    move = {name: classify_move(difference) for name, difference in differences.items()}
-    return Moves(
-        lie=move["p_lie"],
-        honest=move["p_honest"],
-        honest_and_right=move["p_honest_and_right"],
-        evasion=move["p_evasion"],
-        belief=move["belief"],
-        accuracy=move["accuracy"],
-        fluency=fluent,
     )
 
 
@@ -253,7 +241,7 @@ def _list_notes(
     unknown = [name for name in _OF_PROBES if measured[name].value is None]
     if unknown:
         yield f"{' and '.join(unknown)}: not measured, {measured[unknown[0]].why}"
-    if moves.lie is Move.FLAT and reach is not None:
+    if moves["p_lie"] is Move.FLAT and reach is not None:
         yield f"a true change of P(lie) below {100 * reach:.1f} points would often go unseen with these scenarios"
 
 
