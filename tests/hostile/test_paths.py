@@ -95,21 +95,6 @@ def test_the_file_of_a_judge_or_person_is_one_plain_name(name: str, tmp_path: Pa
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("ann", "ann"),
-        ("ann.o-b@x+y", "ann.o-b@x+y"),
-        ("openai/gpt-4o", "openai_gpt-4o"),
-        ("hf:org/model:free", "hf_org_model_free"),
-        ("gguf:/models/x.gguf", "gguf_models_x.gguf"),
-    ],
-)
-def test_usual_names_keep_their_file(name: str, file: str):
-    """A run finds the file of its judge again."""
-    assert judge_file(name) == file
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if not is_file_name(name)])
 def test_a_judge_name_that_is_a_path_is_refused(name: str):
     """The name of readings is taken as it is, so it has to be a name."""

@@ -200,13 +200,6 @@ def test_secrets_that_come_back_are_not_in_errors(echoing):
 
 
 @needs_inspect
-def test_an_error_of_no_known_kind_concerns_this_request():
-    """A bug in a provider is data about one request, not the end of the run."""
-    with pytest.raises(RequestRefusedError, match="odd"):
-        complete(raising(ValueError("odd")))
-
-
-@needs_inspect
 def test_a_slow_answer_times_out():
     """By our clock, whatever Inspect's own settings are."""
 
