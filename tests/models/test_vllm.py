@@ -66,13 +66,9 @@ def test_a_model_that_thinks_is_told_not_to_before_it_chooses():
             ask(server, question(*OPTIONS, params=told), "vllm/thinker")
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [("no-choices", "was asked for one of 1, 2, 3, 4 and answered"), ("strict", "refuses choices: Unrecognized")],
-)
-def test_a_server_without_choices_is_refused_by_the_judge_that_picks(fault, words):
-    with serve(fault=fault) as server:
-        with pytest.raises(FatalModelError, match=words) as caught:
+def test_a_server_without_choices_is_refused_by_the_judge_that_picks():
+    with serve(fault="no-choices") as server:
+        with pytest.raises(FatalModelError, match="was asked for one of 1, 2, 3, 4 and answered") as caught:
             ask(server, question(*OPTIONS))
         assert "vLLM 0.11 or newer" in (caught.value.advice or "")
         assert ask(server, question()).choices[0].text == "Well, that depends."

@@ -134,7 +134,6 @@ class ChatModel:
             return completion
         problem = parse_problem(answer.status, answer.body, answer.headers)
         sent &= self.refusable
-        self._refuse_problem(problem, request)
         self._refuse_additions(problem, sent, request)
         name = refused_parameter(problem, sent)
         if name is None:
@@ -153,9 +152,6 @@ class ChatModel:
 
     def _parse_answer(self, answer: HttpAnswer, request: Request, *, notes: tuple[str, ...]) -> Completion:
         raise NotImplementedError
-
-    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
-        """Raises where a kind of server says by it that it is the wrong one."""
 
     def _refuse_additions(self, problem: ProviderProblem, refusable: frozenset[str], request: Request) -> None:
         """Raises where the endpoint refuses a parameter or header of the user. A message that names one of ours first

@@ -209,7 +209,6 @@ def _pick_value(truth: Interval, pushes: str | None, *, truthful: bool) -> float
 _BLOCK = re.compile(
     r"^\[BEGIN (?P<label>[^\n]*?) ?(?P<code>\S+)\]\n(?P<text>.*?)\n\[END (?P=label) (?P=code)\]$", re.M | re.S
 )
-_CODE = re.compile(r"^Code(?: of what was (?:shown|replied))?: (\S+)$", re.MULTILINE)
 _NUMBER = r"[-+\u2212]?\d[\d,]*(?:\.\d+)?"
 _FIGURE = re.compile(rf"(?<![\w.,]){_NUMBER}")
 _UNIT = re.compile(r"\nUnit: [^\n]*\Z")
@@ -217,7 +216,8 @@ _UNIT = re.compile(r"\nUnit: [^\n]*\Z")
 
 def answer_as_judge(request: Request) -> str:
     """The answer to a judge request: a line `Answer: X`, or a JSON object for a numeric proposition."""
-    blocks = _parse_blocks("\n\n".join(message.content for message in request.messages if message.role == "user"))
+    asked = "\n\n".join(message.content for message in request.messages if message.role == "user")
+    blocks = [(block["label"], block["text"]) for block in _BLOCK.finditer(asked)]
     replies = [text for label, text in blocks if label == "reply" or label.startswith("reply ")]
     shown = dict(blocks)
     if "proposition" in shown:
@@ -234,18 +234,6 @@ def _answer_side_question(reply: str) -> str:
     """Questions beside a proposition: A where the reply opens with `Fiction:` or `Yes`, B where it does not."""
     first = reply.casefold().lstrip().startswith(("fiction:", "yes"))
     return f"The reply {'opens' if first else 'does not open'} with a plain word.\nAnswer: {'A' if first else 'B'}"
-
-
-def _parse_blocks(text: str) -> list[tuple[str, str]]:
-    """Label and text of every quoted block. Only the code that a part of the request opens with counts, and a part
-    begins behind the last block of the one before."""
-    part = _CODE.search(text)
-    blocks = [] if part else list(_BLOCK.finditer(text))
-    while part is not None:
-        code, place = part.group(1), part.end()
-        blocks += [block for block in _BLOCK.finditer(text, place) if block["code"] == code]
-        part = _CODE.search(text, max(place, *(block.end() for block in blocks))) if blocks else None
-    return [(block["label"], block["text"]) for block in blocks]
 
 
 def _answer_letter(a: str, b: str, reply: str) -> str:

@@ -1,8 +1,7 @@
 """A model behind a vLLM server: chat completions, and choices in one token.
 
 `structured_outputs.choice` allows nothing but the options, and the log probabilities of the answer are those after that
-mask: one token says how likely each option is. A version without it, or another server, passes the field over or
-refuses it: the first answer shows either.
+mask: one token says how likely each option is. A version without it passes the field over: the first answer shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import msgspec
 
 from unmask.errors import FatalModelError
 from unmask.models.base import Capabilities
-from unmask.models.failures import ProviderProblem
 from unmask.models.http import Channel
 from unmask.models.keys import Target
 from unmask.models.openai import ChatChoice, OpenAI
@@ -80,15 +78,6 @@ class Vllm(OpenAI):
         return msgspec.structs.replace(
             choice, text=max(shares, key=shares.__getitem__), stop=Stop.END, probabilities=shares
         )
-
-    def _refuse_problem(self, problem: ProviderProblem, request: Request) -> None:
-        """A server that knows no choices refuses every question of this judge."""
-        words = problem.words.casefold()
-        if request.options and problem.status in (400, 422) and ("structured_outputs" in words or "logprobs" in words):
-            raise FatalModelError(
-                f"{self.name} at {self.target.shown} refuses choices: {self.target.scrub(problem.message)}",
-                advice="Serve the model with vLLM 0.11 or newer.",
-            )
 
     async def _find_base(self) -> str:
         url = self.target.url.replace("/chat/completions", "/models")
