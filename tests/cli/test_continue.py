@@ -97,13 +97,6 @@ def test_a_second_reading_by_the_same_judge_is_kept_apart_by_its_name(run):
     assert (judges["mine"].max_tokens, judges["again"].max_tokens) == (500, None)
 
 
-def test_a_folder_without_a_run_cannot_be_continued(tmp_path):
-    done = unmask("run", "--out", "nowhere", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "nowhere holds no run to continue" in done.stderr
-    assert "unmask run openai/gpt-4o-mini --judge openai/gpt-4o" in done.stderr
-
-
 def test_settings_that_come_from_variables_are_said_in_one_line(tmp_path):
     flags = ("scripted/liar", "--data", "tiny", "--judge", "scripted/judge", "--out", "run", "--quiet")
     done = unmask("run", *flags, cwd=tmp_path, env={"UNMASK_LIMIT": "6", "UNMASK_SET": "judge.max_tokens=50 price=1/1"})

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
-import socket
-import subprocess
 import sys
-import time
 import tracemalloc
-from urllib.error import URLError
-from urllib.parse import quote
 
 import msgspec
 import pytest
 
 from bench.grown import Shape, grow
-from bench.process import DIRECT
 from tests.interop.made import made_run, verdicts
 from tests.thorough import THOROUGH
 from unmask.errors import MissingError
@@ -114,26 +109,13 @@ def test_pandas(run):
 )
 def test_a_missing_package_is_named(run, monkeypatch, form, module, package):
     """Formats that need another package say which, and write nothing."""
+    importlib.import_module("inspect_ai.log")  # or half of it would be imported now
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "unmask.interop.inspect.export", raising=False)
     with pytest.raises(MissingError) as caught:
         run.to_pandas() if form == "pandas" else export(run, format=form, out=run.path / "x.eval")
     assert not (run.path / "x.eval").exists()
     assert caught.value.advice == f"pip install {package}"
-
-
-def test_notebooks_show_the_headline_and_run_nothing(run, tmp_path):
-    """The notebook view has the measures; names from outside are escaped."""
-    hostile = msgspec.structs.replace(
-        run.definition, subject=msgspec.structs.replace(run.definition.subject, model="<script>alert(1)</script>")
-    )
-    opened = Run(run.path)
-    opened.definition = hostile
-    shown = opened._repr_html_()
-    assert "P(lie)" in shown
-    p_lie = run.score().overall.p_lie
-    assert f"The model lied in {100 * p_lie.value:.0f} % of its replies, 2 in each of {p_lie.total} scenarios" in shown
-    assert "<script" not in shown
 
 
 # --- Inspect's own tools ----------------------------------------------------------------------------------
@@ -204,36 +186,7 @@ def test_the_log_has_the_transcripts(run, log):
         events = [event for event in samples[scenario.id].events if event.event == "model"]
         said = {choice.text for choice in run.replies(scenario.id).values() if choice.text}
         assert said <= {event.output.completion for event in events}
-        for event in events:
-            if event.model == "scripted/reader":
-                assert len(event.input) == 2
-
-
-def test_inspect_view_serves_the_log(log):
-    """`inspect view`, the real server, lists the log and hands out all of it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    flags = ["view", "start", "--log-dir", str(log.parent), "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen([sys.executable, "-m", "inspect_ai", *flags], stdout=subprocess.DEVNULL) as server:
-        try:
-            (listed,) = fetched(port, "/api/logs")["files"]
-            whole = fetched(port, f"/api/logs/{quote(listed['name'], safe='')}")
-        finally:
-            server.terminate()
-    assert listed["task"] == "unmask/mask"
-    assert len(whole["samples"]) == 24
-
-
-def fetched(port: int, path: str):
-    """JSON from the viewer, once it listens."""
-    for _ in range(600):
-        try:
-            with DIRECT.open(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
-                return json.load(answer)
-        except URLError:
-            time.sleep(0.1)
-    raise AssertionError("the viewer does not answer")
+        assert {len(event.input) for event in events if event.model == "scripted/reader"} <= {2}
 
 
 @pytest.fixture(scope="module")
@@ -261,16 +214,3 @@ def test_an_export_never_holds_all_reasoning(long_run, tmp_path, form, monkeypat
     finally:
         tracemalloc.stop()
     assert peak < long_run.folder.replies.path.stat().st_size * 2 / 3
-
-
-def test_an_export_that_breaks_off_leaves_no_file(run, tmp_path, monkeypatch):
-    """Rows are written as they are made; what is not whole does not get its name."""
-
-    def broken(*_, **__):
-        yield from list(run.table().rows)[:1]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("unmask.interop.export.each_row", broken)
-    with pytest.raises(KeyboardInterrupt):
-        export(run, format="csv", out=tmp_path / "out" / "rows.csv")
-    assert not list((tmp_path / "out").iterdir())
