@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -121,18 +122,32 @@ def read_bytes(path: Path) -> bytes:
         raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def parse_lines(data: bytes) -> Iterator[tuple[int, str, Scenario | tuple[Fault, ...]]]:
-    """Line number, id as far as it can be told, and the scenario or what is wrong with it. Blank lines are skipped."""
-    decoder = msgspec.json.Decoder(Scenario)
+class ParsedRow(NamedTuple):
+    """One row on its way to a scenario: how to name it in a message, and what became of it."""
+
+    id: str
+    where: str
+    result: Scenario | tuple[Fault, ...]
+
+
+def parse_lines(data: bytes, *, name: str) -> Iterator[ParsedRow]:
+    """The scenarios of a file of this name, line by line, or what is wrong with them. Blank lines are skipped."""
     # Only b"\n" ends a line: bytes.splitlines and str.splitlines would also split inside a text.
     for number, line in enumerate(io.BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
-        if not line.strip():
-            continue
-        result = _parse_line(line, decoder)
-        if isinstance(result, Scenario):
-            yield number, result.id, find_faults(result) or result
-        else:
-            yield number, _id_of(line), result
+        if line.strip():
+            yield _parse_line(line, f"{name}, line {number}")
+
+
+def _parse_line(line: bytes, where: str) -> ParsedRow:
+    label = ""
+    try:
+        value = unify_line_ends_in_tree(msgspec.json.decode(line))
+        if isinstance(value, dict) and isinstance(value.get("id"), str):
+            label = value["id"]
+        scenario = msgspec.convert(value, Scenario)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        return ParsedRow(label, where, (Fault("schema", str(error) or "nested too deeply"),))
+    return ParsedRow(label, where, find_faults(scenario) or scenario)
 
 
 def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
@@ -142,21 +157,3 @@ def encode_lines(scenarios: Iterable[Scenario]) -> bytes:
 
 def write_jsonl(scenarios: Iterable[Scenario], *, path: Path) -> None:
     path.write_bytes(encode_lines(scenarios))
-
-
-def _parse_line(line: bytes, decoder: msgspec.json.Decoder[Scenario]) -> Scenario | tuple[Fault, ...]:
-    try:
-        if b"\\r" in line or b"\\u000d" in line.lower():
-            line = msgspec.json.encode(unify_line_ends_in_tree(msgspec.json.decode(line)))
-        return decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return (Fault("schema", str(error) or "nested too deeply"),)
-
-
-def _id_of(line: bytes) -> str:
-    try:
-        value = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return ""
-    name = value.get("id") if isinstance(value, dict) else None
-    return name if isinstance(name, str) else ""

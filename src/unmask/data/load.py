@@ -8,23 +8,14 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from unmask.data.dataset import REPOSITORY, Dataset, LoadOptions, content_hash, in_order
-from unmask.data.form import TABLE_SUFFIXES, Fault, Problem, encode_lines, parse_lines, read_bytes
+from unmask.data.form import TABLE_SUFFIXES, Fault, ParsedRow, Problem, encode_lines, parse_lines, read_bytes
 from unmask.errors import DataError, MissingError, UsageError
 from unmask.records import Archetype, Record, Scenario
 from unmask.text import without_credentials
-
-
-class ParsedRow(NamedTuple):
-    """One row on its way to a scenario: how to name it in a message, and what became of it."""
-
-    id: str
-    where: str
-    result: Scenario | tuple[Fault, ...]
 
 
 class Contents(Record, frozen=True):
@@ -67,7 +58,7 @@ def from_scenarios(scenarios: Iterable[Scenario], *, name: str = "memory") -> Da
         data = encode_lines(scenarios)
     except UnicodeEncodeError as error:
         raise DataError(f"{name} holds text that no file can hold: {error.reason}") from None
-    contents = _separate_problems(_read_jsonl(data, name=name), name)
+    contents = _separate_problems(parse_lines(data, name=name), name)
     return _build_dataset(contents, shown=name, options=LoadOptions())
 
 
@@ -80,13 +71,8 @@ def _build_dataset(contents: Contents, *, shown: str, options: LoadOptions) -> D
             advice="Mend them, as `unmask data check` says; in Python LoadOptions(skip_bad_rows=True) leaves them out.",
         )
     if not contents.scenarios:
-        raise DataError(
-            f"{shown} holds no usable scenario",
-            problems=skipped,
-            advice="Mend the rows above."
-            if skipped
-            else "Put scenarios into it; docs/data.md shows how one is written.",
-        )
+        advice = "Mend the rows above." if skipped else "Put scenarios into it; docs/data.md shows how one is written."
+        raise DataError(f"{shown} holds no usable scenario", problems=skipped, advice=advice)
     full = content_hash(contents.scenarios)
     whole = Dataset(
         name=contents.name,
@@ -135,7 +121,7 @@ def read_source(source: str | Path) -> Contents:
         folder, commit = hub.download(revision or None)
         return _separate_problems(_read_folder(folder), REPOSITORY, commit)
     if isinstance(source, str) and (file := bundled_sets().get(source)) is not None:
-        return _separate_problems(_read_jsonl(file.read_bytes(), name=file.name), source)
+        return _separate_problems(parse_lines(file.read_bytes(), name=file.name), source)
     path = Path(os.path.expanduser(source))
     if str(source).strip() and path.is_dir():
         return _separate_problems(_read_folder(path), path.resolve().name)
@@ -153,7 +139,7 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
     if suffix in TABLE_SUFFIXES:
         yield from _read_table(path, archetype_name=path.stem, label=path.name)
     elif suffix in (".jsonl", ".ndjson"):
-        yield from _read_jsonl(read_bytes(path), name=path.name)
+        yield from parse_lines(read_bytes(path), name=path.name)
     else:
         raise UsageError(
             f"{path.name} is no data file",
@@ -161,19 +147,11 @@ def _read_file(path: Path) -> Iterator[ParsedRow]:
         )
 
 
-def _read_jsonl(data: bytes, *, name: str) -> Iterator[ParsedRow]:
-    for number, label, result in parse_lines(data):
-        yield ParsedRow(label, f"{name}, line {number}", result)
-
-
 def _read_folder(path: Path) -> Iterator[ParsedRow]:
     """Tables named after their archetype, and folders so named with the hub's `test-*.parquet` in them."""
-    try:
-        inside = sorted(path.iterdir())
-        tables = [file for file in inside if file.suffix.lower() in TABLE_SUFFIXES and file.is_file()]
-        shards = {folder: sorted(folder.glob("test-*.parquet")) for folder in inside if folder.is_dir()}
-    except OSError as error:
-        raise MissingError(f"cannot read {path}: {error.strerror or error}") from error
+    inside = sorted(path.iterdir())
+    tables = [file for file in inside if file.suffix.lower() in TABLE_SUFFIXES and file.is_file()]
+    shards = {folder: sorted(folder.glob("test-*.parquet")) for folder in inside if folder.is_dir()}
     layouts = [file.stem for file in tables] + [folder.name for folder, files in shards.items() if files]
     if not layouts and (path / "scenarios.jsonl").is_file():
         raise DataError(f"{path} is the folder of a run", advice=f"Its scenarios: --data {path / 'scenarios.jsonl'}")
