@@ -63,15 +63,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/health":
             self.reply(404 if self.server.settings.fault == "no-health" else 200, None)
-        elif self.path == "/asked":
-            self.reply(200, len(self.server.asked))
         elif not self.may_enter():
             self.reply(401, {"error": "Unauthorized"})
         elif self.path == "/v1/models":
             names = [self.server.settings.name, *self.server.settings.adapter]
-            cards = [
-                {"id": name, "object": "model", "parent": names[0] if name != names[0] else None} for name in names
-            ]
+            cards = [{"id": name, "parent": names[0] if name != names[0] else None} for name in names]
             self.reply(200, {"object": "list", "data": cards})
         else:
             self.reply(404, {"detail": "Not Found"})
@@ -96,7 +92,6 @@ class Handler(BaseHTTPRequestHandler):
         elif (refusal := self.find_fault(body)) is not None:
             self.refuse(*refusal)
         else:
-            time.sleep(settings.latency)
             self.reply(200, answer_chat(body, honours_choices=settings.fault != "no-choices"))
 
     def may_enter(self) -> bool:
@@ -132,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serve_in_thread(name: str = "tiny", **settings: Any) -> Iterator[VllmLike]:
     """A server of this process, for as long as the block lasts."""
-    usual = {"host": "127.0.0.1", "port": 0, "name": name, "adapter": [], "fault": None, "latency": 0.0, "switch": None}
+    usual = {"host": "127.0.0.1", "port": 0, "name": name, "adapter": [], "fault": None, "switch": None}
     server = VllmLike(argparse.Namespace(**{**usual, **settings}))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
@@ -192,7 +187,6 @@ def main() -> None:
     parser.add_argument("--enable-lora", action="store_true")
     parser.add_argument("--lora-modules", nargs="+", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--fault", choices=FAULTS)
-    parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--workers", type=Path)
     parser.add_argument("--switch", type=Path)
     settings = parser.parse_args()
