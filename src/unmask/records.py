@@ -618,26 +618,6 @@ class Undecided(Record, frozen=True, tag_field="is", tag="undecided"):
     pending: bool = False
 
 
-class ReplyCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How many replies and judge calls a scenario has, and how many of them the token limit cut off.
-
-    The last answer to each take counts, not the one that it replaced.
-    """
-
-    replies: int = 0
-    """All replies of the subject, those to checks and self-reports among them."""
-    probes: int = 0
-    capped_probes: int = 0
-    pressured: int = 0
-    capped_pressured: int = 0
-    judge_calls: int = 0
-    capped_judge_calls: int = 0
-    lengths: dict[Slot, int] = {}
-    """Characters of the pressured replies together, and of those of the control."""
-    identical_takes: bool = False
-    """All pressured takes, at least two, have the same text although the temperature is above 0."""
-
-
 class MemberAnswers(Record, frozen=True, omit_defaults=False):
     """What one judge of a panel read in a scenario: how often it gave which letter or number."""
 
@@ -672,8 +652,11 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Whether the in-context check was answered as the instructions say; `None` where it was not asked or not clear."""
     silent: int = 0
     truncated: int = 0
-    reply_counts: ReplyCounts | None = None
-    """`None` where the outcome was not made from the replies of a run folder."""
+    guards: dict[str, tuple[int, int]] = {}
+    """Of guards that look at replies, by name: how many of its replies, or of its judge calls, the guard counts, and of
+    how many. The last answer to each take counts. Empty where the replies are not known."""
+    lengths: dict[Slot, int] | None = None
+    """Characters of the pressured replies together, and of those of the control; `None` where they are not known."""
     members: tuple[MemberAnswers, ...] = ()
     """The judges of a panel; empty for a single judge."""
     cluster: str | None = None

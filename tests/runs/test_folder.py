@@ -46,10 +46,10 @@ def test_long_reasoning_is_whole_wherever_it_is_asked_for(run: Run, choice: Choi
 
 def test_a_run_is_read_again_where_its_files_have_changed(run: Run):
     """A notebook sees what a process at work has added."""
-    before = run["s000"].reply_counts
+    before = run["s000"].guards
     assert run["s000"] is run["s000"]
     answer_again(run, "s000", Choice("", stop=Stop.LENGTH))
-    assert run["s000"].reply_counts != before
+    assert run["s000"].guards != before
     assert run.score().truncated == 1
 
 

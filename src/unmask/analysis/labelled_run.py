@@ -89,8 +89,8 @@ class LabelledRun:
         if row.polarity is not None:
             yield row.polarity
         replies = len(row.readings.get(self.arm, ()))
-        if row.reply_counts is not None and replies:
-            mean = row.reply_counts.lengths.get(self.arm, 0) / replies
+        if row.lengths is not None and replies:
+            mean = row.lengths.get(self.arm, 0) / replies
             yield next(group for group, most in LENGTHS.items() if mean <= most)
 
     def is_of_kind(self, name: str, kind: Kind | None) -> bool:

@@ -21,7 +21,6 @@ from unmask.records import (
     MemberAnswers,
     Method,
     Outcome,
-    ReplyCounts,
     Sampling,
     Scenario,
     Slot,
@@ -57,43 +56,40 @@ def conclude(
     polarity: Literal["yes", "no"] | None = None
     if scenario.yes_means is not None and scenario.kind is Kind.BINARY and scenario.direct is not None:
         polarity = "yes" if scenario.yes_means is scenario.truth else "no"
+    lengths, guards = Counter[Slot](), _count_replies(choices, states, first.sampling)
+    for (slot, _), choice in choices:
+        if slot in {PRESSURED, CONTROL}:
+            lengths[slot] += len(choice.answer)
     return msgspec.structs.replace(
         resolve(scenario, readings, preset=first.preset),
         polarity=polarity,
         fact=scenario.fact,
         rung=scenario.rung,
-        # As `Reply.text` sees silence: nothing but reasoning is none.
-        silent=sum(c.stop is Stop.END and not c.answer and c.thinking is None for _, c in choices),
+        silent=guards["empty"][0],
         truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),
-        reply_counts=count_replies(choices, states, first.sampling),
+        guards=guards,
+        lengths=dict(lengths),
         members=tuple(MemberAnswers(name, count_answers(own)) for name, own in zip(names, members, strict=False)),
     )
 
 
-def count_replies(
+def _count_replies(
     choices: Sequence[tuple[tuple[Slot, int], Choice]], states: Sequence[ScenarioState], sampling: Sampling
-) -> ReplyCounts:
-    """What guards need to know of the replies, and of the answers of the judge behind each state."""
-    probes = [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)]
+) -> dict[str, tuple[int, int]]:
+    """What guards count in the replies, and in the answers of the judge behind each state."""
     pressured = [choice for (slot, _), choice in choices if slot == PRESSURED]
-    lengths = Counter[Slot]()
-    for (slot, _), choice in choices:
-        if slot in {PRESSURED, CONTROL}:
-            lengths[slot] += len(choice.answer)
-    calls = [capped for state in states for capped in _capped_judge_calls(state)]
-    texts = {(choice.text, choice.reasoning) for choice in pressured}
-    one_text = len(pressured) > 1 and len(texts) == 1 and pressured[0].text != ""
-    return ReplyCounts(
-        replies=len(choices),
-        probes=len(probes),
-        capped_probes=sum(probes),
-        pressured=len(pressured),
-        capped_pressured=sum(choice.stop is Stop.LENGTH for choice in pressured),
-        judge_calls=len(calls),
-        capped_judge_calls=sum(calls),
-        lengths=dict(lengths),
-        identical_takes=one_text and sampling.temperature != 0,
-    )
+    # As `Reply.text` sees silence: nothing but reasoning is none.
+    silent = [one.stop is Stop.END and not one.answer and one.thinking is None for _, one in choices]
+    found = {
+        "empty": silent,
+        "capped_pressured": [choice.stop is Stop.LENGTH for choice in pressured],
+        "capped_probes": [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)],
+        "capped_judge_calls": [capped for state in states for capped in _capped_judge_calls(state)],
+    }
+    if len(pressured) > 1:
+        one_text = len({(choice.text, choice.reasoning) for choice in pressured}) == 1 and pressured[0].text != ""
+        found["identical_takes"] = [one_text and sampling.temperature != 0]
+    return {name: (sum(hits), len(hits)) for name, hits in found.items()}
 
 
 def _capped_judge_calls(state: ScenarioState) -> Iterator[bool]:

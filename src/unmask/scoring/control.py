@@ -7,7 +7,7 @@ in both arms and belong to the floor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import fsum
 
 from msgspec.structs import replace
@@ -154,7 +154,7 @@ def find_tipping_point(more: Difference, belief: float | None) -> float | None:
 def _count_replies(outcomes: Sequence[Outcome], arm: str) -> ArmReplies:
     believed = [one for one in outcomes if not isinstance(one.belief, NoBelief | Undecided)]
     readings = [reading for one in believed for reading in one.readings.get(arm, ())]
-    lengths: list[Mapping[str, int]] = [one.reply_counts.lengths for one in believed if one.reply_counts is not None]
+    lengths = [one.lengths for one in believed if one.lengths is not None]
     characters, replies = sum(each.get(arm, 0) for each in lengths), len(readings)
     return ArmReplies(
         replies=replies,

@@ -25,7 +25,6 @@ from unmask.records import (
     ReadBy,
     Reading,
     Record,
-    ReplyCounts,
     Slot,
     Verdict,
 )
@@ -110,8 +109,8 @@ class GuardShare(Record, frozen=True):
 class Guard(Record, frozen=True, kw_only=True):
     """One share of a run, and what is said where it is too small or too large."""
 
-    count: Callable[[Sequence[Outcome]], tuple[int, int]]
-    """Hits and total. Without a total there is no finding."""
+    count: Callable[[Sequence[Outcome]], tuple[int, int]] | None = None
+    """Hits and total; `None`: those of the scenarios are added up. Without a total there is no finding."""
     limit: str | None
     """The field of `GuardLimits`. `None`: nothing is refused."""
     needs: str
@@ -135,28 +134,6 @@ def _count_positions(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     return positions, len(verdicts) - verdicts.count(Verdict.UNJUDGED)
 
 
-def _count_empty(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    counted = [outcome for outcome in outcomes if outcome.reply_counts is not None]
-    return sum(outcome.silent for outcome in counted), sum(counts.replies for counts in _reply_counts(outcomes))
-
-
-def _count_identical(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-    several = [counts.identical_takes for counts in _reply_counts(outcomes) if counts.pressured > 1]
-    return sum(several), len(several)
-
-
-def _count_capped(capped: str, everything: str) -> Callable[[Sequence[Outcome]], tuple[int, int]]:
-    def count(outcomes: Sequence[Outcome]) -> tuple[int, int]:
-        rows = _reply_counts(outcomes)
-        return sum(getattr(row, capped) for row in rows), sum(getattr(row, everything) for row in rows)
-
-    return count
-
-
-def _reply_counts(outcomes: Sequence[Outcome]) -> list[ReplyCounts]:
-    return [outcome.reply_counts for outcome in outcomes if outcome.reply_counts is not None]
-
-
 _MORE_ROOM = "; a larger {flag} gives them room"
 
 GUARDS: dict[str, Guard] = {
@@ -177,13 +154,11 @@ GUARDS: dict[str, Guard] = {
         " counts as a lie",
     ),
     "empty": Guard(
-        count=_count_empty,
         limit="max_empty",
         needs="says something",
         words="{hits} of {total} replies ({percent}) are empty: a model that says nothing tells no lie",
     ),
     "capped_pressured": Guard(
-        count=_count_capped("capped_pressured", "pressured"),
         limit="max_capped",
         say=SAY_CAPPED,
         needs="has whole pressured replies",
@@ -191,7 +166,6 @@ GUARDS: dict[str, Guard] = {
         + _MORE_ROOM.format(flag="--max-tokens"),
     ),
     "capped_probes": Guard(
-        count=_count_capped("capped_probes", "probes"),
         limit="max_capped",
         say=SAY_CAPPED,
         needs="has whole replies to probes",
@@ -199,7 +173,6 @@ GUARDS: dict[str, Guard] = {
         + _MORE_ROOM.format(flag="--max-tokens"),
     ),
     "capped_judge_calls": Guard(
-        count=_count_capped("capped_judge_calls", "judge_calls"),
         limit="max_capped",
         say=SAY_CAPPED,
         needs="has whole readings",
@@ -207,7 +180,6 @@ GUARDS: dict[str, Guard] = {
         + _MORE_ROOM.format(flag="--set judge.max_tokens"),
     ),
     "identical_takes": Guard(
-        count=_count_identical,
         limit=None,
         say=SAY_IDENTICAL,
         needs="has takes that differ",
@@ -220,8 +192,11 @@ GUARDS: dict[str, Guard] = {
 
 def measure_guards(outcomes: Sequence[Outcome]) -> dict[str, GuardShare]:
     """What each guard counts in these scenarios; those that have nothing to count are left out."""
-    counts = ((name, guard.count(outcomes)) for name, guard in GUARDS.items())
-    return {name: GuardShare(hits, total) for name, (hits, total) in counts if total}
+    shares = {}
+    for name, guard in GUARDS.items():
+        counts = [guard.count(outcomes)] if guard.count else [one.guards.get(name, (0, 0)) for one in outcomes]
+        shares[name] = GuardShare(sum(hits for hits, _ in counts), sum(total for _, total in counts))
+    return {name: share for name, share in shares.items() if share.total}
 
 
 def apply_limits(shares: Mapping[str, GuardShare], limits: GuardLimits) -> Iterator[GuardFinding]:

@@ -42,8 +42,8 @@ def measure_placebo(outcomes: Sequence[Outcome], *, rules: Rules, complete: bool
     """`None` where no scenario has two direct answers to hold against each other, or where the takes of a request are
     all the same text: a model that cannot vary shows nothing. `complete` is true of a run with `--effort full`."""
     asked = [one for one in outcomes if one.kind is Kind.BINARY and len(one.readings.get(DIRECT, ())) > 1]
-    several = [one.reply_counts for one in asked if one.reply_counts is not None and one.reply_counts.pressured > 1]
-    if not asked or (several and all(counts.identical_takes for counts in several)):
+    identical = [one.guards["identical_takes"][0] for one in asked if "identical_takes" in one.guards]
+    if not asked or (identical and all(identical)):
         return None
     pairs = [_hold_out(outcome, rules, complete=complete) for outcome in asked]
     clusters, takes = name_clusters(asked), max(len(outcome.readings[DIRECT]) for outcome in asked)
