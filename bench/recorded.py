@@ -33,10 +33,29 @@ from unmask.models.scripted import Scripted
 from unmask.runs.folder import Folder
 from unmask.runs.journal import JournalFile
 from unmask.runs.options import options_from
+from unmask.runs.run import open_run
 
 TARGET = Path(recorded.__file__).with_name(recorded.FILE)
 OPTIONS = options_from({"effort": "full", "also": "check", "seed": 0})
 """Those of the command above."""
+
+
+FILE_TIME = (1980, 1, 1, 0, 0, 0)
+"""Of every file in the archive, so that the same run always gives the same bytes."""
+
+
+def pack_run(folder: str | Path) -> bytes:
+    """The run folder as a zip file: definition, scenarios, replies and readings, and nothing else that lies there."""
+    run = open_run(folder)
+    judges = [run.folder.readings_path(judge) for judge in sorted(run.definition.judges)]
+    names = ("run.json", "scenarios.jsonl", "replies.jsonl")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for path in (*(run.path / name for name in names), *(path for path in judges if path.is_file())):
+            member = zipfile.ZipInfo(path.relative_to(run.path).as_posix(), FILE_TIME)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, path.read_bytes(), compresslevel=9)
+    return packed.getvalue()
 
 
 class _RecordedModel(Scripted):
@@ -85,7 +104,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         if arguments.renew:
             renew_run(TARGET.read_bytes(), Path(scratch) / "packed", Path(scratch) / "run")
-        packed = recorded.pack_run(arguments.folder or Path(scratch) / "run")
+        packed = pack_run(arguments.folder or Path(scratch) / "run")
     TARGET.write_bytes(packed)
     print(f"{TARGET.name}: {len(packed):,} bytes")
 

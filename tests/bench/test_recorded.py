@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bench.recorded import TARGET, renew_run
-from unmask.demo.recorded import pack_run, unpack_run
+from bench.recorded import TARGET, pack_run, renew_run
+from unmask.demo.recorded import unpack_run
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import unmask
 from bench.liar.lessons import draw_answer_key, list_lessons
+from bench.recorded import pack_run
 from tests.golden_files import check_golden
 from unmask.cli import demo as command
 from unmask.data.load import load
@@ -162,8 +163,8 @@ def test_a_recording_takes_no_limit(tmp_path, monkeypatch):
 
 
 def test_a_packed_run_comes_back_and_the_same_run_gives_the_same_bytes(tmp_path, perfect):
-    packed = recorded.pack_run(perfect.path)
-    assert packed == recorded.pack_run(perfect.path)
+    packed = pack_run(perfect.path)
+    assert packed == pack_run(perfect.path)
     again = recorded.unpack_run(packed, tmp_path / "again")
     assert again.score().to_json()["overall"] == perfect.score().to_json()["overall"]
     files = sorted(path.name for path in (tmp_path / "again").iterdir())
@@ -171,7 +172,7 @@ def test_a_packed_run_comes_back_and_the_same_run_gives_the_same_bytes(tmp_path,
 
 
 def test_unpacking_twice_changes_nothing_and_another_run_is_refused(tmp_path, perfect):
-    packed = recorded.pack_run(perfect.path)
+    packed = pack_run(perfect.path)
     recorded.unpack_run(packed, tmp_path / "run")
     before = (tmp_path / "run" / "replies.jsonl").stat().st_mtime_ns
     recorded.unpack_run(packed, tmp_path / "run")

@@ -12,7 +12,6 @@ pytest.importorskip("transformers", reason="needs the extra whitebox")
 
 from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError  # noqa: E402
-from unmask.whitebox.forward import split_by_budget  # noqa: E402
 from unmask.whitebox.generate import AnswerRow, End, Manner, Room, Writer, choose_tokens  # noqa: E402
 
 WIDE = Room(rows=16, tokens=16 * 256, reading=512)
@@ -85,13 +84,6 @@ def test_rows_sent_back_for_want_of_room_say_the_same():
     assert {len(row.written) for row in rows} == {200}
 
 
-def test_a_row_larger_than_all_room_is_written_alone():
-    rows = [AnswerRow(prompt, Manner(5, temperature=0)) for prompt in prompts((90, 100))]
-    writer = Writer(tiny_llama.model(), stops=(), room=Room(rows=4, tokens=64, reading=16))
-    writer.add(rows)
-    assert {len(row.written) for row in finish(writer)} == {5}
-
-
 def test_a_dropped_row_is_neither_written_on_nor_returned():
     kept, gone = (AnswerRow(prompt, Manner(20, temperature=0)) for prompt in prompts((9, 9)))
     writer = Writer(tiny_llama.model(), stops=(), room=WIDE)
@@ -159,10 +151,6 @@ def test_a_lower_temperature_sharpens():
     assert drawn([math.log(0.8), math.log(0.2)], Manner(1, temperature=0.5)) == pytest.approx([0.941, 0.059], abs=0.015)
 
 
-def test_temperature_zero_is_the_likeliest():
-    assert drawn([0.0, 0.1, 0.0], Manner(1, temperature=0), count=50) == [0, 1, 0]
-
-
 def test_top_p_keeps_the_likeliest_that_reach_it():
     found = drawn([math.log(share) for share in (0.5, 0.3, 0.15, 0.05)], Manner(1, top_p=0.7))
     assert found == pytest.approx([0.625, 0.375, 0, 0], abs=0.03)
@@ -173,14 +161,6 @@ def test_rows_of_different_manners_are_drawn_together():
     tokens = choose_tokens(torch.tensor([[0.0, 0.5]] * 600), rows).tolist()
     assert set(tokens[:300]) == {1}
     assert set(tokens[300:]) == {0, 1}
-
-
-def test_prompts_read_together_are_of_similar_length():
-    """No group is over the budget unless it is a single prompt, and little of it is filling."""
-    made = sorted((tuple([0] * length) for length in (1, 5, 700, 720, 900, 5000)), key=len)
-    groups = list(split_by_budget(made, 2000))
-    assert [len(prompt) for group in groups for prompt in group] == [1, 5, 700, 720, 900, 5000]
-    assert all(len(group) == 1 or len(group) * len(group[-1]) <= 2000 for group in groups)
 
 
 def test_a_beginning_that_prompts_share_is_read_once_and_changes_nothing():
@@ -328,16 +308,6 @@ def test_steps_begun_ahead_change_nothing(heat):
         said.append([(row.written, row.end) for row in rows if not row.dropped])
     assert said[0] == said[1]
     assert {end for _, end in said[0]} == {End.STOPPED, End.LIMIT}
-
-
-def test_a_step_begun_ahead_of_scores_that_are_no_numbers_is_still_an_error():
-    model = tiny_llama.model()
-    writer = Writer(model, stops=(), room=WIDE, recorder=Replayed())
-    writer.add([AnswerRow([1, 2], Manner(30, temperature=0))])
-    writer.step()
-    torch.nn.init.constant_(model.model.norm.weight, math.nan)
-    with pytest.raises(FatalModelError, match="not numbers"):
-        finish(writer)
 
 
 def test_a_recording_that_differs_from_the_plain_pass_is_not_used():

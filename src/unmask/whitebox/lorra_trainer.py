@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import torch
 from torch.nn.attention import sdpa_kernel
+from torch.nn.utils.rnn import pad_sequence
 
 from unmask.errors import UsageError
 from unmask.records import Record
@@ -118,7 +119,7 @@ class Trainer:
     def step(self, examples: Sequence[Example]) -> float:
         """Train on a batch; returns its loss from before. Nothing is changed if that is no number."""
         with sdpa_kernel(ATTENTION_BACKENDS):
-            loss = self._loss(_BatchTensors(examples, self._decoder.device))
+            loss = self._loss(examples)
             loss.backward()
         value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
         if not math.isfinite(value):
@@ -130,11 +131,11 @@ class Trainer:
             torch._foreach_copy_(self._used, self.weights)
         return value
 
-    def _loss(self, batch: _BatchTensors) -> Any:
-        wanted, _ = self._target_activations(batch)
+    def _loss(self, examples: Sequence[Example]) -> Any:
+        wanted, _ = self._target_activations(examples)
         for drop in self._drops:
             drop.train()
-        activations = self._activations(*batch.plain)
+        activations = self._plain_activations(examples)
         for drop in self._drops:
             drop.eval()
         # A length for each token and layer, as published, not its square: no token outweighs the others.
@@ -147,10 +148,9 @@ class Trainer:
         """What the adapter does to texts, without dropout."""
         total, size = torch.zeros(3), self.settings.batch
         for group in (examples[start : start + size] for start in range(0, len(examples), size)):
-            batch = _BatchTensors(group, self._decoder.device)
             with torch.no_grad(), sdpa_kernel(ATTENTION_BACKENDS):
-                wanted, frozen = self._target_activations(batch)
-                adapted = self._activations(*batch.plain)
+                wanted, frozen = self._target_activations(group)
+                adapted = self._plain_activations(group)
             rows = []
             for layer in self.layers:
                 gap, way = wanted[layer] - frozen[layer].float(), adapted[layer].float() - frozen[layer].float()
@@ -168,45 +168,39 @@ class Trainer:
 
     # --- inside -----------------------------------------------------------------------------------------------
 
-    def _target_activations(self, batch: _BatchTensors) -> tuple[dict[int, Any], dict[int, Any]]:
+    def _target_activations(self, examples: Sequence[Example]) -> tuple[dict[int, Any], dict[int, Any]]:
         """Where the activations of each layer should go, and where they are without the adapter."""
+        sides = [one.honest for one in examples] + [one.untruthful for one in examples]
         with torch.no_grad(), self.adapted.disable_adapter():
-            pairs, plain = self._activations(*batch.pairs), self._activations(*batch.plain)
-            wanted = {}
+            pairs = self._activations(sides, 2 * [one.answer for one in examples])
+            plain, wanted = self._plain_activations(examples), {}
             for layer in self.layers:
                 honest, untruthful = pairs[layer].float().chunk(2)
                 wanted[layer] = plain[layer].float() + self.settings.strength * (honest - untruthful)
         return wanted, plain
 
-    def _activations(self, ids: Any, at: Any) -> dict[int, Any]:
-        """What each layer holds at the tokens `at` of all texts in a row, `[token, size]`."""
+    def _plain_activations(self, examples: Sequence[Example]) -> dict[int, Any]:
+        return self._activations([one.plain for one in examples], [one.answer for one in examples])
+
+    def _activations(self, texts: Sequence[tuple[int, ...]], answers: Sequence[int]) -> dict[int, Any]:
+        """What each layer holds at the tokens of all answers in a row, `[token, size]`."""
+        ids, places = _pad_texts(texts, answers, self._decoder.device)
         self._decoder(input_ids=ids, use_cache=False)
-        activations = {layer: states.flatten(0, 1).index_select(0, at) for layer, states in self._held.items()}
+        activations = {layer: states.flatten(0, 1).index_select(0, places) for layer, states in self._held.items()}
         self._held.clear()
         return activations
 
 
-class _BatchTensors:
-    """Texts as a GPU is given them, without waiting: their tokens, and where the answers' tokens are. Shorter texts are
-    filled up on the right, where no token of theirs looks."""
-
-    def __init__(self, examples: Sequence[Example], device: Any) -> None:
-        answers = [example.answer for example in examples]
-        self.plain = _pad_texts([example.plain for example in examples], answers, device)
-        sides = [example.honest for example in examples] + [example.untruthful for example in examples]
-        self.pairs = _pad_texts(sides, [*answers, *answers], device)
-
-
 def _pad_texts(texts: Sequence[tuple[int, ...]], answers: Sequence[int], device: Any) -> tuple[Any, Any]:
-    longest, gpu = max(map(len, texts)), device.type == "cuda"
-    ids = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], pin_memory=gpu)
+    """Their tokens, and where the answers' tokens are. Shorter texts are filled up on the right, where no token of
+    theirs looks."""
+    ids = pad_sequence([torch.tensor(text) for text in texts], batch_first=True)
     places = [
-        row * longest + place
+        row * ids.shape[1] + place
         for row, (text, answer) in enumerate(zip(texts, answers, strict=True))
         for place in range(len(text) - answer, len(text))
     ]
-    at = torch.tensor(places, pin_memory=gpu)
-    return ids.to(device, non_blocking=gpu), at.to(device, non_blocking=gpu)
+    return ids.to(device), torch.tensor(places, device=device)
 
 
 def _find_projections(model: Any) -> list[str]:

@@ -11,45 +11,41 @@ import pytest
 
 from tests.models.local.test_gguf import ENTRIES, made, saved
 from unmask.errors import MissingError, UsageError
-from unmask.models.local import openmp
 from unmask.models.local.catalogue import SMOLLM2
-from unmask.models.local.embedded import count_cores, default_setup, open_embedded
+from unmask.models.local.embedded import default_setup, open_embedded
 from unmask.models.local.llamacpp import Setup, option_probabilities
 
 
-def test_a_model_that_was_not_pulled_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
-    with pytest.raises(MissingError, match="smollm2-135m is not on this machine") as caught:
-        open_embedded("embedded/smollm2-135m")
-    assert caught.value.advice == "unmask pull smollm2-135m"
-
-
-def test_half_a_file_in_the_cache_does_not_count(tmp_path, monkeypatch):
-    """A file of another size than the catalogue's is not the model."""
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("embedded/smollm2-135m", "smollm2-135m is not on this machine"),
+        ("embedded/gpt-9", "no embedded model is called 'embedded/gpt-9'"),
+        ("gguf:{tmp}/none.gguf", "No such file"),
+        ("gguf:{tmp}", "cannot read"),
+        ("gguf:{tmp}/text.gguf", "not a usable GGUF file"),
+        ("gguf:{tmp}/model.gguf", "has no chat template"),
+    ],
+)
+def test_a_name_that_no_model_can_be_opened_by_is_refused_before_anything_is_loaded(tmp_path, monkeypatch, name, said):
+    """Half a file in the cache does not count."""
     monkeypatch.setenv("UNMASK_CACHE", str(tmp_path))
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / SMOLLM2.file).write_bytes(b"GGUF")
-    with pytest.raises(MissingError, match="not on this machine"):
-        open_embedded("embedded/smollm2-135m")
-
-
-def test_an_unknown_name_is_a_missing_model(tmp_path):
-    with pytest.raises(MissingError, match="no embedded model is called 'embedded/gpt-9'"):
-        open_embedded("embedded/gpt-9")
-
-
-def test_a_file_without_chat_template_is_refused(tmp_path):
-    """Exit code 4 and one line, before anything is loaded."""
-    path = saved(tmp_path, made(ENTRIES[:4]))
-    with pytest.raises(MissingError, match="has no chat template") as caught:
-        open_embedded(f"gguf:{path}")
+    (tmp_path / "text.gguf").write_text("once upon a time")
+    saved(tmp_path, made(ENTRIES[:4]))
+    with pytest.raises(MissingError, match=said) as caught:
+        open_embedded(name.format(tmp=tmp_path))
     assert caught.value.exit_code == 4
 
 
-def test_a_text_file_is_refused(tmp_path):
-    path = saved(tmp_path, b"once upon a time")
-    with pytest.raises(MissingError, match="not a usable GGUF file"):
-        open_embedded(f"gguf:{path}")
+def test_the_setup_follows_the_variables(monkeypatch):
+    for variable, value in (("THREADS", "7"), ("SLOTS", "2"), ("CONTEXT", "1024")):
+        monkeypatch.setenv(f"UNMASK_EMBEDDED_{variable}", value)
+    assert default_setup() == Setup(threads=7, slots=2, context=1024)
+    monkeypatch.setenv("UNMASK_EMBEDDED_SLOTS", "0")
+    with pytest.raises(UsageError, match="UNMASK_EMBEDDED_SLOTS"):
+        default_setup()
 
 
 def test_without_the_extra_the_install_line_is_given(tmp_path):
@@ -98,30 +94,6 @@ def test_where_the_system_has_no_openmp_that_of_a_wheel_serves(tmp_path):
     assert done.stdout.splitlines() == ["memfd:libgomp (deleted)"]
 
 
-def test_without_the_wheel_there_is_no_bundled_openmp(monkeypatch):
-    monkeypatch.setattr(openmp, "WHEEL", "no-such-package-at-all")
-    assert not openmp.load_bundled_openmp()
-
-
-def test_the_setup_follows_the_variables(monkeypatch):
-    monkeypatch.setenv("UNMASK_EMBEDDED_THREADS", "7")
-    monkeypatch.setenv("UNMASK_EMBEDDED_SLOTS", "2")
-    monkeypatch.setenv("UNMASK_EMBEDDED_CONTEXT", "1024")
-    assert default_setup() == Setup(threads=7, slots=2, context=1024)
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
-def test_a_wrong_variable_is_a_usage_error(monkeypatch, value):
-    monkeypatch.setenv("UNMASK_EMBEDDED_SLOTS", value)
-    with pytest.raises(UsageError, match="UNMASK_EMBEDDED_SLOTS"):
-        default_setup()
-
-
-def test_no_more_threads_than_processors_by_default(monkeypatch):
-    monkeypatch.delenv("UNMASK_EMBEDDED_THREADS")  # tests.conftest sets it
-    assert 1 <= default_setup().threads <= count_cores()
-
-
 def token(text: str, logprob: float) -> dict[str, object]:
     return {"token": text, "logprob": logprob}
 
@@ -131,6 +103,7 @@ def test_spellings_of_an_option_are_added_up():
     weights = {"Yes": 0.3, " yes": 0.2, "YES": 0.1, "No": 0.2, "Maybe": 0.2}
     found = option_probabilities([token(text, math.log(weight)) for text, weight in weights.items()], ("yes", "no"))
     assert found == {"yes": pytest.approx(0.75), "no": pytest.approx(0.25)}
+    assert option_probabilities([token("Maybe", -0.1)], ("yes", "no")) is None
 
 
 def test_a_token_that_begins_two_options_counts_for_neither():
@@ -138,8 +111,3 @@ def test_a_token_that_begins_two_options_counts_for_neither():
         "no": pytest.approx(0.9998, abs=0.0001),
         "never": pytest.approx(0.0002, abs=0.0001),
     }
-
-
-def test_no_option_among_the_tokens_is_no_probability():
-    """Unknown is None, not one half."""
-    assert option_probabilities([token("Maybe", -0.1)], ("yes", "no")) is None

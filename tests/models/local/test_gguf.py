@@ -55,12 +55,6 @@ def test_what_the_file_says_about_itself_is_read(tmp_path):
     assert (header.context_length, header.chat_template) == (8192, "{{ messages }}")
 
 
-def test_what_the_file_does_not_say_is_none(tmp_path):
-    """A file without a template or context length is a GGUF file all the same."""
-    header = read_header(saved(tmp_path, made(ENTRIES[:1])))
-    assert (header.context_length, header.chat_template) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -81,16 +75,6 @@ def test_another_file_is_refused_with_the_reason(tmp_path, data, reason):
     assert caught.value.exit_code == 4
     assert "model.gguf" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_no_file_is_said_so(tmp_path):
-    with pytest.raises(MissingError, match="No such file"):
-        read_header(tmp_path / "none.gguf")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(MissingError, match="cannot read"):
-        read_header(tmp_path)
 
 
 @given(cut=st.integers(0, len(made(tail=0)) - len(TENSOR) - 1))

