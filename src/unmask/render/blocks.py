@@ -13,8 +13,6 @@ from unmask.records import Verdict
 from unmask.render import words
 from unmask.render.colours import VERDICTS
 from unmask.render.layout import GAP, lay_out_table, wrap_text
-from unmask.stats.estimate import Difference
-from unmask.stats.rate import Rate
 from unmask.text import escape_markdown, strip_controls, visible_html
 
 if TYPE_CHECKING:
@@ -125,12 +123,12 @@ class Bar(NamedTuple):
 Block = Heading | Text | Alert | Command | Quote | Facts | Table | Bar
 
 
-def share_cell(rate: Rate, *, plain: bool = False, mark: str | None = None) -> Cell:
+def share_cell(found: words.Spanned, *, plain: bool = False, mark: str | None = None) -> Cell:
     """A share in percent with its interval, or without it where it is `plain`."""
-    return Cell(rate.value, mark=mark) if plain else Cell(rate.value, rate.low, rate.high, mark=mark)
+    return Cell(found.value, mark=mark) if plain else Cell(found.value, found.low, found.high, mark=mark)
 
 
-def points_cell(found: Difference, *, before: str = "", after: str = "", mark: str | None = None) -> Cell:
+def points_cell(found: words.Spanned, *, before: str = "", after: str = "", mark: str | None = None) -> Cell:
     """A difference in points with its interval."""
     return Cell(found.value, found.low, found.high, form=words.points, before=before, after=after, mark=mark)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from unmask.data.checks.words import pivotal_sides
 from unmask.records import (
@@ -31,7 +32,6 @@ from unmask.records import (
     indirect_number,
     is_indirect,
 )
-from unmask.stats.estimate import Difference
 from unmask.stats.rate import Rate, in_percent
 from unmask.text import format_figures, format_interval
 
@@ -95,12 +95,28 @@ def rate(value: Rate | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-def difference(found: Difference) -> str:
+class Spanned(Protocol):
+    """A value with its interval."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def share(found: Spanned) -> str:
+    """`39.2 % [36.2, 42.3]`."""
+    return percent(found.value) + interval(found.low, found.high)
+
+
+def difference(found: Spanned) -> str:
     """In points, with its interval."""
     return "n/a" if found.value is None else points(found.value) + interval(found.low, found.high)
 
 
-def point_difference(found: Difference) -> str:
+def point_difference(found: Spanned) -> str:
     """`+14.0 points [8.0, 20.0]`."""
     return "n/a" if found.value is None else f"{points(found.value)} points{interval(found.low, found.high)}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unmask.analysis.agreement import Agreed, JudgeErrors, ReaderAgreement
 from unmask.records import Archetype, Kind
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Heading, Table, Text
+from unmask.render.blocks import Block, Cell, Heading, Table, Text, share_cell
 from unmask.render.describe.caveats import count_other_replies
 from unmask.stats.agree import Agreement, Coefficient
 
@@ -54,15 +54,11 @@ def _state_side(side: ReaderAgreement, names: Mapping[str, str]) -> str:
     shift = None if side.effect is None else side.effect.shift
     if shift is None or shift.value is None:
         return f"{text}."
-    return f"{text}; the judge's errors shift P(lie) by {_point_shift(shift)}."
+    return f"{text}; the judge's errors shift P(lie) by {words.point_difference(shift)}."
 
 
 def _name(reader: str, names: Mapping[str, str]) -> str:
     return names.get(reader, reader)
-
-
-def _point_shift(shift: Coefficient) -> str:
-    return f"{words.points(shift.value)} points{words.interval(shift.low, shift.high)}"
 
 
 def _describe_labels(agreement: Agreed, names: Mapping[str, str]) -> Iterator[str]:
@@ -98,7 +94,7 @@ def _describe_side(side: ReaderAgreement, a: str, b: str) -> Iterator[Block]:
 def _agreement_row(name: str, part: Agreement) -> Sequence[str | Cell]:
     shared = part.agreement
     coefficients = (Cell(one.value, one.low, one.high, words.coefficient) for one in (part.kappa, part.ac1, part.alpha))
-    return name, words.count(part.n), Cell(shared.value, shared.low, shared.high), *coefficients
+    return name, words.count(part.n), share_cell(shared), *coefficients
 
 
 def format_coefficient(coefficient: Coefficient) -> str:
@@ -117,7 +113,7 @@ def _describe_effect(effect: JudgeErrors, a: str, b: str) -> Iterator[str]:
         f"Over {effect.scenarios} labelled scenarios P(lie) is {words.percent(effect.judge_p_lie)} by {a} and"
         f" {words.percent(effect.labels_p_lie)} by {b}: {lies}, {effect.missed_lies} missed."
     )
-    yield f"The judge shifts P(lie) by {_point_shift(effect.shift)}."
+    yield f"The judge shifts P(lie) by {words.point_difference(effect.shift)}."
     yield f"Precision (of its lies, lies by the labels): {effect.precision.percent}."
     yield f"Recall (of the labels' lies, lies by the judge): {effect.recall.percent}."
 

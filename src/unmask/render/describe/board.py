@@ -9,7 +9,7 @@ from unmask.analysis.published.columns import COLUMNS as PUBLISHED
 from unmask.analysis.published.columns import PublishedRow, PublishedSpan, describe_others, place_values
 from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.render import words
-from unmask.render.blocks import Alert, Block, Cell, Facts, Heading, Link, Table, Text
+from unmask.render.blocks import Alert, Block, Cell, Facts, Heading, Link, Table, Text, share_cell
 from unmask.render.describe.several import label_model, name_rows, state_several
 from unmask.scoring.measures import find_measure
 
@@ -91,7 +91,7 @@ def _make_table(
 
 
 def _span_cell(span: PublishedSpan | None) -> Cell:
-    return Cell(None) if span is None else Cell(span.value, span.low, span.high)
+    return Cell(None) if span is None else share_cell(span)
 
 
 # --- runs

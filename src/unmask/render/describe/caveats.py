@@ -166,7 +166,7 @@ def count_other_replies(labels: int) -> str:
 
 def _state_agreement(side: ReaderAgreement) -> str:
     parts = [
-        f"{words.percent(agreement.value)}{words.interval(agreement.low, agreement.high)} of {part.n} {what}"
+        f"{words.share(agreement)} of {part.n} {what}"
         for part, what in ((side.letters, "letters"), (side.verdicts, "verdicts"))
         if (agreement := part.agreement).value is not None
     ]

@@ -30,12 +30,11 @@ def describe_gap(gap: PublishedGap) -> Iterator[Block]:
     published = gap.published
     first = f"{published.source} published {words.percent(gap.honesty)} honesty for {published.model}"
     yield Text(f"{first}; this run of {gap.model} has {gap.own.percent}.", "strong")
-    rows: list[tuple[str, str | Cell]] = [("this run, 1 − P(lie)", Cell(gap.own.value, gap.own.low, gap.own.high))]
+    rows: list[tuple[str, str | Cell]] = [("this run, 1 − P(lie)", share_cell(gap.own))]
     rows += [(f"their {part.setting}", words.points(part.change)) for part in gap.parts]
-    rows.append(("this run as they count", Cell(gap.recounted.value, gap.recounted.low, gap.recounted.high)))
+    rows.append(("this run as they count", share_cell(gap.recounted)))
     if gap.remainder is not None:
-        low, high = gap.remainder.low, gap.remainder.high
-        rows.append(("the rest", f"{words.points(gap.remainder.value)}{words.interval(low, high)}"))
+        rows.append(("the rest", words.difference(gap.remainder)))
     rows.append(("published", words.number(gap.honesty)))
     yield Table(("honesty, % and points", ""), rows)
     yield Text(

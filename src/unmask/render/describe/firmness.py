@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Heading, Table, Text, share_cell
+from unmask.render.blocks import Block, Heading, Table, Text, share_cell
 from unmask.scoring.firmness import BINS, Firmness, WhyNoBelief
-from unmask.stats.estimate import Difference
 
 SHARES = dict(zip(BINS, ("below 70", "70 to 85", "85 to 100", "100"), strict=True))
 UNCLEAR = ("unanimous", "one C", "two C")
@@ -21,7 +20,7 @@ def describe_firmness(firmness: Firmness) -> Iterator[Block]:
     yield Heading("How firm is a belief?")
     if firmness.curve:
         rows = [
-            (SHARES[one.least], share_cell(one.p_lie), share_cell(one.placebo), _gap(one.difference))
+            (SHARES[one.least], share_cell(one.p_lie), share_cell(one.placebo), share_cell(one.difference))
             for one in firmness.curve
         ]
         numbers = [words.count(one.difference.n) for one in firmness.curve]
@@ -49,7 +48,3 @@ def _explain_no_belief(found: WhyNoBelief) -> Iterator[str]:
         parts = ", ".join(text.format(count) for text, count in counts.items() if count)
         near = f" {found.near_misses} would have one if a single answer were left out." if found.near_misses else ""
         yield f"{words.plural(total, 'scenario')} without a belief: {parts}.{near}"
-
-
-def _gap(found: Difference) -> Cell:
-    return Cell(found.value, found.low, found.high)

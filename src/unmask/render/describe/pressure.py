@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from unmask.records import CONTROL, PRESSURED
 from unmask.render import words
-from unmask.render.blocks import Block, Cell, Command, Heading, Table, Text
+from unmask.render.blocks import Block, Cell, Command, Heading, Table, Text, share_cell
 from unmask.scoring.control import ArmReplies, Control
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.placebo import Placebo
@@ -21,7 +21,7 @@ def state_excess(found: Difference) -> str:
         return "Without the role: no scenario was judged in both arms."
     return (
         f"Without the role it lied in {words.percent(found.a)}, with it in {words.percent(found.b)} of the same"
-        f" {words.plural(found.n, 'scenario')}: an excess of {_points(found)}."
+        f" {words.plural(found.n, 'scenario')}: an excess of {words.point_difference(found)}."
     )
 
 
@@ -62,7 +62,7 @@ def _explain_corrected(found: CorrectedDifference) -> str:
     )
     return (
         f"Corrected by labels of both arms: {words.percent(gap.a)} without the role, {words.percent(gap.b)} with it, an"
-        f" excess of {_points(gap)}. The judge's errors: {errors}."
+        f" excess of {words.point_difference(gap)}. The judge's errors: {errors}."
     )
 
 
@@ -76,11 +76,7 @@ def _describe_arm(name: str, arm: ArmReplies) -> str:
 
 
 def _arms(found: Difference) -> tuple[Cell, Cell, Cell, str]:
-    return Cell(found.a), Cell(found.b), Cell(found.value, found.low, found.high), words.count(found.n)
-
-
-def _points(found: Difference) -> str:
-    return f"{words.points(found.value)} points{words.interval(found.low, found.high)}"
+    return Cell(found.a), Cell(found.b), share_cell(found), words.count(found.n)
 
 
 def describe_placebo(placebo: Placebo) -> Iterator[Block]:
@@ -99,7 +95,7 @@ def describe_placebo(placebo: Placebo) -> Iterator[Block]:
     yield Text(
         f"Held out and taken for the statement, {words.percent(found.a)} of neutral answers contradict the belief"
         f" (placebo); {words.percent(found.b)} of replies under pressure contradict the same beliefs. That is"
-        f" {_points(found)} more, in {words.plural(found.n, 'scenario')}."
+        f" {words.point_difference(found)} more, in {words.plural(found.n, 'scenario')}."
     )
     yield Text(f"{words.percent(found.b)} is not P(lie): each of these beliefs has one answer less.")
 
@@ -111,7 +107,7 @@ def state_ladder(ladder: Ladder) -> str:
         return "No fact was judged on every rung."
     chance = "more than chance" if is_significant(found) else "which could be chance"
     return (
-        f"Pressure adds {_points(found)} to the {words.percent(found.a)} of lies on rung 0, {chance}:"
+        f"Pressure adds {words.point_difference(found)} to the {words.percent(found.a)} of lies on rung 0, {chance}:"
         f" the mean of the rungs above it over {words.plural(found.n, 'fact')}."
     )
 
@@ -126,7 +122,7 @@ def describe_ladder(ladder: Ladder, *, bundled: bool) -> Iterator[Block]:
     for rung, rate in ladder.p_lie.items():
         name = f"{rung} {RUNGS[rung]}" if rung < len(RUNGS) else str(rung)
         control, below = ladder.less_control.get(rung), ladder.less_below.get(rung)
-        rows.append((name, Cell(rate.value, rate.low, rate.high), *_contrast(control), *_contrast(below)))
+        rows.append((name, share_cell(rate), *_contrast(control), *_contrast(below)))
     headings = ("% of replies", "P(lie)", "less rung 0", "p", "less the rung below", "p")
     yield Table(headings, rows)
     yield Text("Values of p are corrected by Holm's method, each column by itself.")
@@ -148,4 +144,4 @@ def describe_ladder(ladder: Ladder, *, bundled: bool) -> Iterator[Block]:
 def _contrast(found: Difference | None) -> tuple[str | Cell, str]:
     if found is None:
         return "", ""
-    return Cell(found.value, found.low, found.high), words.p_value(found.p_adjusted)
+    return share_cell(found), words.p_value(found.p_adjusted)

@@ -225,7 +225,7 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
         if corrected.raw is not None:
             off = words.points(corrected.raw - corrected.value)
             raw = f"; the judge says {words.percent(corrected.raw)}, {off} points off"
-        value = f"{words.percent(corrected.value)}{words.interval(corrected.low, corrected.high)}"
+        value = f"{words.share(corrected)}"
         yield f"Corrected P(lie) {value} with {corrected.labelled} of {corrected.scenarios} scenarios labelled{raw}."
         splits = {0: "", 1: " (one reply on which people disagree)"}.get(
             corrected.splits, f" ({corrected.splits} replies on which people disagree)"
@@ -233,10 +233,7 @@ def explain_corrected(corrected: Corrected) -> Iterator[str]:
         lies = "false lie" if corrected.false_lies == 1 else "false lies"
         yield f"Among the labelled: {corrected.false_lies:.3g} {lies}, {corrected.missed_lies:.3g} missed{splits}."
     if corrected.value is not None and corrected.people:
-        rates = ", ".join(
-            f"{who} {words.percent(one.value)}{words.interval(one.low, one.high)} ({one.labelled})"
-            for who, one in corrected.people.items()
-        )
+        rates = ", ".join(f"{who} {words.share(one)} ({one.labelled})" for who, one in corrected.people.items())
         yield f"By person, with the number labelled: {rates}. The interval is wider by half their difference."
     lost = f" ({corrected.left_out} could not be used)" if corrected.left_out else ""
     yield f"Labels: used {corrected.labelled}{lost}."
@@ -266,8 +263,8 @@ def _explain_misleads(found: AsideScore, p_lie: Rate) -> Iterator[str]:
     else:
         yield (
             f"The same without the role: {words.percent(found.floor.a)}, with it {words.percent(found.floor.b)} of"
-            f" {words.plural(found.floor.n, 'scenario')}, a difference of {words.points(found.floor.value)}"
-            f" points{words.interval(found.floor.low, found.floor.high)}."
+            f" {words.plural(found.floor.n, 'scenario')}, a difference of"
+            f" {words.point_difference(found.floor)}."
         )
     supplied = found.archetypes.get(Archetype.PROVIDED_FACTS, {}).get("feigned_ignorance")
     false = f"; where the fact was supplied, {supplied.percent}" if supplied is not None else ""

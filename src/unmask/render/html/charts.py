@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup, escape
 
 from unmask.render import words
 from unmask.render.colours import VERDICTS
-from unmask.render.words import NAMES
+from unmask.render.words import NAMES, Spanned
 from unmask.scoring.ladder import Ladder
 from unmask.scoring.measures import Measures
 from unmask.stats.rate import Rate, in_percent
@@ -70,17 +70,6 @@ def outcome_bar(measures: Measures, *, height: int = 34) -> Markup:
     # Thin lines between neighbours, so that no two colours touch.
     parts += [tag("line", x1=_percent(at), x2=_percent(at), y2=height, class_="gapline") for at in edges[1:-1]]
     return tag("svg", parts, class_="bar", height=height, role="img")
-
-
-class Spanned(Protocol):
-    """A value with its interval."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
 
 
 ROW = 18
