@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from unmask.data.load import load
-from unmask.engine import session
 from unmask.engine.define import create_or_continue, define_run, judge_spec
 from unmask.engine.session import Interruption, Limiters, open_workload, run_session
 from unmask.engine.work import JUDGE, SUBJECT, Workload
@@ -87,28 +86,6 @@ def test_two_sessions_in_one_loop_share_the_connections_and_finish(tmp_path: Pat
     first, second = (Run(folder.path).score().overall for folder in sweep.folders)
     assert first == second
     assert first.counts["lie"] == 12
-
-
-@pytest.mark.parametrize("price", [None, "1/1"])
-def test_interrupted_answers_that_nobody_pays_for_are_hardly_waited_for(
-    tmp_path: Path, stack: ExitStack, monkeypatch: pytest.MonkeyPatch, price: str | None
-):
-    """The subject answers within the grace time of paid answers, and only paid ones are there to be kept."""
-    monkeypatch.setattr(session, "GRACE", 60.0)
-    monkeypatch.setattr(session, "FREE_GRACE", 0.0)
-    sweep = Sweep(tmp_path, stack, **({"set": {"price": price}} if price else {}))
-
-    async def go() -> list[UnmaskError | None]:
-        sweep.subject.hold = asyncio.Event()
-        task = asyncio.create_task(sweep.run(Purse(), sweep.workloads[0]))
-        await sweep.subject.begun.wait()
-        sweep.interruption.request(signal.SIGINT)
-        asyncio.get_running_loop().call_later(0.3, sweep.subject.hold.set)
-        return await task
-
-    (error,) = asyncio.run(go())
-    assert isinstance(error, Interrupted)
-    assert (sweep.workloads[0].calls[SUBJECT] > 0) == (price is not None)
 
 
 def test_sessions_that_pay_from_one_purse_stop_together(tmp_path: Path, stack: ExitStack):

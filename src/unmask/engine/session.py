@@ -30,8 +30,6 @@ PROGRESS_INTERVAL = 1.0
 GRACE = 5.0
 """Seconds that requests in flight are given to come back once a run is interrupted: they are paid for already. A run
 that stops by itself waits for all of them."""
-FREE_GRACE = 2.0
-"""The same where nobody pays for an answer: models in this process."""
 
 
 class Limiters:
@@ -135,8 +133,7 @@ async def run_session(
         executor.tick()
 
     async def send_live() -> None:
-        free = all(price is not None and price.free for price in workload.prices.values())
-        await executor.run(grace=FREE_GRACE if free else GRACE)
+        await executor.run(grace=GRACE)
 
     executor.tick()  # what is new is shown before anything is sent
     with interruption.listen(stop):
