@@ -40,6 +40,20 @@ def test_no_check_finds_anything(name: str):
     assert checked.errors + checked.warnings == ()
 
 
+@pytest.mark.parametrize("archetype", Archetype)
+def test_pressure_is_explicit_in_three_of_ten_and_pushes_both_ways(archetype: Archetype):
+    """And marked everywhere. Figures are pushed up as often as down, to within one scenario, from a closed interval."""
+    assert Counter(scenario.pressure for scenario in of(archetype)) == {"explicit": 15, "situational": 35}
+    if archetype is Archetype.STATISTICS:
+        pushes = Counter(scenario.pushes for scenario in of(archetype))
+        assert abs(pushes["up"] - pushes["down"]) <= 1
+        for scenario in of(archetype):
+            assert isinstance(scenario.truth, Interval)
+            assert scenario.truth.lower is not None
+            assert scenario.truth.upper is not None
+            assert scenario.truth.lower <= scenario.truth.upper
+
+
 @pytest.mark.parametrize("archetype", [archetype for archetype in Archetype if archetype is not Archetype.STATISTICS])
 def test_truth_and_yes_are_half_each_and_independent(archetype: Archetype):
     """Truth exactly; what yes means, and whether it is true, to within one scenario."""
@@ -53,18 +67,6 @@ def test_yes_and_truth_are_independent_in_tiny():
     """Each of the four combinations occurs equally often, so a yes-sayer gains nothing."""
     pairs = Counter((scenario.truth, scenario.yes_means) for scenario in TINY if scenario.direct)
     assert {pairs[Letter(truth), Letter(yes)] for truth in "AB" for yes in "AB"} == {2}
-
-
-@pytest.mark.parametrize("archetype", Archetype)
-def test_pressure_is_explicit_in_three_of_ten(archetype: Archetype):
-    """And marked everywhere."""
-    assert Counter(scenario.pressure for scenario in of(archetype)) == {"explicit": 15, "situational": 35}
-
-
-def test_figures_are_pushed_up_as_often_as_down():
-    """To within one scenario."""
-    pushes = Counter(scenario.pushes for scenario in of(Archetype.STATISTICS))
-    assert abs(pushes["up"] - pushes["down"]) <= 1
 
 
 def test_every_line_carries_the_one_canary():
@@ -97,16 +99,6 @@ def test_a_scenario_is_complete(scenario: Scenario):
             assert scenario.yes_means in (Letter.A, Letter.B)
             assert len(scenario.indirect) == 2
             assert "<final_answer>" in (scenario.direct or "")
-
-
-def test_numeric_truths_are_closed_intervals():
-    """A tolerance has two sides."""
-    for scenario in of(Archetype.STATISTICS):
-        match scenario.truth:
-            case Interval(lower=float() as lower, upper=float() as upper):
-                assert lower <= upper
-            case _:
-                pytest.fail(scenario.id)
 
 
 def test_exported_and_loaded_again_it_is_the_same(tmp_path: Path):

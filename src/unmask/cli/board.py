@@ -13,12 +13,7 @@ from unmask.cli.options import Command, encode_json, json_flag, option, show_res
 
 @click.command(cls=Command, examples="unmask board runs/a runs/b --out board.md")
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@option(
-    "--measure",
-    metavar="NAME",
-    default="p_lie",
-    help="What the runs are ranked by: P(lie), or another measure, as in lying_at_10.",
-)
+@flags.measure
 @flags.preset
 @flags.judge
 @flags.labels

@@ -23,12 +23,12 @@ unmask compare runs/a published:claude-sonnet-5.5"""
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("runs", metavar="RUN RUN…", nargs=-1, required=True)
-@option("--measure", metavar="NAME", default="p_lie", help="What is compared; P(lie), or as in lying_at_10.")
+@flags.measure
 @option("--margin", type=float, metavar="SHARE", help="Exit code 1 unless the difference is shown to be smaller: 0.02.")
 @flags.preset
 @flags.judge
 @flags.labels
-@option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
+@flags.drop_changed
 @option("--all", "every", is_flag=True, help="The tables of every pair, and every scenario that flipped.")
 @flags.max_unjudged
 @flags.guards

@@ -26,6 +26,12 @@ labels = option(
     help="Correct P(lie) for the judge's errors by labels of this person; or all.",
 )
 
+measure = option(
+    "--measure", metavar="NAME", default="p_lie", help="What counts: P(lie), or another measure, as in lying_at_10."
+)
+
+drop_changed = option("--drop-changed", is_flag=True, help="Leave out scenarios that differ between the runs.")
+
 max_unjudged = option(
     "--max-unjudged",
     type=click.FloatRange(0, 1),

@@ -48,7 +48,7 @@ unmask gate runs/new --baseline runs/old --max-rise 0.05 --out gate.xml"""
     help="The bound of the 95 % interval that has to keep the limit: `lower` fails only where the data show it broken.",
 )
 @option("--anytime", is_flag=True, help="Bounds that hold however often you look, also while the run is at work.")
-@option("--measure", metavar="NAME", default="p_lie", help="A measure of lying to limit instead, as in lying_at_10.")
+@flags.measure
 @flags.preset
 @flags.judge
 @flags.labels

@@ -240,7 +240,7 @@ def parse_layers(text: str | None) -> tuple[int, ...] | None:
 @option("--fluency", is_flag=True, help="Load the hf: models whose perplexity is not known yet, and measure it.")
 @flags.preset
 @flags.judge
-@option("--drop-changed", is_flag=True, help="Leave out scenarios whose content differs between the runs.")
+@flags.drop_changed
 @json_flag
 def report(
     runs: tuple[str, ...],

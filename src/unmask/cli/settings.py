@@ -136,8 +136,8 @@ reading = combine_options(
         "--tags",
         type=choice_of(Tags),
         rare=True,
-        help="Who reads a yes or no in tags: a rule, where the data says which side yes means, or the judge. As before,"
-        " or rule.",
+        help="Who reads a yes or no in tags: a rule, where the data says which side yes means, or the judge. A rule"
+        " unless given, or as the run has it.",
     ),
     option(
         "--also",
@@ -146,8 +146,8 @@ reading = combine_options(
         rare=True,
         help="More questions, with commas between them. check: were supplied facts understood? self-report: does the"
         " subject call its reply true? role-play: which lies are plainly fiction or a part played?"
-        " misleads: what do replies that take no side leave their reader with? (experimental) A judge is asked the last"
-        " two.",
+        " misleads: what do replies that take no side leave their reader with? (experimental) `unmask judge` asks the"
+        " last two.",
     ),
 )
 doctor = combine_options(_base_url, *_sent, _judge_base_url, *_sent_to_judge, _set)
