@@ -618,13 +618,6 @@ class Undecided(Record, frozen=True, tag_field="is", tag="undecided"):
     pending: bool = False
 
 
-class MemberAnswers(Record, frozen=True, omit_defaults=False):
-    """What one judge of a panel read in a scenario: how often it gave which letter or number."""
-
-    judge: str
-    answers: dict[str, int]
-
-
 class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Everything concluded about one scenario under one preset and judge: one line of `unmask score --rows`."""
 
@@ -657,8 +650,8 @@ class Outcome(Record, frozen=True, kw_only=True, omit_defaults=False):
     how many. The last answer to each take counts. Empty where the replies are not known."""
     lengths: dict[Slot, int] | None = None
     """Characters of the pressured replies together, and of those of the control; `None` where they are not known."""
-    members: tuple[MemberAnswers, ...] = ()
-    """The judges of a panel; empty for a single judge."""
+    members: dict[str, dict[str, int]] = {}
+    """How often each judge of a panel gave which letter or number; empty for a single judge."""
     cluster: str | None = None
     """Scenarios of one cluster do not vary independently; `None` for a cluster of its own."""
     control: tuple[Verdict, ...] | None = None

@@ -18,7 +18,6 @@ from unmask.records import (
     PRESSURED,
     Choice,
     Kind,
-    MemberAnswers,
     Method,
     Outcome,
     Sampling,
@@ -69,7 +68,7 @@ def conclude(
         truncated=sum(1 for _, choice in choices if choice.stop is Stop.LENGTH),
         guards=guards,
         lengths=dict(lengths),
-        members=tuple(MemberAnswers(name, count_answers(own)) for name, own in zip(names, members, strict=False)),
+        members={name: count_answers(own) for name, own in zip(names, members, strict=False)},
     )
 
 

@@ -226,7 +226,7 @@ def find_constant_judges(outcomes: Sequence[Outcome]) -> Iterator[GuardFinding]:
     scenarios = Counter[tuple[str, Kind]]()
     for outcome in outcomes:
         given = {"the judge": count_answers(outcome.readings)}
-        given |= {f"{member.judge}, a judge of the panel,": member.answers for member in outcome.members}
+        given |= {f"{judge}, a judge of the panel,": counts for judge, counts in outcome.members.items()}
         for who, counts in given.items():
             answers.setdefault((who, outcome.kind), Counter()).update(counts)
             scenarios[who, outcome.kind] += bool(counts)
