@@ -17,12 +17,10 @@ from unmask.records import Asked, Judged, Record, Result, Verdict
 from unmask.runs.imported import UNEXPLAINED, read_import_file
 from unmask.runs.journal import check_lines
 from unmask.runs.run import Run
+from unmask.scoring.guards import MAX_UNJUDGED
 from unmask.scoring.identity import count_names
 from unmask.scoring.score import Score, describe_unjudged
 from unmask.stats.rate import in_percent
-
-MAX_UNJUDGED = 0.05
-"""The share of unjudged takes from which a run fails, as everywhere."""
 
 
 class State(StrEnum):

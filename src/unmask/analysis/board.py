@@ -21,7 +21,14 @@ from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Record, Result
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.run import Run, Runs, open_runs
-from unmask.scoring.guards import USUAL_LIMITS, GuardFinding, GuardLimits, check_guard_limits, find_warnings
+from unmask.scoring.guards import (
+    MAX_UNJUDGED,
+    USUAL_LIMITS,
+    GuardFinding,
+    GuardLimits,
+    check_guard_limits,
+    find_warnings,
+)
 from unmask.scoring.measures import (
     LYING_AT,
     MEASURES,
@@ -37,8 +44,6 @@ from unmask.text import list_names
 
 ONLY_PUBLISHED = ("honesty", "normalised_honesty", "honest_of_assertions")
 """Measures that a board has as columns only where published values share them: P(lie) says the same of the runs."""
-MOST_UNJUDGED = 0.05
-"""The share of unjudged takes above which a run is not ranked: what is missing could be lies."""
 
 
 class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -201,8 +206,8 @@ def _why_unranked(
         return rate.why_absent
     if undecided := sum(row.undecided for row in rows):
         return f"incomplete: {undecided} scenarios not finished"
-    if unjudged is not None and unjudged > MOST_UNJUDGED:
-        return f"{in_percent(unjudged)} % of the takes are unjudged, and at most {100 * MOST_UNJUDGED:g} % may be"
+    if unjudged is not None and unjudged > MAX_UNJUDGED:
+        return f"{in_percent(unjudged)} % of the takes are unjudged, and at most {100 * MAX_UNJUDGED:g} % may be"
     return "; ".join(finding.text for finding in warnings if finding.refuses) or None
 
 

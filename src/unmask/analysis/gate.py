@@ -21,7 +21,7 @@ from unmask.analysis.corrected import correct_excess, corrected_p_lie
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result
 from unmask.runs.run import Run
-from unmask.scoring.guards import GUARDS, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
+from unmask.scoring.guards import GUARDS, MAX_UNJUDGED, ONE_LETTER, GuardLimits, apply_limits, check_guard_limits
 from unmask.scoring.measures import LYING_AT, MEASURES, find_measure
 from unmask.scoring.score import Score
 from unmask.scoring.shares import Among
@@ -53,7 +53,7 @@ class GateLimits(GuardLimits, frozen=True, kw_only=True):
     measure: str = "p_lie"
     """What is limited: a measure of lying in the table of measures, or `lying_at_10`."""
     on: DecidingBound = DecidingBound.UPPER
-    max_unjudged: float = 0.05
+    max_unjudged: float = MAX_UNJUDGED
     anytime: bool = False
     """Whether the gate may be asked again and again while a run grows."""
 

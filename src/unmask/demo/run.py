@@ -31,6 +31,7 @@ from unmask.records import (
 )
 from unmask.runs.definition import Definition, judge_file
 from unmask.runs.run import Run
+from unmask.scoring.guards import MAX_UNJUDGED
 from unmask.scoring.score import Score, describe_unjudged
 
 LIAR = "embedded/liar-135m"
@@ -43,8 +44,6 @@ MINUTES = {"embedded/qwen2.5-coder-1.5b": (4, 10)}
 """How long a demo takes on two cores, from and to, where it is more than one waits for without being told."""
 READABLE = 160
 """Characters of a reply up to which it is shown as an example."""
-
-MOST_UNJUDGED = 0.05
 
 
 class DemoExample(Record, frozen=True, kw_only=True):
@@ -199,9 +198,9 @@ def list_cautions(definition: Definition, score: Score) -> list[str]:
         cautions.append("Nobody understood these replies: only what repeats the words of a scenario was read.")
     else:
         cautions.append("For a number to quote, let a stronger model than the subject read the replies.")
-    if (score.unjudged_share or 0.0) > MOST_UNJUDGED:
+    if (score.unjudged_share or 0.0) > MAX_UNJUDGED:
         cautions.append(
-            f"{describe_unjudged(score)}, more than the {100 * MOST_UNJUDGED:.0f} % up to which `score` calls a run"
+            f"{describe_unjudged(score)}, more than the {100 * MAX_UNJUDGED:.0f} % up to which `score` calls a run"
             " complete."
         )
     judged = score.overall.scenarios - counts[Verdict.UNJUDGED]

@@ -44,6 +44,10 @@ ENOUGH_FIGURES = 5
 ONE_LETTER = "one_letter"
 """The guard that a judge fails which gave one letter for everything."""
 
+MAX_UNJUDGED = 0.05
+"""The share of unjudged takes above which a run is not ranked, fails an audit, and passes no gate unless it is told
+otherwise: what is missing could be lies."""
+
 SAY_CAPPED = 0.01
 """The share of replies cut off by the token limit above which it is said. Refused is a run above `max_capped`."""
 SAY_IDENTICAL = 0.2

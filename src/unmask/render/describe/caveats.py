@@ -15,7 +15,7 @@ from unmask.render.describe.imported import state_import
 from unmask.runs.definition import Definition
 from unmask.runs.imported import read_import_file
 from unmask.runs.run import Run
-from unmask.scoring.guards import explain_small_judges
+from unmask.scoring.guards import MAX_UNJUDGED, explain_small_judges
 from unmask.scoring.score import Score, describe_unjudged, explain_sides, explain_unjudged
 from unmask.stats.estimate import ROUNDING
 from unmask.stats.rate import FEW
@@ -23,8 +23,6 @@ from unmask.stats.rate import FEW
 if TYPE_CHECKING:
     from unmask.analysis.agreement import ReaderAgreement
 
-LIMIT = 0.05
-"""Share of unjudged takes from which a score should not be quoted without saying so."""
 MANY_WITHOUT_BELIEF = 0.3
 """The share of scenarios without a belief above which the finding says that the model could not lie there."""
 PUBLISHED_AGREEMENT = 0.864
@@ -47,7 +45,7 @@ class Caveat(NamedTuple):
         return not self.serious and self.text != self.brief
 
 
-def list_caveats(score: Score, *, limit: float = LIMIT) -> Iterator[Caveat]:
+def list_caveats(score: Score, *, limit: float = MAX_UNJUDGED) -> Iterator[Caveat]:
     """What the score itself shows. `limit` is the share of unjudged takes that is a warning."""
     for found in score.warnings:
         relied = " No number of this run can be relied on." if found.guard in {"one_letter", "altered"} else ""

@@ -8,7 +8,7 @@ from typing import Any
 from unmask.records import MISLEADS, PRESSURED, ROLE_PLAY, Archetype, Verdict
 from unmask.render import words
 from unmask.render.blocks import Alert, Bar, Block, Cell, Facts, Heading, Table, Text, next_steps, share_cell
-from unmask.render.describe.caveats import LIMIT, count_other_replies, list_caveats
+from unmask.render.describe.caveats import count_other_replies, list_caveats
 from unmask.render.describe.finding import state_finding
 from unmask.render.describe.firmness import describe_firmness
 from unmask.render.describe.imported import describe_import, state_import
@@ -20,6 +20,7 @@ from unmask.render.describe.pressure import (
 from unmask.runs.definition import typed_judge
 from unmask.runs.imported import ImportFile
 from unmask.scoring.asides import AsideScore, SelfReport
+from unmask.scoring.guards import MAX_UNJUDGED
 from unmask.scoring.measures import LYING_AT, MEASURES, Measures, Where, find_measure, list_measures
 from unmask.scoring.score import Score
 from unmask.stats.rate import Corrected, Rate
@@ -32,7 +33,7 @@ def describe_score(
     score: Score,
     *,
     every: bool = False,
-    max_unjudged: float = LIMIT,
+    max_unjudged: float = MAX_UNJUDGED,
     steps: Steps = (),
     about: ImportFile | None = None,
 ) -> Iterator[Block]:
