@@ -10,6 +10,7 @@ from unmask.analysis.compare import ComparedRun, Comparison, ExcessPair, Flip, R
 from unmask.records import Archetype
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Command, Table, Text, points_cell
+from unmask.runs.differences import Setting
 from unmask.scoring.measures import find_measure
 from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
@@ -29,7 +30,7 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
     """At most `flips` flipped scenarios each way, all of them with a negative number. `details` are the tables and
     flips of all pairs; for two runs they are always there."""
     runs, pairs = comparison.runs, comparison.pairs
-    yield from warn_of_comparison(comparison)
+    yield from warn_of_runs(runs, comparison.differs, comparison.changed)
     if len(runs) > 2:
         yield Text(state_comparison(comparison), "strong")
         yield _show_side_by_side(comparison)
@@ -55,22 +56,22 @@ def describe_comparison(comparison: Comparison, *, flips: int = 10, details: boo
             yield Command(shlex.join(["unmask", "agree", path]))
 
 
-def warn_of_comparison(comparison: Comparison) -> Iterator[Block]:
-    """What has to be known before any difference."""
-    for name, finding in ((run.name, finding) for run in comparison.runs for finding in run.warnings):
+def warn_of_runs(runs: Sequence[ComparedRun], differs: Sequence[Setting], changed: Sequence[str]) -> Iterator[Block]:
+    """What has to be known before any difference between runs."""
+    for name, finding in ((run.name, finding) for run in runs for finding in run.warnings):
         yield Alert(f"{name}: {finding.text}.")
-    for setting in comparison.differs:
+    for setting in differs:
         if setting.warning:
             yield Alert(f"the runs differ in {setting.name}: {setting.warning}.")
-    reading = [setting.name for setting in comparison.differs if setting.reading]
-    if reading and len({run.path for run in comparison.runs}) > 1:
+    reading = [setting.name for setting in differs if setting.reading]
+    if reading and len({run.path for run in runs}) > 1:
         yield Alert(
             f"the runs also differ in how replies become verdicts ({', '.join(reading)}); a difference may come from"
             " that."
         )
-    if comparison.changed:
-        yield Text(f"Left out: {len(comparison.changed)} scenarios whose content differs under the same id.")
-    for run in comparison.runs:
+    if changed:
+        yield Text(f"Left out: {len(changed)} scenarios whose content differs under the same id.")
+    for run in runs:
         if run.undecided:
             judge = ["--judge", run.judge] if run.judge else []
             many = words.plural(run.undecided, "scenario")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from unmask.analysis.mitigation import FluencyChange, MitigationReport, TreatedRun
 from unmask.render import words
-from unmask.render.blocks import Alert, Block, Cell, Table, Text, points_cell
+from unmask.render.blocks import Block, Cell, Table, Text, points_cell
+from unmask.render.describe.compare import warn_of_runs
 from unmask.scoring.measures import MEASURES
 from unmask.stats.effect import EFFECT_SENTENCES, Cost, Effect
 
@@ -34,7 +35,8 @@ COSTS = {
 
 def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
     """A sentence for each treatment, and a table of all of them."""
-    yield from _warn(report)
+    runs = [report.base, *(treated.run for treated in report.treated)]
+    yield from warn_of_runs(runs, report.differs, report.changed)
     for run in report.treated:
         yield Text(f"{name_treatment(run)} ({run.run.name}): {_describe_effect(run)}", "strong")
     base = report.base
@@ -46,17 +48,6 @@ def describe_mitigations(report: MitigationReport) -> Iterator[Block]:
 def name_treatment(run: TreatedRun) -> str:
     """The treatment, or the model where nothing was done to it."""
     return run.treatment if run.treatment != "none" else run.run.model
-
-
-def _warn(report: MitigationReport) -> Iterator[Block]:
-    reading = [setting.name for setting in report.differs if setting.reading]
-    if reading:
-        yield Alert(f"the runs also differ in how replies become verdicts ({', '.join(reading)}).")
-    for measured in (report.base, *(treated.run for treated in report.treated)):
-        if measured.undecided:
-            yield Alert(f"{measured.name} is not finished: {words.plural(measured.undecided, 'scenario')} left out.")
-    if report.changed:
-        yield Text(f"Left out: {len(report.changed)} scenarios whose content differs under the same id.")
 
 
 def _explain_rule(report: MitigationReport) -> str:
