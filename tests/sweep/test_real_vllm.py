@@ -60,7 +60,7 @@ def find_server(driver: int) -> int:
     """The API server of the subject, below its guardian and its supervisor."""
     for pid in list_tree(driver):
         arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        if "vllm.entrypoints.openai.api_server" in arguments and "tiny" in arguments and "--name" not in arguments:
+        if "vllm.entrypoints.openai.api_server" in arguments and "tiny" in arguments:
             return pid
     raise AssertionError("there is no server")
 

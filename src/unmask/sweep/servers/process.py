@@ -16,7 +16,7 @@ from unmask.errors import UsageError
 from unmask.files import read_environment
 from unmask.records import Record
 from unmask.sweep.servers.base import ServerFailed, ServerSpec
-from unmask.sweep.servers.supervisor import KEY_VARIABLE, read_log_tail
+from unmask.sweep.servers.supervisor import KEY_VARIABLE, Settings, read_log_tail
 
 END_WITHIN = 30.0
 """Seconds that a supervisor has to end its server; its own grace is a tenth of that."""
@@ -62,14 +62,10 @@ class SupervisedServer:
         self.spec = spec
         self.key = secrets.token_urlsafe(24)
         self.log = folder / f"{re.sub('[^A-Za-z0-9._-]+', '-', spec.name)[:60]}-{secrets.token_hex(4)}.log"
+        settings = {name: getattr(spec, name) for name in Settings._fields if name not in ("log", "host")}
+        typed = msgspec.json.encode(settings | {"log": str(self.log), "host": host}).decode()
         self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "unmask.sweep.servers.supervisor", "--name", spec.name, "--host", host),
-                *("--log", str(self.log), "--ready-within", str(spec.ready_within)),
-                *("--answers-within", str(spec.answers_within), "--check-every", str(spec.check_every)),
-                *(("--folder", spec.folder) if spec.folder else ()),
-                *("--", *spec.command),
-            ],
+            [sys.executable, "-m", "unmask.sweep.servers.supervisor", typed],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**QUIET, **inherited_environment(), **spec.environment, **(environment or {}), KEY_VARIABLE: self.key},

@@ -1,4 +1,4 @@
-"""The supervisor of one model server: `python -m unmask.sweep.servers.supervisor --name NAME --log FILE -- COMMAND...`.
+"""The supervisor of one model server: `python -m unmask.sweep.servers.supervisor SETTINGS`, a JSON object.
 
 It starts the command, prints a line of JSON when the server answers and when it is lost, and ends the server with
 everything it has started when nobody needs it any more: when standard input is closed, whatever ended the process that
@@ -13,7 +13,6 @@ The standard library only, and Linux only. The key of the server comes in the va
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import os
@@ -24,9 +23,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from unmask.sweep.servers.descendants import (
     adopt_orphans,
@@ -57,17 +55,8 @@ USER_AGENT = "unmask-server-check"
 QUESTION = [{"role": "user", "content": "Answer with one word: ready?"}]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="supervisor", description=__doc__.partition("\n")[0])
-    parser.add_argument("--name", required=True, help="what the server calls its model")
-    parser.add_argument("--log", required=True, type=Path, help="where its output goes, cut to a few MB")
-    parser.add_argument("--folder", help="where the server is started")
-    parser.add_argument("--host", default="127.0.0.1", help="the address it listens on")
-    parser.add_argument("--ready-within", type=float, default=900.0, metavar="SECONDS")
-    parser.add_argument("--answers-within", type=float, default=120.0, metavar="SECONDS")
-    parser.add_argument("--check-every", type=float, default=10.0, metavar="SECONDS")
-    parser.add_argument("command", nargs="+", help="with {host}, {port} and {name}")
-    settings = parser.parse_args(arguments)
+def main() -> int:
+    settings = Settings(**json.loads(sys.argv[1]))
     adopt_orphans()
     parent = os.getpid()
     supervisor = os.fork()
@@ -81,6 +70,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
+class Settings(NamedTuple):
+    """`command` has `{host}`, `{port}` and `{name}` to be filled in."""
+
+    name: str
+    """What the server calls its model."""
+    command: list[str]
+    log: str
+    folder: str | None
+    """Where the server is started, if it is there."""
+    host: str
+    """The address it listens on."""
+    ready_within: float
+    answers_within: float
+    check_every: float
+
+
 class CheckFailed(Exception):
     """A check of the server failed. `final`: no further check will do better."""
 
@@ -92,10 +97,10 @@ class CheckFailed(Exception):
 class Supervisor:
     """Starts one server, watches it and ends it. `run` is called once."""
 
-    def __init__(self, settings: argparse.Namespace) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.key = os.environ.get(KEY_VARIABLE, "")
-        self.log = BoundedLog(settings.log)
+        self.log = BoundedLog(Path(settings.log))
         self._news: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         """What threads and signals have seen, `ready`, `failed`, `lost` or `end`, each with its reason."""
 
@@ -193,7 +198,7 @@ class Supervisor:
 class Probe:
     """Asks a server whether it is well: health alone says nothing about an engine that hangs."""
 
-    def __init__(self, settings: argparse.Namespace, *, port: int, key: str) -> None:
+    def __init__(self, settings: Settings, *, port: int, key: str) -> None:
         self.settings = settings
         self._place = (settings.host, port)
         self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
