@@ -1,4 +1,4 @@
-"""A folder that is not the run its run.json describes: lies cut out, a truth changed, half a copy, a scenario twice."""
+"""A folder that is not the run its run.json describes: lies cut out, a truth changed, half a copy."""
 
 from __future__ import annotations
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.analysis.labelled import dataset, made
 from unmask.errors import JournalError, UsageError
 from unmask.records import PRESSURED, Asked, Choice, Stop
 from unmask.runs.journal import JournalFile
-from unmask.runs.run import Run, open_run
+from unmask.runs.run import Run
 
 REASONING = "".join(f"{number} " for number in range(10_000))
 
@@ -69,10 +68,3 @@ def test_an_unknown_scenario_is_told_from_a_near_one(run: Run):
     with pytest.raises(UsageError, match="no scenario 's0001'") as caught:
         run["s0001"]
     assert "s001" in (caught.value.advice or "")
-
-
-def test_a_scenario_twice_is_named(run: Run):
-    file = run.folder.scenarios_path
-    file.write_bytes(file.read_bytes() + msgspec.json.encode(run.scenarios[0]) + b"\n")
-    with pytest.raises(JournalError, match="'s000' twice"):
-        open_run(run.path).rows()

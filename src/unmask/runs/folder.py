@@ -88,15 +88,7 @@ class Folder:
         return self.path / "scenarios.jsonl"
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        by_id: dict[str, Scenario] = {}
-        for scenario in read_lines(self.scenarios_path, Scenario):
-            if scenario.id in by_id:
-                raise JournalError(
-                    f"{self.scenarios_path} has the scenario {scenario.id!r} twice",
-                    advice="Delete one of the two lines, or restore the file from a copy of the run folder.",
-                )
-            by_id[scenario.id] = scenario
-        return tuple(by_id.values())
+        return tuple({scenario.id: scenario for scenario in read_lines(self.scenarios_path, Scenario)}.values())
 
     def refuse_other_scenarios(self, data: DataSpec, *, of: Collection[str] | None = None) -> None:
         """Raise an error where the folder has other scenarios than the run was made of: answers about these would be
