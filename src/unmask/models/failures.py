@@ -48,7 +48,6 @@ TOO_LONG = re.compile(
     r"|input (?:is too long|token count|length)|longer than the (?:maximum|model)|reduce the length",
     re.IGNORECASE,
 )
-_NO_ROOM = re.compile(r"resource[ _-]?unavailable|capacity_exceeded", re.IGNORECASE)
 _WAIT = re.compile(
     r"(?:retry|try again)\s+(?:after|in)\s+(?:(\d{1,6})m)?(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s)\b", re.IGNORECASE
 )
@@ -99,11 +98,6 @@ class ProviderProblem(Record, frozen=True):
         return self.status in (400, 422) and not (
             self.too_long or self.filtered or self.out_of_money or self.refuses_key
         )
-
-    @property
-    def lacks_room(self) -> bool:
-        """The tier that was asked for has no room at the moment: 498 at Groq, a 429 of that name at OpenAI."""
-        return self.status == 498 or (self.status == 429 and bool(_NO_ROOM.search(self.words)))
 
 
 def parse_problem(status: int, body: bytes, headers: Mapping[str, str]) -> ProviderProblem:
@@ -250,7 +244,6 @@ def exception_for(problem: ProviderProblem, target: Target, *, asked: int | None
             retry_after=problem.retry_after,
             throttled=status in THROTTLED,
             starting=status == 503,
-            advice="The tier flex has no room; try later, or without it" if problem.lacks_room else None,
         )
     shorter = "Make the request shorter" if problem.too_long else None
     return RequestRefusedError(

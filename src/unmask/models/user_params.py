@@ -102,23 +102,19 @@ def _refuse_key(flag: str, name: str, text: str) -> None:
         )
 
 
-def refuse_unknown_additions(model: Model | str, sampling: Sampling, *, role: Role = "subject") -> None:
-    """An error where the user adds what this model cannot take. A name stands for a judge without a model."""
-    if not sampling.params and not sampling.headers:
-        return
-    name = model if isinstance(model, str) else model.name
-    abilities = None if isinstance(model, str) else model.capabilities
-    accepted = () if abilities is None else abilities.params
+def refuse_unknown_additions(model: Model, sampling: Sampling, *, role: Role = "subject") -> None:
+    """An error where the user adds what this model cannot take."""
+    accepted = model.capabilities.params
     unknown = [] if accepted is None else [param for param in sampling.params if param not in accepted]
     if unknown:
         advice = f"It takes {', '.join(sorted(accepted))}." if accepted else "It takes none."
         raise UsageError(
-            f"{name} does not know the parameter {unknown[0]}",
+            f"{model.name} does not know the parameter {unknown[0]}",
             advice=f"{advice} Leave {spell_setting(role, 'params')} {unknown[0]} out.",
         )
-    if sampling.headers and not (abilities and abilities.headers):
+    if sampling.headers and not model.capabilities.headers:
         raise UsageError(
-            f"{name} is not asked over HTTP, so it takes no headers",
+            f"{model.name} is not asked over HTTP, so it takes no headers",
             advice=f"Leave {spell_setting(role, 'headers')} out.",
         )
 
