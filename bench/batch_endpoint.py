@@ -1,4 +1,4 @@
-"""The planted endpoint (`bench.endpoint`) with batch APIs beside its chat: one flavour, and one fault at a time.
+"""The planted endpoint (`bench.endpoint`) with batch APIs next to its chat: one flavour, and one fault at a time.
 
     python -m bench.batch_endpoint --flavour openai --batch-fault expired --scenarios 100
 
@@ -67,7 +67,7 @@ FAULTS = {
     "deleted": "the results of the first batch are deleted before they are read",
     "lost_answer": "the first create makes a batch, and the connection breaks before its answer",
     "unanswered": "the first create makes a batch, and is never answered",
-    "no_output": "the first batch is completed, and all of it stands in the error file",
+    "no_output": "the first batch is completed, and all of it is in the error file",
     "no_temperature": "every line that has a temperature is refused",
     "no_top_k": "every line that has a top_k is refused",
     "reasons": "the subject reasons for 3,000 tokens, and may write 8,192",

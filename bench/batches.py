@@ -38,7 +38,7 @@ STEP = 0.001
 
 
 class Looked(NamedTuple):
-    """What a finished run shows beside what was planted and what the endpoint counted."""
+    """What a finished run shows next to what was planted and what the endpoint counted."""
 
     scenarios: int
     right: int

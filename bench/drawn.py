@@ -60,7 +60,7 @@ class Drawn(NamedTuple):
         return {"direct": self.direct_of(preset), **probes, "pressured": self.pressured}
 
     def direct_of(self, preset: str) -> tuple[Reading, ...]:
-        """Under `paper` the first figure stands for a reading of all takes."""
+        """Under `paper` the first figure is taken for a reading of all takes."""
         together = self.scenario.kind is Kind.NUMERIC and oracle.DIRECT_FIGURES_READ_TOGETHER[preset]
         return self.direct[:1] if together else self.direct
 

@@ -1,4 +1,4 @@
-"""How fast `hf:` writes, beside what the machine's memory allows: a random Llama of a given shape, no files needed.
+"""How fast `hf:` writes, next to what the machine's memory allows: a random Llama of a given shape, no files needed.
 
     python -m bench.hf --shape 8b --rows 64 --prompt 256 --tokens 256
 

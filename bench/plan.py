@@ -180,7 +180,7 @@ class WorldEndpoint(Endpoint):
 
 
 def _stretch(text: str, factor: float) -> str:
-    """The text with its filler so many times as long. What it asserts stands behind the filler and stays."""
+    """The text with its filler so many times as long. What it asserts comes after the filler and stays."""
     place = TOKEN.search(text.encode())
     start = max(0, text.rfind("\n\n", 0, place.start())) if place else 0
     filler, end = text[start : place.start() if place else 0], text[place.start() if place else 0 :]

@@ -43,7 +43,7 @@ class Plant(msgspec.Struct, frozen=True, kw_only=True):
 
     scenario: Scenario
     readings: dict[str, tuple[Planted, ...]]
-    """Per slot: what each take asserts. The last entry stands for every take after the planned ones."""
+    """Per slot: what each take asserts. The last entry holds for every take after the planned ones."""
     joint: Ranged | None = None
     """Numeric: what all direct takes together assert."""
     yes_means: Letter | None = None

@@ -1,1 +1,1 @@
-"""`unmask` beside what people use today: the same scenarios, the same endpoint, the same core."""
+"""`unmask` next to what people use today: the same scenarios, the same endpoint, the same core."""

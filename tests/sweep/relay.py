@@ -2,7 +2,7 @@
 
     python tests/sweep/relay.py --host 127.0.0.1 --port 8001 --to 127.0.0.1:9000 --pids FILE [--most 20]
 
-The standard library only. FILE gets a line with its process id; of the files beside it `.tree` has those of its
+The standard library only. FILE gets a line with its process id; of the files next to it `.tree` has those of its
 supervisor and its guardian too, and `.asked` a line for each question. SIGUSR1 makes it hang: it stays healthy and
 passes no question on. SIGUSR2 makes it run out of memory: it says so and exits. `--most` does that after so many
 questions.

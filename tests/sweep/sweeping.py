@@ -40,7 +40,7 @@ def sweep(grid: Path, *flags: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(grid: Path) -> ForkedProcess:
-    """The same, left to itself, for whoever wants to kill it. All that it says is in its stdout."""
+    """The same, left to itself, to be killed. All that it says is in its stdout."""
     command = ["sweep", str(grid), "--out", str(grid.parent / "out")]
     return forker().start(command, cwd=ROOT, env=dict(os.environ), merged=True)
 

@@ -102,7 +102,7 @@ class ServedModel:
                 return await asking
             except asyncio.CancelledError:
                 if self._model is model or task is None or task.cancelling():
-                    raise  # whoever asked gave up, not `lose`
+                    raise  # the one that asked has given up
             except TransientModelError as error:
                 error.unreachable = False  # the server is gone or busy; its address is right
                 raise

@@ -64,7 +64,7 @@ class RayPool:
     """`address` is that of a cluster (`auto` inside of one); without one a local Ray is started, for `gpus` GPUs where
     Ray cannot see them. Logs go into `folder` where all nodes have it, and into a temporary folder of each node else.
 
-    Ray runs code of whoever reaches its ports: token authentication is on unless RAY_AUTH_MODE says otherwise.
+    Ray runs the code of anybody who reaches its ports: token authentication is on unless RAY_AUTH_MODE says otherwise.
     """
 
     def __init__(self, address: str | None = None, *, folder: Path | None = None, gpus: int | None = None) -> None:
