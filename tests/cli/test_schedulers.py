@@ -12,7 +12,6 @@ import pytest
 
 import unmask
 from bench.process import ROOT
-from unmask.cli.main import run_command_line
 
 yaml = pytest.importorskip("yaml")
 
@@ -125,19 +124,3 @@ def test_the_examples_of_slurm_ask_for_what_they_use():
     assert '"${SHARDS:-16}"' in array
     assert "#SBATCH --ntasks-per-node=1\n" in sweep
     assert "#SBATCH --gpus-per-node=" in sweep
-
-
-def test_a_default_folder_is_named_by_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert (
-        run_command_line(["run", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "2/12"])
-        == 0
-    )
-    assert (tmp_path / "shards" / "liar" / "02-of-12" / "run.json").is_file()
-    assert (
-        run_command_line(
-            ["run", "--plan", "scripted/liar", "--judge", "scripted/judge", "--data", "tiny", "--shard", "x"]
-        )
-        == 2
-    )
-    assert "--shard 'x' is no shard" in capsys.readouterr().err

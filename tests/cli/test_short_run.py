@@ -53,7 +53,8 @@ def test_the_folder_is_called_like_the_model(model: str, folder: str):
 
 
 def test_a_treated_model_has_a_folder_of_its_own():
-    """With an adapter it is another model."""
+    """With an adapter it is another model. So has a shard."""
+    assert default_folder("openai/gpt-4o", "2/12") == "shards/gpt-4o/02-of-12"
     folders = {default_folder(f"hf:org/model{treated}") for treated in ("", "+adapter=out/a", "+adapter=out/b")}
     assert len(folders) == 3
 

@@ -42,6 +42,7 @@ def list_batches(run: str, as_json: bool) -> None:
 def cancel_batches(run: str, as_json: bool) -> None:
     """End the open batches of a run. What they have answered is paid for: the same `unmask run` collects it."""
     from unmask.engine.batch_control import cancel_open_batches
+    from unmask.errors import escape_line
 
     rows = cancel_open_batches(run)
     if as_json:
@@ -49,7 +50,7 @@ def cancel_batches(run: str, as_json: bool) -> None:
         return
     for batch, said in rows:
         what = "given up: it was never seen at the provider" if batch.remote is None else f"{batch.remote}: {said}"
-        click.echo(f"{len(batch.requests):,} requests to {batch.model}, {what}")
+        click.echo(escape_line(f"{len(batch.requests):,} requests to {batch.model}, {what}"))
     if not rows:
         click.echo(f"{run} has no open batches")
     elif any(batch.remote for batch, _ in rows):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from unmask.data import reference
 from unmask.data.tables import read_rows
-from unmask.errors import DataError, MissingError, UsageError
+from unmask.errors import DataError, UsageError
 from unmask.interop.cases import (
     ImportedRun,
     ImportedScenario,
@@ -86,12 +86,8 @@ def read_folder(folder: Path, *, model: str | None = None) -> ImportedRun:
 
 def _find_files(folder: Path, model: str | None) -> dict[Path, Archetype]:
     """The files of one model. Their names end in it, after the archetype; a name may also be the archetype alone."""
-    try:
-        tables = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".csv")
-    except OSError as error:
-        raise MissingError(f"cannot read {folder}: {error.strerror or error}") from error
     files_by_model: dict[str, dict[Path, Archetype]] = {}
-    for file in tables:
+    for file in sorted(file for file in folder.iterdir() if file.suffix.lower() == ".csv"):
         for archetype in Archetype:
             if file.stem == archetype or file.stem.startswith(f"{archetype}_"):
                 files_by_model.setdefault(file.stem.removeprefix(archetype).removeprefix("_"), {})[file] = archetype

@@ -30,12 +30,10 @@ from unmask.models.room import ROOM, room_of_try
 from unmask.protocol.plan import JudgeWork, SubjectWork, plan
 from unmask.protocol.probes import messages
 from unmask.protocol.settings import Settings
-from unmask.protocol.state import ScenarioState
 from unmask.records import (
     Accuracy,
     Archetype,
     Asked,
-    Completion,
     Effort,
     Judged,
     Kind,
@@ -44,6 +42,7 @@ from unmask.records import (
     Sampling,
     Scenario,
 )
+from unmask.runs.folder import make_state
 from unmask.runs.outcomes import outcome_of
 from unmask.scoring.measures import Where, list_measures, measure_rate
 
@@ -104,11 +103,7 @@ class SampleProgress:
         self.scenario = journal.scenario
         self.asked = list(journal.asked)
         self.judged = list(journal.judged)
-        self.seen = ScenarioState()
-        for asked in journal.asked:
-            self.seen.add_asked(asked)
-        for judged in journal.judged:
-            self.seen.add_judged(judged)
+        self.seen = make_state(journal.asked, journal.judged)
 
     @property
     def journal(self) -> SampleJournal:
@@ -133,10 +128,10 @@ class SampleProgress:
         room = room_of_try(settings.sampling.max_tokens, step.attempt)
         sampling = Sampling(temperature=None, max_tokens=room if step.attempt > 1 else None)
         request = Request(messages(self.scenario, step.slot), sampling)
-        answers = await asyncio.gather(*(_complete_request(subject, request) for _ in step.takes))
+        answers = await asyncio.gather(*(_complete(subject, request) for _ in step.takes))
         for take, answer in zip(step.takes, answers, strict=True):
             line = Asked(scenario=self.scenario.id, slot=step.slot, takes=(take,), attempt=step.attempt)
-            self.asked.append(msgspec.structs.replace(line, **_line_fields(answer), max_tokens=room))
+            self.asked.append(msgspec.structs.replace(line, **answer, max_tokens=room))
             self.seen.add_asked(self.asked[-1])
 
     async def _ask_judge(self, step: JudgeWork, settings: Settings, judge: InspectModel | None) -> None:
@@ -145,28 +140,24 @@ class SampleProgress:
         request = JUDGES[settings.style].request(
             step.method, self.scenario, step.slot, step.texts, sampling=sampling, attempt=step.attempt
         )
-        answer = await _complete_request(judge, request)
+        answer = await _complete(judge, request)
         line = Judged(
             scenario=self.scenario.id, slot=step.slot, digest=step.digest, method=step.method, attempt=step.attempt
         )
-        self.judged.append(msgspec.structs.replace(line, **_line_fields(answer)))
+        self.judged.append(msgspec.structs.replace(line, **answer))
         self.seen.add_judged(self.judged[-1])
 
 
-async def _complete_request(model: InspectModel | None, request: Request) -> Completion | str:
-    """The answer, or why there is none. What can never work ends the sample, as Inspect's users expect."""
+async def _complete(model: InspectModel | None, request: Request) -> dict[str, Any]:
+    """The answer as fields of a journal line, or why there is none. What can never work ends the sample, as Inspect's
+    users expect."""
     assert model is not None
     try:
-        return await model.complete(request)
+        answer = await model.complete(request)
     except FatalModelError:
         raise
     except ModelError as error:
-        return str(error)
-
-
-def _line_fields(answer: Completion | str) -> dict[str, Any]:
-    if isinstance(answer, str):
-        return {"error": answer}
+        return {"error": str(error)}
     return {field: getattr(answer, field) for field in ("choices", "usage", "latency", "model")}
 
 
