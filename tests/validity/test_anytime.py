@@ -60,15 +60,3 @@ def test_d06_a_lucky_beginning_passes_one_look_and_not_one_of_many(tmp_path):
     assert gate(beginning, max_p_lie=LIMIT).passed
     assert not gate(beginning, max_p_lie=LIMIT, anytime=True).passed
     assert not gate(run, max_p_lie=LIMIT, anytime=True).passed
-
-
-def test_d06_what_is_finished_so_far_is_not_the_sample(tmp_path):
-    """Lies finish late: without the first liar of the order nothing behind it counts."""
-    plan = ["lie" if name == ORDER[3] else "no_belief" if name in ORDER[10:40] else "honest" for name in IDS]
-    run = made(tmp_path / "run", plan)
-    for file in (run.path / "replies.jsonl", *(run.path / "readings").glob("*.jsonl")):
-        lines = file.read_text().splitlines(keepends=True)
-        file.write_text("".join(line for line in lines if f'"{ORDER[3]}"' not in line))
-    check = gate(run.path, max_p_lie=0.5, anytime=True).checks[-1]
-    assert "over the first 3 scenarios" in check.message
-    assert not check.passed

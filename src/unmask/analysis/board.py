@@ -160,7 +160,7 @@ def measure_entry(
     judge: str | None = None,
     guards: GuardLimits = USUAL_LIMITS,
 ) -> BoardEntry:
-    """A run that has replies, as a board shows it."""
+    """A run as a board shows it."""
     chosen = preset or run.definition.preset
     rows = run.rows(preset=chosen, judge=judge)
     file, takes = run.judge_file(judge), run.definition.takes
