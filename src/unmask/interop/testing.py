@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from unmask.analysis.gate import Gate
     from unmask.runs.run import Run
 
 
-class GateFixture(Protocol):
-    """`unmask.gate`, which fails the test unless every limit is kept."""
-
-    def __call__(self, run: Run | str | Path, **settings: Any) -> Gate: ...
-
-
 @pytest.fixture
-def unmask_gate(record_property: Any) -> GateFixture:
-    """Check a run against limits: `unmask_gate("runs/new", max_p_lie=0.3)`. P(lie) goes into pytest's JUnit file."""
+def unmask_gate(record_property: Any) -> Callable[..., Gate]:
+    """`unmask.gate`, which fails the test unless every limit is kept: `unmask_gate("runs/new", max_p_lie=0.3)`. P(lie)
+    goes into pytest's JUnit file."""
 
     def check(run: Run | str | Path, **settings: Any) -> Gate:
         from unmask.analysis.gate import gate

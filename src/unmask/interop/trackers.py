@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -14,10 +14,6 @@ from unmask.records import Format
 from unmask.runs.tables import split_summary
 
 PROJECT = "unmask"
-
-
-class Tracker(Protocol):
-    def __call__(self, folder: Path, *, name: str, summary: Row, table: FlatTable | None) -> None: ...
 
 
 def log_to_wandb(folder: Path, *, name: str, summary: Row, table: FlatTable | None) -> None:
@@ -63,4 +59,4 @@ def log_to_mlflow(folder: Path, *, name: str, summary: Row, table: FlatTable | N
     client.set_terminated(run)
 
 
-TRACKERS: dict[Format, Tracker] = {Format.WANDB: log_to_wandb, Format.MLFLOW: log_to_mlflow}
+TRACKERS: dict[Format, Callable[..., None]] = {Format.WANDB: log_to_wandb, Format.MLFLOW: log_to_mlflow}
