@@ -7,13 +7,14 @@ a judge of the same path share one model. docs/mitigations.md says what it is go
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import math
 import random
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,15 +90,20 @@ def treatments_of(source: ModelSource) -> tuple[Treatment, ...]:
 
 
 class _Job:
-    """One request on its way through the engine's thread."""
+    """One request on its way through the engine's thread. Its future is cancelled when nobody waits any more."""
 
-    def __init__(self, request: Request, done: Callable[[Completion | Exception], None]) -> None:
-        self.request, self.done = request, done
+    def __init__(self, request: Request) -> None:
+        self.request, self.future = request, Future[Completion]()
         self.began = time.monotonic()
         self.prompt = ""
         self.rows: list[AnswerRow] = []
-        self.dropped = False
-        """Set when nobody waits for the answer any more."""
+
+    def finish(self, answer: Completion | ModelError) -> None:
+        with contextlib.suppress(InvalidStateError):  # cancelled, or finished before an error
+            if isinstance(answer, Completion):
+                self.future.set_result(answer)
+            else:
+                self.future.set_exception(answer)
 
 
 class _Engine:
@@ -151,11 +157,11 @@ class _Engine:
                     loaded.writer_for(job.request).add(job.rows)
                     active.append(job)
                 except Exception as error:  # as above
-                    job.done(_as_model_error(error, self.name))
+                    job.finish(_as_model_error(error, self.name))
             if loaded is not None and active:
                 active = self._advance(loaded, active)
         for job in active:
-            job.done(FatalModelError(f"{self.name} was closed"))
+            job.finish(FatalModelError(f"{self.name} was closed"))
         active.clear()
         if loaded is not None:
             loaded.free()
@@ -175,7 +181,7 @@ class _Engine:
             if not self._stopped:
                 return new
         for job in new:
-            job.done(FatalModelError(f"{self.name} was closed"))
+            job.finish(FatalModelError(f"{self.name} was closed"))
         return None
 
     def _advance(self, loaded: _LoadedModel, active: list[_Job]) -> list[_Job]:
@@ -184,17 +190,17 @@ class _Engine:
         try:
             loaded.step()
             for job in active:
-                if job.dropped:
+                if job.future.cancelled():
                     for row in job.rows:
                         row.dropped = True
                 elif all(row.end is not None for row in job.rows):
-                    job.done(_build_completion(job, loaded.chat, model=self.checked.source.recorded))
+                    job.finish(_build_completion(job, loaded.chat, model=self.checked.source.recorded))
                 else:
                     left.append(job)
         except Exception as error:  # whatever torch raises, every request on its way has to hear of it
             failure = _as_model_error(error, self.name)
             for job in active:
-                job.done(failure)
+                job.finish(failure)
             loaded.clear()
             return []
         return left
@@ -287,28 +293,9 @@ class HF:
     async def complete(self, request: Request) -> Completion:
         if self._closed:
             raise FatalModelError(f"{self.name} was closed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Completion] = loop.create_future()
-
-        def resolve_future(answer: Completion | Exception) -> None:
-            if future.done():
-                return
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
-        def deliver(answer: Completion | Exception) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(resolve_future, answer)
-
-        job = _Job(request, deliver)
+        job = _Job(request)
         self._engine.submit(job)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            job.dropped = True  # the writer is told at its next token
-            raise
+        return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
         """Gives up what is being written; the last model of an engine frees the weights."""
