@@ -131,19 +131,9 @@ def test_a_steered_model_is_steered_in_every_row_and_step(recorder):
         assert [row.written for row in rows] == [tiny_llama.likeliest(model, row.prompt, row.written) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"hidden_size": 64}, "2 layers of size 32, this has 2 of size 64"),
-        ({"num_hidden_layers": 3}, "2 layers of size 32, this has 3 of size 32"),
-        ({"initializer_range": 0.4}, "its weights were"),
-    ],
-    ids=["size", "layers", "weights"],
-)
-def test_a_direction_of_another_model_is_refused(changes, said):
-    with pytest.raises(FatalModelError, match=said) as caught:
-        add_steering_hooks(tiny_llama.model(**changes), steering(tiny_llama.model()), 1.0)
-    assert "made from another model, tiny" in str(caught.value)
+def test_a_direction_of_another_model_is_refused():
+    with pytest.raises(FatalModelError, match="made from another model, tiny: its weights were"):
+        add_steering_hooks(tiny_llama.model(initializer_range=0.4), steering(tiny_llama.model()), 1.0)
 
 
 # --- which model ------------------------------------------------------------------------------------------
@@ -276,7 +266,7 @@ def test_a_name_that_cannot_be_meant_is_refused(folder, tmp_path, end, kind, sai
 def test_a_file_for_another_shape_is_refused_when_the_model_is_opened(tmp_path, file):
     """Before a weight is read."""
     other = tiny_llama.saved(tmp_path, num_hidden_layers=3)
-    with pytest.raises(FatalModelError, match="made from another model"):
+    with pytest.raises(FatalModelError, match="2 layers of size 32, this has 3 of size 32"):
         open_hf(f"hf:{other}+steer={file}@1")
 
 

@@ -127,24 +127,19 @@ def add_steering_hooks(model: Any, steering: Steering, coefficient: float) -> li
     from unmask.whitebox.activations import layers_of
     from unmask.whitebox.load import model_hash
 
-    metadata = steering.metadata
-    refuse_other_shape(metadata, model.config)
-    weights_hash = model_hash(model)
+    metadata, weights_hash = steering.metadata, model_hash(model)
     if weights_hash != metadata.model_hash:  # a direction of another model is noise at best
         raise _other_model_error(metadata, f"its weights were {metadata.model_hash}, these are {weights_hash}")
-    stack = layers_of(model)
     weights = layer_weights(metadata.layer, layers=metadata.layers)
-    if coefficient == 0:
-        return []
     handles = []
-    for layer, (weight, vector) in enumerate(zip(weights, steering.vectors, strict=True)):
-        if weight:
+    for module, weight, vector in zip(layers_of(model), weights, steering.vectors, strict=True):
+        if coefficient and weight:
             shift = (coefficient * weight * vector).to(device=model.device, dtype=model.dtype)
 
             def add(_module: Any, _inputs: Any, output: Any, shift: Any = shift) -> Any:
                 return (output[0] + shift, *output[1:]) if isinstance(output, tuple) else output + shift
 
-            handles.append(stack[layer].register_forward_hook(add))
+            handles.append(module.register_forward_hook(add))
     return handles
 
 
