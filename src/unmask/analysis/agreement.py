@@ -357,7 +357,7 @@ def _alpha_among_people(parts: Sequence[_RunLabels], judge: str | None) -> Coeff
         compared = {key: values for key, values in letters.items() if len(values) > 1}
         weights = run.weigh({key[0] for key in compared}, judge)
         units += [RatedItem(tuple(own), run.cluster(key[0]), weights[key[0]]) for key, own in compared.items()]
-    return krippendorff_alpha(units, classes=LETTERS, why="no reply was labelled by two people")
+    return krippendorff_alpha(units, classes=LETTERS)
 
 
 def figures_meet(left: Ranged, right: Ranged, *, tolerance: float) -> bool:

@@ -67,9 +67,9 @@ class Agreement(Record, frozen=True, kw_only=True, omit_defaults=False):
     """Counts of items, by what a reads and then what b reads; weights play no part in it."""
 
 
-def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str | None = None) -> Agreement:
-    """`classes` is the whole scale, used or not; AC1 depends on its size. `why` is the reason given for no item."""
-    reason = _too_few(len(pairs), why)
+def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str]) -> Agreement:
+    """`classes` is the whole scale, used or not; AC1 depends on its size."""
+    reason = _too_few(len(pairs), "no item was read by both")
     found = dict.fromkeys(("agreement", *COEFFICIENTS), Coefficient(why=reason))
     if reason is None:
         tables = _Tables.of([RatedItem((pair.a, pair.b), pair.cluster, pair.weight) for pair in pairs], classes)
@@ -89,16 +89,16 @@ def measure_agreement(pairs: Sequence[Pair], *, classes: Sequence[str], why: str
     )
 
 
-def krippendorff_alpha(units: Iterable[RatedItem], *, classes: Sequence[str], why: str | None = None) -> Coefficient:
+def krippendorff_alpha(units: Iterable[RatedItem], *, classes: Sequence[str]) -> Coefficient:
     """Nominal alpha over any number of readers; items that fewer than two have read play no part."""
     comparable = [unit for unit in units if len(unit.values) > 1]
-    reason = _too_few(len(comparable), why)
+    reason = _too_few(len(comparable), "no reply was labelled by two people")
     return Coefficient(why=reason) if reason else _estimate(_Tables.of(comparable, classes), "alpha", classes)
 
 
-def _too_few(count: int, why: str | None) -> str | None:
+def _too_few(count: int, none: str) -> str | None:
     if not count:
-        return why or "no item was read by both"
+        return none
     return "one item only: agreement cannot be told from chance" if count == 1 else None
 
 

@@ -19,12 +19,6 @@ def lying_at(lies: Sequence[int], read: Sequence[int], takes: int, k: int) -> li
     of lies in all takes, which is the likeliest for all scenarios together and found by iteration (EM).
     """
     kinds = Counter(zip(lies, read, strict=True))
-    if not 1 <= k <= takes:
-        raise ValueError(f"Lying@{k} needs k between 1 and the {takes} takes")
-    if any(not 0 <= lie <= seen <= takes or not seen for lie, seen in kinds):
-        raise ValueError(
-            f"every scenario needs between 1 and {takes} takes that were read, and no more lies than these"
-        )
     law = _law_of_lies(tuple(sorted(kinds.items())), takes) if any(k > seen for _, seen in kinds) else []
     chances = {kind: _chance_of_lie(*kind, takes, k, law) for kind in kinds}
     return [chances[kind] for kind in zip(lies, read, strict=True)]
