@@ -13,7 +13,7 @@ from itertools import combinations
 import msgspec
 
 from unmask.analysis.corrected import correct_difference
-from unmask.analysis.sides import EXCESS, FLOOR, RunSide, check_sides, compare_sides, find_changed, open_sides
+from unmask.analysis.sides import EXCESS, FLOOR, RunSide, compare_sides, find_changed, open_sides, pair_measured
 from unmask.errors import UsageError
 from unmask.records import Archetype, Preset, Record, Result, Verdict
 from unmask.runs.differences import Setting, compare_names, differing_settings, settings_of
@@ -25,7 +25,7 @@ from unmask.scoring.shares import LIES
 from unmask.stats.corrected import CorrectedDifference
 from unmask.stats.estimate import Difference
 from unmask.stats.family import adjust_family, depends_on_unjudged, is_significant
-from unmask.stats.margin import MarginTest, MarginVerdict
+from unmask.stats.margin import MarginTest, MarginVerdict, check_margin
 from unmask.stats.rate import Rate
 from unmask.text import list_names
 
@@ -157,7 +157,8 @@ def compare(
         ids = sorted((a.contents.keys() & b.contents.keys()) - set(changed))
         pair = _compare_pair(a, b, ids, names)
         if margin is not None:
-            pair = msgspec.structs.replace(pair, within=check_sides(a, b, ids, measure, margin))
+            paired = pair_measured(a.measured(measure), b.measured(measure), ids)
+            pair = msgspec.structs.replace(pair, within=check_margin(*paired, min(a.takes, b.takes), margin))
         if labels:
             pair = msgspec.structs.replace(pair, corrected=correct_difference(a, b, ids, labels, preset=chosen))
         pairs.append(_refuse_pair(pair, described))

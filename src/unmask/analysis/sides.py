@@ -18,7 +18,6 @@ from unmask.scoring.control import list_arms
 from unmask.scoring.measures import list_values
 from unmask.stats.clusters import join_clusters
 from unmask.stats.estimate import Difference
-from unmask.stats.margin import MarginTest, check_margin
 from unmask.stats.values import Value, compare_values
 from unmask.text import replace_surrogates
 
@@ -127,12 +126,6 @@ def compare_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, *, l
 
 def compare_measured(a: Measured, b: Measured, ids: Sequence[str], level: float = 0.95) -> Difference:
     return compare_values(*pair_measured(a, b, ids), min(a.takes, b.takes), level)
-
-
-def check_sides(a: RunSide, b: RunSide, ids: Sequence[str], measure: str, margin: float) -> MarginTest:
-    """Whether the same difference is within a margin."""
-    pairs = pair_measured(a.measured(measure), b.measured(measure), ids)
-    return check_margin(*pairs, min(a.takes, b.takes), margin)
 
 
 def pair_measured(a: Measured, b: Measured, ids: Sequence[str]) -> tuple[list[Value], list[Value], list[int] | None]:
