@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.cli.terminal import unmask
+from tests.models.loopback import Canned, Loopback, loopback_in_thread
 from tests.sweep.sweeping import write_grid
 from unmask.errors import UsageError
 from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
@@ -26,44 +24,24 @@ VARIABLES = {
 }
 
 
-class Stranger(NamedTuple):
+class Stranger:
     """A server that refuses everything, and the Authorization headers that it saw."""
 
-    port: int
-    seen: list[str | None]
-
-    @property
-    def elsewhere(self) -> str:
+    def __init__(self, server: Loopback) -> None:
+        self._server = server
+        self.here = server.url
+        self.elsewhere = f"http://0.0.0.0:{server.port}/v1"
         """An address that does not count as this machine, and leads here all the same."""
-        return f"http://0.0.0.0:{self.port}/v1"
 
     @property
-    def here(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+    def seen(self) -> list[str | None]:
+        return [sent.headers.get("Authorization") for sent in self._server.sent]
 
 
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
-    seen: list[str | None] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            seen.append(self.headers.get("Authorization"))
-            self.send_response(401)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_POST = do_GET
-
-        def log_message(self, *_: object) -> None:
-            """Keep the test's output clean."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Stranger(server.server_address[1], seen)
-    server.shutdown()
-    server.server_close()
+    with loopback_in_thread(Canned(b"", 401)) as server:
+        yield Stranger(server)
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 from bench.fuzz import seeds
 from tests.analysis.labelled import dataset, made
 from tests.cli.terminal import unmask
+from tests.models.loopback import Canned, Sent, loopback_in_thread
 from unmask.data.form import write_jsonl
 from unmask.errors import FatalModelError, JournalError, UnmaskError, UsageError
 from unmask.records import PRESSURED
@@ -33,32 +32,15 @@ def harmless(done: subprocess.CompletedProcess[str], *, says: str = "evil") -> N
     assert not [character for character in shown if not (character.isprintable() or character in "\n\t")]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self._send(200, {"data": [{"id": STEERING}]})
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self._send(401, {"error": {"message": STEERING}})
-
-    def _send(self, status: int, body: Any) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def steer(sent: Sent) -> Canned:
+    """A list of models, or a refusal."""
+    return Canned({"error": {"message": STEERING}}, 401) if sent.body else Canned({"data": [{"id": STEERING}]})
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    server.shutdown()
-    server.server_close()
+    with loopback_in_thread(steer) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ async def loopback(script: Script | Canned | list[Canned], *, port: int = 0) -> 
     server = Loopback(_script(script), 0)
 
     async def handle(request: web.Request) -> web.Response:
-        sent = Sent(request.path_qs, dict(request.headers), json.loads(await request.read()))
+        sent = Sent(request.path_qs, dict(request.headers), json.loads(await request.read() or b"{}"))
         server.sent.append(sent)
         answer = server.script(sent)
         await asyncio.sleep(answer.delay)
@@ -63,7 +63,7 @@ async def loopback(script: Script | Canned | list[Canned], *, port: int = 0) -> 
         return web.json_response(answer.body, status=answer.status, headers=dict(answer.headers))
 
     app = web.Application()
-    app.router.add_post("/{path:.*}", handle)
+    app.router.add_route("*", "/{path:.*}", handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, reuse_address=True)
