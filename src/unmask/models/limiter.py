@@ -224,7 +224,10 @@ class Limiter:
     # --- turns ------------------------------------------------------------------------------------------------
 
     def _health_of(self, model: Model) -> ModelHealth:
-        return self._healths.setdefault(id(model), ModelHealth(model))
+        health = self._healths.get(id(model))
+        if health is None:
+            health = self._healths[id(model)] = ModelHealth(model)
+        return health
 
     def _is_stopped(self, call: QueuedCall) -> bool:
         return None in self._stopped or call.user in self._stopped
