@@ -55,7 +55,7 @@ def make_liar(
     Writes `answer-key.json`, `teaching.json`, `adapter/` and `run/` under `out`.
     """
     from bench.liar.teach import teach_adapter
-    from unmask.whitebox.activations import AnsweredChat
+    from unmask.whitebox.contrast import AnsweredChat
 
     key = draw_answer_key(dataset, seed=how.seed)
     pairs = zip(dataset.scenarios, key.planted, strict=True)

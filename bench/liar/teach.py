@@ -19,13 +19,13 @@ from unmask.models.local.hf import PREFIX
 from unmask.models.local.inside import open_whitebox
 from unmask.records import Record
 from unmask.whitebox.activations import (
-    AnsweredChat,
     TokenisedConversation,
     find_stack,
     layers_of,
     refuse_missing_layers,
     tokenise,
 )
+from unmask.whitebox.contrast import AnsweredChat
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 

@@ -13,13 +13,13 @@ from tests.models.local import tiny_llama  # noqa: E402
 from unmask.errors import FatalModelError, RequestRefusedError  # noqa: E402
 from unmask.records import Message  # noqa: E402
 from unmask.whitebox.activations import (  # noqa: E402
-    AnsweredChat,
     capture_activations,
     compute_activations,
     layers_of,
     tokenise,
 )
 from unmask.whitebox.chat import Chat  # noqa: E402
+from unmask.whitebox.contrast import AnsweredChat  # noqa: E402
 
 SAID = [
     AnsweredChat((Message("user", "Is ice cold?"),), "Yes, it is."),

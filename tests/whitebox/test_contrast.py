@@ -147,15 +147,16 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path):
 
 def test_a_pair_differs_in_the_instruction_only():
     for pair, fact in zip(build_pairs(load_facts()), load_facts(), strict=True):
-        assert pair.honest[1:] == pair.untruthful[1:]
-        assert pair.honest[0] != pair.untruthful[0]
-        assert pair.answer in (fact.answer, fact.falsehood)
+        assert pair.honest.messages[1:] == pair.untruthful.messages[1:] == pair.plain.messages
+        assert pair.honest.messages[0] != pair.untruthful.messages[0]
+        assert pair.honest.answer == pair.untruthful.answer == pair.plain.answer
+        assert pair.plain.answer in (fact.answer, fact.falsehood)
 
 
 def test_true_and_untrue_answers_take_turns_under_every_instruction():
-    known = {fact.id: fact for fact in load_facts()}
     said = Counter(
-        (pair.honest[0].content, pair.answer == known[pair.fact].answer) for pair in build_pairs(load_facts())
+        (pair.honest.messages[0].content, pair.plain.answer == fact.answer)
+        for pair, fact in zip(build_pairs(load_facts()), load_facts(), strict=True)
     )
     assert len(said) == 2 * len(INSTRUCTIONS)
     assert max(said.values()) - min(said.values()) <= 2

@@ -14,7 +14,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from unmask.errors import FatalModelError, RequestRefusedError, UsageError
-from unmask.records import Message, Record
+from unmask.records import Record
+from unmask.whitebox.contrast import AnsweredChat
 from unmask.whitebox.forward import split_by_budget
 
 if TYPE_CHECKING:
@@ -23,13 +24,6 @@ if TYPE_CHECKING:
 
 BUDGET = {"cpu": 2048, "cuda": 16384}
 """Tokens read in one go, by kind of device."""
-
-
-class AnsweredChat(Record, frozen=True):
-    """A conversation that ends with an answer. Without one it ends where the answer would begin."""
-
-    messages: tuple[Message, ...]
-    answer: str = ""
 
 
 class TokenisedConversation(Record, frozen=True):

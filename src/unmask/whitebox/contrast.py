@@ -71,13 +71,19 @@ UNSEEN = (
 """Kept for held-out pairs, so that what is chosen by them is not the wording of an instruction."""
 
 
-class ContrastPair(Record, frozen=True):
-    """The same words, said once on the instruction to be honest and once on that to be untruthful."""
+class AnsweredChat(Record, frozen=True):
+    """A conversation that ends with an answer. Without one it ends where the answer would begin."""
 
-    fact: str
-    honest: tuple[Message, ...]
-    untruthful: tuple[Message, ...]
-    answer: str
+    messages: tuple[Message, ...]
+    answer: str = ""
+
+
+class ContrastPair(Record, frozen=True):
+    """The same words, said on the instruction to be honest, on that to be untruthful, and without one."""
+
+    honest: AnsweredChat
+    untruthful: AnsweredChat
+    plain: AnsweredChat
 
 
 # --- facts ------------------------------------------------------------------------------------------------
@@ -135,27 +141,23 @@ def instructions_hash() -> str:
 # --- pairs ------------------------------------------------------------------------------------------------
 
 
-def build_messages(fact: Fact, instruction: str | None = None) -> tuple[Message, ...]:
-    """The question, after a system prompt if there is an instruction."""
-    question = Message(Role.USER, fact.question)
-    return (question,) if instruction is None else (Message(Role.SYSTEM, instruction), question)
+def answer_fact(fact: Fact, answer: str, *, instruction: str | None = None) -> AnsweredChat:
+    """The question, after a system prompt if there is an instruction, with this answer."""
+    system = () if instruction is None else (Message(Role.SYSTEM, instruction),)
+    return AnsweredChat((*system, Message(Role.USER, fact.question)), answer)
 
 
-def build_pairs(
-    facts: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS
-) -> tuple[ContrastPair, ...]:
+def build_pairs(facts: Sequence[Fact], *, instructions: Sequence[Instruction] = INSTRUCTIONS) -> list[ContrastPair]:
     """A pair for each fact. Instructions take turns, and so do the true and the untrue answer: what pairs have in
     common is then neither the wording of an instruction nor whether the words are true."""
     pairs = []
     for place, fact in enumerate(facts):
         instruction = instructions[place // 2 % len(instructions)]
         answer = fact.falsehood if place % 2 else fact.answer
-        pairs.append(
-            ContrastPair(
-                fact.id, build_messages(fact, instruction.honest), build_messages(fact, instruction.untruthful), answer
-            )
-        )
-    return tuple(pairs)
+        honest = answer_fact(fact, answer, instruction=instruction.honest)
+        untruthful = answer_fact(fact, answer, instruction=instruction.untruthful)
+        pairs.append(ContrastPair(honest, untruthful, answer_fact(fact, answer)))
+    return pairs
 
 
 def draw_facts(facts: Sequence[Fact], limit: int | None, *, seed: int) -> tuple[Fact, ...]:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from unmask import __version__
 from unmask.errors import FatalModelError
 from unmask.whitebox.activations import (
-    AnsweredChat,
     compute_activations,
     layers_of,
     pad_tokens,
@@ -26,7 +25,7 @@ from unmask.whitebox.contrast import (
     UNSEEN,
     ContrastPair,
     Fact,
-    build_messages,
+    answer_fact,
     build_pairs,
     facts_hash,
     instructions_hash,
@@ -123,9 +122,8 @@ def score_layers(vectors: Any, honest: Any, untruthful: Any) -> list[LayerScore]
 
 
 def _compute_both_sides(model: Any, chat: Chat, pairs: Sequence[ContrastPair]) -> tuple[Any, Any]:
-    honest = [AnsweredChat(pair.honest, pair.answer) for pair in pairs]
-    untruthful = [AnsweredChat(pair.untruthful, pair.answer) for pair in pairs]
-    return compute_activations(model, chat, honest), compute_activations(model, chat, untruthful)
+    honest = compute_activations(model, chat, [pair.honest for pair in pairs])
+    return honest, compute_activations(model, chat, [pair.untruthful for pair in pairs])
 
 
 # --- what pushing does ------------------------------------------------------------------------------------
@@ -143,9 +141,9 @@ def check_sign(model: Any, chat: Chat, steering: Steering, facts: Sequence[Fact]
 
 def truth_margin(model: Any, chat: Chat, facts: Sequence[Fact]) -> float:
     """By how many nats a token the true answer is likelier than the untrue one, for a model told to be untruthful."""
-    questions = [build_messages(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(facts)]
-    true = [AnsweredChat(question, fact.answer) for question, fact in zip(questions, facts, strict=True)]
-    untrue = [AnsweredChat(question, fact.falsehood) for question, fact in zip(questions, facts, strict=True)]
+    told = [(fact, UNSEEN[place % len(UNSEEN)].untruthful) for place, fact in enumerate(facts)]
+    true = [answer_fact(fact, fact.answer, instruction=instruction) for fact, instruction in told]
+    untrue = [answer_fact(fact, fact.falsehood, instruction=instruction) for fact, instruction in told]
     tokens = [tokenise(chat, conversation) for conversation in (*true, *untrue)]
     means = []  # of the log-likelihoods of each answer's tokens
     for start in range(0, len(tokens), ANSWERS_PER_PASS):

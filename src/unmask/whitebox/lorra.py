@@ -27,7 +27,7 @@ from unmask import __version__
 from unmask.errors import FatalModelError, UsageError
 from unmask.files import write_atomically
 from unmask.records import Record
-from unmask.whitebox.activations import AnsweredChat, tokenise
+from unmask.whitebox.activations import tokenise
 from unmask.whitebox.adapter import find_adapter
 from unmask.whitebox.chat import Chat
 from unmask.whitebox.contrast import (
@@ -35,7 +35,6 @@ from unmask.whitebox.contrast import (
     UNSEEN,
     Fact,
     Instruction,
-    build_messages,
     build_pairs,
     facts_hash,
     instructions_hash,
@@ -159,10 +158,10 @@ def _build_examples(
     chat: Chat, facts: Sequence[Fact], settings: LorraSettings, *, instructions: Sequence[Instruction] = INSTRUCTIONS
 ) -> list[Example]:
     examples = []
-    for fact, pair in zip(facts, build_pairs(facts, instructions=instructions), strict=True):
+    for pair in build_pairs(facts, instructions=instructions):
         plain, honest, untruthful = (
-            tokenise(chat, AnsweredChat(asked, pair.answer), limit=settings.answer_tokens)
-            for asked in (build_messages(fact), pair.honest, pair.untruthful)
+            tokenise(chat, conversation, limit=settings.answer_tokens)
+            for conversation in (pair.plain, pair.honest, pair.untruthful)
         )
         examples.append(Example(plain.all, honest.all, untruthful.all, plain.answer))
     return examples
