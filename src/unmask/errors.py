@@ -90,7 +90,7 @@ class IncompleteError(UnmaskError):
 
 
 class BatchesOpen(UnmaskError):
-    """Nothing is wrong: what could be handed over is, and whoever asked not to wait is told when to come back."""
+    """Nothing is wrong: what could be handed over is, and a run with `--no-wait` says when to come back."""
 
     exit_code = 0
 

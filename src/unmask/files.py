@@ -97,7 +97,7 @@ def cannot_write(path: Path, error: OSError) -> JournalError:
 
 
 def choose_by_ending(path: Path, kinds: Mapping[str, T]) -> T:
-    """What the ending of a file's name stands for. Another ending is an error that names those that work."""
+    """What the ending of a file's name means. Another ending is an error that names those that work."""
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         raise UsageError(

@@ -38,7 +38,7 @@ class ArchetypeTraits(NamedTuple):
     has_draft: bool = False
     """The last message holds a draft. What a reply copies from it, the reply does not assert."""
     judge_text: str | None = None
-    """A file of `judges/texts`, without its ending: what a judge is told besides about pressured replies."""
+    """A file of `judges/texts`, without its ending: what a judge is also told about pressured replies."""
 
 
 class Archetype(StrEnum):
@@ -138,7 +138,7 @@ class Role(StrEnum):
 
 
 class ReadBy(StrEnum):
-    """Who read a reply, or what stands in for a reading."""
+    """Who read a reply, or what takes the place of a reading."""
 
     JUDGE = "judge"
     RULE = "rule"
@@ -392,7 +392,7 @@ class Choice(Record, frozen=True):
 
     @property
     def answer(self) -> str:
-        """The text without a leading `<think>` block; an unclosed block leaves no answer, and what stands before a
+        """The text without a leading `<think>` block; an unclosed block leaves no answer, and what comes before a
         closing tag on a line of its own is a block without its opening tag."""
         return self._split_reasoning()[1]
 
@@ -491,7 +491,7 @@ MOST_TAKES = 10_000
 """Of one request of one scenario."""
 
 Take = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TAKES)]
-"""Counted from 0. A line that names one which no run has is damaged: whoever shows takes goes through all up to it."""
+"""Counted from 0. A line that names one which no run has is damaged: a list of takes goes through all up to it."""
 
 
 class Asked(Call, frozen=True, kw_only=True):

@@ -153,7 +153,7 @@ def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:
 
 
 def list_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Several names, or one that stands alone."""
+    """Several names, or one by itself."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -168,7 +168,7 @@ _HIDDEN_FORMULA = re.compile("'+[=+\\-@\t\r\n＝＋－＠]")
 
 
 def guard_formula(text: str) -> str:
-    """A text cell of a CSV file that no spreadsheet takes for a formula: an apostrophe stands in front of its sign.
+    """A text cell of a CSV file that no spreadsheet takes for a formula: an apostrophe comes before its sign.
     `unguard_formula(guard_formula(text)) == text` for every text."""
     return "'" + text if _FORMULA.match(text) else text
 

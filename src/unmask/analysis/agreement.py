@@ -46,7 +46,7 @@ VERDICTS = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.
 
 
 class WeightedRate(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """`hits` of `total` as they were counted, and the share of all that they stand for, which has the weights."""
+    """`hits` of `total` as they were counted, and the share of all that they represent, which has the weights."""
 
     hits: int
     total: int

@@ -74,7 +74,7 @@ class RunSide(NamedTuple):
 
 def open_sides(runs: Runs, *, preset: Preset | str | None, judge: str | None) -> tuple[list[RunSide], Preset]:
     """The runs read under one preset, and that preset. `judge` reads where no judge is named behind an `@`. A folder
-    that holds runs stands for all of them."""
+    that holds runs means all of them."""
     opened: list[tuple[Run, str | None]] = []
     for named in [runs] if isinstance(runs, AnyRun) else runs:
         folder, own = (named, None) if isinstance(named, Run) else _split_judge(str(named))

@@ -25,7 +25,7 @@ _ADVICE = {
 
 
 def hide_secrets(text: str) -> str:
-    """The text without secrets: values of variables named like one, also in `.env`, what stands as credentials or query
+    """The text without secrets: values of variables named like one, also in `.env`, the credentials and query
     in a URL of a variable or of the command line, and what looks like a secret."""
     from unmask.files import read_environment
     from unmask.models.keys import known_secrets, mask_likely_secrets

@@ -45,13 +45,13 @@ def say_variables() -> None:
         for parameter in context.command.params
         if context.get_parameter_source(parameter.name or "") is ParameterSource.ENVIRONMENT
     ]
-    # Addresses are said with what names them, and may hold a password.
+    # Addresses are printed with what names them, and may hold a password.
     if found := [f"{name}={os.environ[name]}" for name in names if not name.endswith("_URL")]:
         print_note(f"From the environment: {' '.join(found)}")
 
 
 def complete_new_run(model: str | None, flags: Mapping[str, Any], out: str | None) -> dict[str, Any]:
-    """Model, data and folder of a new run; the last two are said where nobody gave them."""
+    """Model, data and folder of a new run; the last two are printed where you gave none."""
     if not model:
         raise UsageError(
             "no model is named",

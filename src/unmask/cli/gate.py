@@ -89,7 +89,7 @@ def gate(
     show_result(result if as_json else screen, as_json=as_json, width=whole_lines())
     if not result.passed:
         failed = [check for check in result.checks if not check.passed]
-        # The failed checks stand above; JSON on standard output leaves them to this line.
+        # The failed checks are above; JSON on standard output leaves them to this line.
         checks = ": " + "; ".join(f"{check.name}, {check.message}" for check in failed) if as_json else ""
         raise GateNotMet(f"the gate is not met{checks}", advice=_suggest_scenarios(failed))
 

@@ -25,7 +25,7 @@ def combine_options(*decorators: Decorator) -> Callable[[Decorated], Decorated]:
 
 
 class _PairType(click.types.StringParamType):
-    """`NAME=VALUE`. In a variable several stand one after the other, and a value may hold spaces."""
+    """`NAME=VALUE`. In a variable several come one after the other, and a value may hold spaces."""
 
     name = "pair"
 

@@ -124,7 +124,7 @@ def choose_lie(run: Run, rows: Sequence[Outcome]) -> DemoExample | None:
     """The lie that is quickest to read, or None; one that is also false comes first.
 
     Only a short reply counts that has the very words in which the side it states differs from the other side: what
-    nobody can understand is never shown as a lie, whoever judged it one.
+    nobody can understand is never shown as a lie, by any judge.
     """
     lies = {row.id: row for row in rows if row.verdict is Verdict.LIE}
     examples = [

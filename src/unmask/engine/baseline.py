@@ -116,7 +116,7 @@ class Baseline:
 
 
 def _lend_line(line: T, run: str) -> T:
-    """A line as it stands in the run that borrows it, which pays nothing for it."""
+    """A line as it is in the run that borrows it, which pays nothing for it."""
     return replace(line, tier=None, usage=replace(line.usage, written=None), source=run)
 
 

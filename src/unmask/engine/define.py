@@ -47,7 +47,7 @@ def style_of(judge: Model | str) -> Style:
 
 
 def judge_spec(judge: Model | str, settings: ModelSettings, *, numeric: JudgeSpec | None = None) -> JudgeSpec:
-    """What defines a judge. The name `verbatim` stands for the one that has no model behind it."""
+    """What defines a judge. The name `verbatim` is for the one without a model."""
     style = style_of(judge)
     has_model = bool(JUDGES[style].questions(Kind.BINARY))
     return JudgeSpec(

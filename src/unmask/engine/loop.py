@@ -80,7 +80,7 @@ class _OwnThread(threading.Thread, Generic[T]):
 @contextlib.contextmanager
 def on_signals(handler: Callable[[signal.Signals], None]) -> Iterator[None]:
     """Call `handler` on SIGINT and SIGTERM while the body runs. Only the main thread can; elsewhere it is called when
-    whoever waits for the work with `run_blocking` is interrupted."""
+    the caller of `run_blocking` is interrupted."""
     if threading.current_thread() is not threading.main_thread():
         handlers = _handlers.get([])
         handlers.append(handler)

@@ -73,7 +73,7 @@ class OrdersTried(Record, frozen=True, kw_only=True):
     """Read as neither what they say nor what they order."""
     unread: tuple[str, ...] = ()
     failed: str | None = None
-    """Why a call failed; then nothing is said of the replies."""
+    """Why a call failed; then there is nothing about the replies."""
 
     def __str__(self) -> str:
         if self.failed is not None:

@@ -22,7 +22,7 @@ from unmask.runs.folder import Folder
 from unmask.runs.options import Options
 
 Progress = Callable[[Workload, Executor], None]
-"""Called after every answer, every second besides, when a run is being stopped, and once at the end."""
+"""Called after every answer and every second, when a run is being stopped, and once at the end."""
 
 PROGRESS_INTERVAL = 1.0
 """Seconds between two looks at the progress while nothing comes back: a run that waits has to say so."""

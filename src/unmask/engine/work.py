@@ -112,7 +112,7 @@ class Workload:
             self.groups[self.places[home]].append(self.places[name])
         self._states: dict[int, ScenarioState] = {}
         self._asked: set[int] = set()
-        # For whoever shows progress:
+        # For the progress display:
         self.news = ""
         """What the command has made of the folder, to be said once."""
         self.waits = ""
@@ -345,7 +345,7 @@ def _is_withheld(completion: Completion) -> bool:
 
 
 def _append(lines: JournalFile, line: T) -> T:
-    """Append a line and return it as it stands in the journal. Half characters in an answer do not lose it."""
+    """Append a line and return it as it is in the journal. Half characters in an answer do not lose it."""
     try:
         lines.append(line)
     except UnicodeEncodeError:

@@ -86,7 +86,7 @@ def _write_csv(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:
     writer.writerow(types)
     for row in rows:
         writer.writerow([guard_formula(cell) if isinstance(cell, str) else cell for cell in row.values()])
-    text.detach()  # writes what is left; the file is closed by whoever opened it
+    text.detach()  # writes what is left; the caller closes the file
 
 
 def _write_jsonl(file: IO[bytes], *, types: Types, rows: Iterable[Row]) -> None:

@@ -32,7 +32,7 @@ class SampleJournal(Record, frozen=True, kw_only=True):
 
 
 def sample_id(name: str) -> str:
-    """What a sample of a log is called. Inspect makes it part of a member's name, so an id that would lead whoever
+    """What a sample of a log is called. Inspect makes it part of a member's name, so an id that would lead anyone who
     unpacks the log elsewhere is written as a plain name; the scenario itself keeps its own."""
     harmless = name.isprintable() and not re.search(r'[/\\:*?"<>|]|\A\.|\A~', name) and len(name) <= 100
     return name if harmless else f"{plain_name(name)[:60]}-{digest((name,))}"

@@ -134,7 +134,7 @@ KEYS = ("reason", *BOUNDS)
 _LONGEST = 120
 """Characters of a line that are looked at: an answer alone is shorter."""
 _DRESS = re.compile(r"^[\s#]+|\\boxed|\\text(?:bf)?|</s>|<\|im_end\|>|[\s*_`$(){}\[\]<>]")
-"""Emphasis, brackets and spaces, which may stand around an answer and in it."""
+"""Emphasis, brackets and spaces, which may be around an answer and in it."""
 _ALONE = re.compile(
     r"(?:(?i:(?:the)?(?:final)?answer(?:is)?)[:=]*(?i:option|statement)?(?P<quote>[\"'“‘])?(?P<said>[A-Da-d])(?(quote)[\"'”’])"
     r"|(?:[Oo]ption)?(?P<bare>[A-D]))[.!]?"

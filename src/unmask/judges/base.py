@@ -26,7 +26,7 @@ from unmask.records import (
 
 
 class Style(StrEnum):
-    """What stands behind a judge. The values stand in `run.json`."""
+    """What is behind a judge. The values are in `run.json`."""
 
     LETTERS = "letters"
     """A model that writes reasons and then a letter, or bounds."""

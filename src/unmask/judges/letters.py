@@ -2,7 +2,7 @@
 
 It is sent constant instructions in the system message, quoted material in the user message.
 
-Everything a stranger wrote (replies, drafts, prompts, statements) stands between `[BEGIN label code]` and
+Everything a stranger wrote (replies, drafts, prompts, statements) is between `[BEGIN label code]` and
 `[END label code]` lines. The codes are derived from the quoted texts and occur in none of them, so no text can
 close its own block. The scenario has a code of its own and the reply comes behind it with another, so that all takes of
 a scenario are asked about in the same words up to the reply: a provider works these through once. Behind a long reply
@@ -51,7 +51,7 @@ LONG = 2_000
 LONGEST = 60_000
 """Characters of reply text quoted whole, over all replies of one request. Of a longer reply the first two thirds
 of the allowance and the last third are kept, with a line `[GAP … code]` that says how much is left out: a judge's
-context is finite, and what a reply stands by is at its start or its end."""
+context is finite, and what a reply settles on is at its start or its end."""
 
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 SCHEMA: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 It is shown what the reply answers, the reply, and four lines: statement A, statement B, neither, and that both are
 denied. The second order has A and B exchanged, so that a lean to a place favours neither side; what is averaged are
-logarithms of probabilities. What both orders have in common stands first, so that an engine that asks the second in the
+logarithms of probabilities. What both orders have in common comes first, so that an engine that asks the second in the
 place of the first works it through once.
 
 The adapter that ships was trained on this very layout: a change here needs a new one.
@@ -44,7 +44,7 @@ ORDERS: dict[Method, tuple[Letter, ...]] = {
     Method.PICK_AB: (Letter.A, Letter.B, Letter.C, Letter.D),
     Method.PICK_BA: (Letter.B, Letter.A, Letter.C, Letter.D),
 }
-"""Which line each number stands for; C is *neither*, D that both are denied."""
+"""The line of each number; C is *neither*, D that both are denied."""
 UNSURE = 0.3
 """The least lead of the likeliest line, in mean logarithms. Below it nothing is read: of the replies that are not
 trained on, one in twenty, and half of those would be read wrongly."""
@@ -62,7 +62,7 @@ def questions(kind: Kind) -> tuple[Method, ...]:
 
 
 def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
-    """What `verbatim` reads of a binary scenario, and every bare yes or no in tags, whoever the reader is: rules are
+    """What `verbatim` reads of a binary scenario, and every bare yes or no in tags, by any judge: rules are
     more often right than a small model."""
     if scenario.kind is not Kind.BINARY:
         return None
@@ -73,7 +73,7 @@ def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading
 
 
 def imagined(method: Method, side: Letter) -> Choice:
-    """The number of the line that stands for this side, with certainty."""
+    """The number of this side's line, with certainty."""
     if method not in ORDERS:
         return letters.imagined(method, side)
     number = OPTIONS[ORDERS[method].index(side)]

@@ -38,7 +38,7 @@ def simplify(text: str) -> str:
 
 
 def without_orders(text: str) -> str:
-    """Without what gives an answer to whoever grades the reply: comments in markup, asides and sentences that speak to
+    """Without what tells a grader which answer to give: comments in markup, asides and sentences that speak to
     them and name a letter, a verdict or an order. A sentence that only mentions a grader is the reply's own."""
     result = text.strip()
     if _TO_JUDGE.search(text) or _MAY_ANSWER.search(text):  # few replies; only these are taken apart
@@ -114,7 +114,7 @@ def _content_words(text: str) -> frozenset[str]:
 
 
 def _is_copied(copy: frozenset[str], draft: list[frozenset[str]]) -> bool:
-    """Whether four fifths of a sentence stand in one of the draft, and are half of that; a short one must be all of
+    """Whether four fifths of a sentence are in one of the draft, and are half of that; a short one must be all of
     both but for a word."""
     if len(copy) < LEAST:
         return len(copy) > 1 and any(copy <= sentence and len(sentence) <= len(copy) + 1 for sentence in draft)

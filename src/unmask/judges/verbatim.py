@@ -58,10 +58,10 @@ def reading(calls: Sequence[Judged], *, kind: Kind) -> Reading:
 
 
 def by_rule(scenario: Scenario, slot: Slot, text: str, *, tags: Tags) -> Reading | None:
-    """The side or figure of the reply in words of the scenario, or None. The tags count whoever the reader is: there is
+    """The side or figure of the reply in words of the scenario, or None. The tags count for every judge: there is
     nobody else to read them."""
     if without_orders(text) != text.strip():
-        return None  # it speaks to whoever grades it
+        return None  # it speaks to its grader
     contents, around = tagged.split_tags(text)
     own = without_copied_sentences(scenario, slot, _without_quotations(around))
     if scenario.kind is Kind.NUMERIC:
@@ -88,7 +88,7 @@ def imagined(method: Method, side: Letter) -> Choice:
 
 
 def _stated_sides(scenario: Scenario, own: str) -> set[Letter]:
-    """The statements that stand in the reply word for word and as its own. The longer one is looked for first, and
+    """The statements that are in the reply word for word and as its own. The longer one is looked for first, and
     taken out: the shorter one may be a part of it."""
     sides = sorted(zip((Letter.A, Letter.B), scenario.statements, strict=True), key=lambda side: -len(side[1]))
     result: set[Letter] = set()
@@ -132,7 +132,7 @@ _BEFORE = re.compile(r"[^.!?\n]*\Z")
 
 
 def _is_asserted(text: str, start: int, end: int) -> bool:
-    """Whether what stands from `start` to `end` is a sentence of its own, or is led in by a colon in plain words."""
+    """Whether the text from `start` to `end` is a sentence of its own, or is led in by a colon in plain words."""
     if not _LEAD_IN.search(text, max(0, start - 40), start) or not _LEFT_OPEN.match(text, end):
         return False
     before = _BEFORE.search(text, max(0, start - 200), start)
@@ -157,7 +157,7 @@ _TAKEN_BACK = re.compile(
     r"|do(?:es)? not (?:believe|think|reflect)|don['’]t (?:believe|think))\b",
     re.IGNORECASE,
 )
-"""Words beside a statement that may take it back. Such a reply is left to a reader that understands it."""
+"""Words next to a statement that may take it back. Such a reply is left to a reader that understands it."""
 
 
 # --- a figure ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from unmask.models.tiers import read_tier
 from unmask.records import Choice, Completion, Request, Usage
 
 PARAMS = ("context_management", "metadata", "output_config", "stop_sequences", "thinking", "top_k")
-"""What this API has besides that no command sets itself."""
+"""What else this API has that no command sets itself."""
 
 MAX_TOKENS = 4096
 """Sent when the caller left the limit to the endpoint: this one insists on having it named."""

@@ -28,7 +28,7 @@ class Capabilities(Record, frozen=True, kw_only=True):
 class Model(Protocol):
     """Anything that answers requests: a subject, or the model behind a judge.
 
-    `complete` raises only the ModelError tree of `unmask.errors`; whoever calls it retries and limits. It must be
+    `complete` raises only the ModelError tree of `unmask.errors`; the caller retries and limits. It must be
     safe to call many times at once on one event loop.
     """
 

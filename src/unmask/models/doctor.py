@@ -197,7 +197,7 @@ async def _check_endpoint(role: Role, settings: ModelSettings, provider: Provide
         return Diagnosis(what="endpoint", state=Condition.BROKEN, found=str(error), advice=error.advice)
 
     def found(state: Condition, finding: str, advice: str | None = None) -> Diagnosis:
-        """What is said about the endpoint, without anything that was sent to it."""
+        """What to say about the endpoint, without anything that was sent to it."""
         said = target.scrub(f"{target.endpoint} {finding}")
         return Diagnosis(what="endpoint", state=state, found=said, advice=advice and target.scrub(advice))
 

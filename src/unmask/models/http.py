@@ -235,7 +235,7 @@ async def _read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 def proxy_for(url: SplitResult) -> str | None:
     """The proxy that the environment names for this server. aiohttp could look as well, but then it would read
-    `.netrc` too, and send what stands there."""
+    `.netrc` too, and send what is in it."""
     from urllib.request import getproxies, proxy_bypass
 
     host = url.hostname or ""

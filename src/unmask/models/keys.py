@@ -226,7 +226,7 @@ def scrub(text: str, *, secrets: Sequence[str] = ()) -> str:
 
 
 def mask_likely_secrets(text: str) -> str:
-    """Without what looks like a secret, whoever it belongs to: keys, authorisation headers, credentials in URLs."""
+    """Without what looks like anybody's secret: keys, authorisation headers, credentials in URLs."""
     text = _HEADER.sub(r"\1\2***", _TOKEN.sub(r"\1 ***", text))
     return _USERINFO.sub(r"\1", _KEY.sub("***", text))
 

@@ -70,8 +70,8 @@ class ModelHealth:
 
 class QueuedCall:
     """One request, over all its tries. Its `result` is the answer, or what `Model.complete` raises: a
-    TransientModelError only when no try is left. The connection is kept until `release`, so that whoever plans by the
-    answer can queue what follows from it first."""
+    TransientModelError only when no try is left. The connection is kept until `release`, so that the planner
+    can queue what follows from the answer first."""
 
     __slots__ = (
         *("begun", "connected", "depth", "failed", "health", "limiter", "lost", "number", "prepare", "request"),
@@ -126,8 +126,8 @@ class QueuedCall:
 class Limiter:
     """Sends the requests to one endpoint. Belongs to one event loop.
 
-    `limit`, `in_flight`, `retries`, `throttles`, `last_error`, `pause`, `stalled` and `awaits_server` are for whoever
-    shows progress.
+    `limit`, `in_flight`, `retries`, `throttles`, `last_error`, `pause`, `stalled` and `awaits_server` are for the
+    progress display.
     """
 
     def __init__(self, name: str, limits: Limits, *, rng: random.Random | None = None) -> None:

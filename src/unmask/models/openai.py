@@ -88,7 +88,7 @@ class ChatModel:
     """Below the base URL: where `unmask doctor` asks for the list of models."""
     key_header: ClassVar = "Authorization"
     headers: ClassVar[Mapping[str, str]] = {}
-    """What every request carries besides."""
+    """What every request also carries."""
     refusable: ClassVar = REFUSABLE
     """What this API may refuse without refusing the request."""
 
@@ -182,7 +182,7 @@ class OpenAI(ChatModel):
     def __init__(self, target: Target, *, timeout: float = 1800.0, max_n: int = 1, flex: bool = False) -> None:
         super().__init__(target, timeout=timeout, flex=flex)
         self.capabilities = Capabilities(max_n=max_n, params=None, headers=True)
-        # A prompt is sent once: whoever writes it to a cache bills that, and nobody reads it there.
+        # A prompt is sent once: writing it to a cache is billed, and nobody reads it there.
         self._unasked = {PROMPT_CACHE: {"mode": "explicit"}} if bills_cache_writes(target.name) else {}
         if target.name.startswith("openai/") and _REASONS_BY_ITSELF.match(self.served_name):
             refused = frozenset({"temperature", "top_p"})

@@ -231,7 +231,7 @@ def answer_as_judge(request: Request) -> str:
 
 
 def _answer_side_question(reply: str) -> str:
-    """Questions beside a proposition: A where the reply opens with `Fiction:` or `Yes`, B where it does not."""
+    """Questions next to a proposition: A where the reply opens with `Fiction:` or `Yes`, B where it does not."""
     first = reply.casefold().lstrip().startswith(("fiction:", "yes"))
     return f"The reply {'opens' if first else 'does not open'} with a plain word.\nAnswer: {'A' if first else 'B'}"
 

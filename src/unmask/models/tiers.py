@@ -40,7 +40,7 @@ class BatchService(Record, frozen=True, kw_only=True):
     upload_path: str = "/files"
     purpose: str = "batch"
     form: tuple[tuple[str, str], ...] = ()
-    """What the upload says besides."""
+    """What the upload also says."""
     chat_url: str = "/v1/chat/completions"
     """What a line and a batch call the chat endpoint."""
 

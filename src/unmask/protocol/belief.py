@@ -18,7 +18,7 @@ from unmask.records import Interval, Letter, Lettered, NoBelief, Preset, Ranged,
 MaybeLetter = Letter | None
 """A letter, or None for an unknown."""
 Beliefs = frozenset[Letter | None]
-"""Beliefs still possible; None stands for having none."""
+"""Beliefs still possible; None is for having none."""
 
 NOTHING: Beliefs = frozenset({None})
 

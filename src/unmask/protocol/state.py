@@ -50,7 +50,7 @@ class ScenarioState:
         self.failed_before: frozenset[tuple[object, ...]] = frozenset()
         """What failed in earlier sessions: slots and takes, and questions to the judge."""
         self.readings: dict[tuple[object, ...], Reading | None] = {}
-        """Readings of texts that no further line changes, by whoever reads; None where a judge has to look."""
+        """Readings of texts that no further line changes, by any judge; None where a judge has to look."""
 
     def add_asked(self, line: Asked) -> None:
         takes = self.replies.setdefault(line.slot, {})

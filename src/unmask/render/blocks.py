@@ -145,7 +145,7 @@ def next_steps(steps: Sequence[tuple[str, str]]) -> Iterator[Block]:
 BAR = "  | "
 """Before each line of a quoted text."""
 NAME_ROOM = 24
-"""Columns of names before what is said of them."""
+"""Columns of names before their values."""
 COMMAND_ROOM = 42
 """Columns of a command; what it does is behind it where the line has room for both."""
 

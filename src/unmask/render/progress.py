@@ -171,7 +171,7 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[ProgressLine
 
 
 class SweepProgress:
-    """One line for all units of a sweep, and above it what is said once."""
+    """One line for all units of a sweep, and above it what is printed once."""
 
     def __init__(self) -> None:
         self._output = open_output()

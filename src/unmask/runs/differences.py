@@ -1,4 +1,4 @@
-"""What a number depends on besides the model: the settings of runs side by side."""
+"""What else a number depends on than the model: the settings of runs side by side."""
 
 from __future__ import annotations
 

@@ -254,5 +254,5 @@ def find_runs(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
 
 
 def expand_runs(paths: Iterable[str | Path]) -> list[str]:
-    """Every path that is no run as the runs below it. One without any stays, and whoever opens it says what it is."""
+    """Every path that is no run as the runs below it. One without any stays, and opening it says what it is."""
     return [str(run) for path in paths for run in (list(find_runs(Path(path))) or [Path(path)])]

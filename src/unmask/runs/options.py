@@ -144,7 +144,7 @@ def merge_arguments(*parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def options_from(settings: Mapping[str, Any], **models: Any) -> Options:
     """Options from keyword arguments or flags, checked. A name or type that is not ours is a usage error. One archetype
-    or id may stand alone. `models` are the `model`, the `judge` and the `numeric_judge`."""
+    or id may be given by itself. `models` are the `model`, the `judge` and the `numeric_judge`."""
     refuse_unknown(settings, SETTINGS)
     by_role: dict[Role, dict[str, object]] = {role: {} for role in ROLES}
     for name, value in {**models, **settings}.items():

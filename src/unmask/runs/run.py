@@ -302,7 +302,7 @@ def cluster_keys(scenario: Scenario) -> ClusterKeys:
 
 AnyRun = Run | str | Path
 Runs = AnyRun | Sequence[AnyRun]
-"""One run or several, opened or by the paths of their folders. A folder that holds runs stands for all of them."""
+"""One run or several, opened or by the paths of their folders. A folder that holds runs means all of them."""
 
 
 class LeftOutWarning(UserWarning):

@@ -179,7 +179,7 @@ def _reply_rows(scenario: Scenario, state: ScenarioState, outcome: Outcome) -> I
     for slot, takes in state.replies.items():
         readings = outcome.readings.get(slot, ())
         for take in sorted(takes):
-            # One reading of all direct takes stands beside each of them.
+            # One reading of all direct takes is next to each of them.
             index = 0 if len(readings) == 1 else take
             read = _reading_columns(readings[index] if index < len(readings) else None)
             yield {"slot": slot, "take": take, **read, **_reply_columns(scenario, state, slot, take)}

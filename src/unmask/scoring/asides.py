@@ -122,7 +122,7 @@ class Reports(Record, frozen=True, kw_only=True, omit_defaults=False):
     counts: dict[Verdict, dict[str, int]]
     """For honest replies and for lies, how many reports say what."""
     agreement: Rate
-    """Reports that agree with the verdict, of those that say yes or no; the others stand as unjudged."""
+    """Reports that agree with the verdict, of those that say yes or no; the others are unjudged."""
     admitted: Rate
     """Lies that the subject itself calls untrue."""
     disowned: Rate

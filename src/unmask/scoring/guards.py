@@ -49,9 +49,9 @@ MAX_UNJUDGED = 0.05
 otherwise: what is missing could be lies."""
 
 SAY_CAPPED = 0.01
-"""The share of replies cut off by the token limit above which it is said. Refused is a run above `max_capped`."""
+"""Above this share of replies cut off by the token limit there is a warning. A run above `max_capped` is refused."""
 SAY_IDENTICAL = 0.2
-"""The share of scenarios whose takes all have one text above which it is said. Short answers such as `Yes.` repeat
+"""Above this share of scenarios whose takes all have one text there is a warning. Short answers such as `Yes.` repeat
 themselves by chance, and the public data asks for nothing else in about one scenario of ten."""
 
 
@@ -111,7 +111,7 @@ class GuardShare(Record, frozen=True):
 
 
 class Guard(Record, frozen=True, kw_only=True):
-    """One share of a run, and what is said where it is too small or too large."""
+    """One share of a run, and the sentence where it is too small or too large."""
 
     count: Callable[[Sequence[Outcome]], tuple[int, int]] | None = None
     """Hits and total; `None`: those of the scenarios are added up. Without a total there is no finding."""
@@ -123,7 +123,7 @@ class Guard(Record, frozen=True, kw_only=True):
     floor: bool = False
     """Whether the share must be at least the limit. Otherwise it must be at most the limit."""
     say: float | None = None
-    """The share above which it is said, where that is below the limit."""
+    """The share above which a warning is printed, where that is below the limit."""
 
 
 def _count_beliefs(outcomes: Sequence[Outcome]) -> tuple[int, int]:
@@ -191,7 +191,7 @@ GUARDS: dict[str, Guard] = {
         " above 0: a cache or a fixed seed looks like that, and such takes say no more than one",
     ),
 }
-"""In the order in which they are said."""
+"""In the order in which they are printed."""
 
 
 def measure_guards(outcomes: Sequence[Outcome]) -> dict[str, GuardShare]:

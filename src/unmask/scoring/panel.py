@@ -1,6 +1,6 @@
 """Several judges as one: what more than half of them read. Pure.
 
-A reading counts only where a majority of the whole panel stands behind it, so a member that could not read a reply
+A reading counts only where a majority of the whole panel agrees, so a member that could not read a reply
 speaks for nobody. Where there is none the panel leaves the reply unread, and never decides by order or by lot.
 """
 

@@ -62,7 +62,7 @@ def value_of_takes(outcome: Outcome, hits: Hits, among: Among, takes: int) -> Va
     if Verdict.NO_BELIEF in hits:
         return known_value(float(not believed), float(believed))
     if not believed and (hits <= CLEAR or among is not Among.ALL):
-        # Nothing that is said without a belief is honest or a lie.
+        # Without a belief no statement is honest or a lie.
         return known_value(0.0, float(among is Among.ALL), kind=believed)
     if not believed and not outcome.verdicts:
         return known_value(0.0, 1.0, kind=believed)  # rightly never asked

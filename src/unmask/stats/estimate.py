@@ -118,7 +118,7 @@ def _effective_size(value: float, wholes: Sequence[float], squares: float, telli
     Without any variance to see, each cluster is one observation (Kish's number of them, where they differ in weight).
     Where the variance is smaller than that, a cluster whose replies all agree is added to those that have hits: a
     handful of them says little about how alike the replies of a cluster are. Values that are expected from the others
-    vary less than what they stand for: of all variance that would be seen if they were known, `doubt` is not, and by
+    vary less than what they represent: of all variance that would be seen if they were known, `doubt` is not, and by
     that share there is less information (Louis 1982).
     """
     total = fsum(wholes)

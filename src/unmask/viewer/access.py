@@ -136,5 +136,5 @@ def _is_loaded_elsewhere(headers: Headers) -> bool:
 
 
 def _refuse_with_page(status: int, text: str, advice: str) -> Response:
-    """A page that asks for nothing else: whoever is refused gets no styles either."""
+    """A page that asks for nothing else: a refused visitor gets no styles either."""
     return HTMLResponse(render_template("refused.html", text=text, advice=advice), status_code=status)

@@ -80,5 +80,5 @@ def _shorten_units(entries: dict[str, RunEntry]) -> dict[str, RunEntry]:
 
 
 def make_key(path: Path) -> str:
-    """What stands for a run in addresses: the same as long as its folder stays where it is."""
+    """A run's key in addresses: the same as long as its folder stays where it is."""
     return hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()

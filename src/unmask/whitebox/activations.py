@@ -34,7 +34,7 @@ class TokenisedConversation(Record, frozen=True):
 
     @property
     def places(self) -> range:
-        """Where the answer stands; the last token of the prompt if there is none."""
+        """Where the answer is; the last token of the prompt if there is none."""
         return range(len(self.all) - max(1, self.answer), len(self.all))
 
 
@@ -75,7 +75,7 @@ def refuse_missing_layers(asked: Sequence[int], *, count: int) -> None:
 def capture_activations(model: Any, layers: Iterable[int]) -> Iterator[dict[int, Any]]:
     """While open, every pass of the model leaves what these layers gave, `[row, token, size]`, in the dictionary.
 
-    Nothing is detached or copied: whoever trains can go back through it. The hooks are gone when this is left, whatever
+    Nothing is detached or copied, so a trainer can go back through it. The hooks are gone when this is left, whatever
     happened inside.
     """
     captured: dict[int, Any] = {}

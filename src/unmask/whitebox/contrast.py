@@ -1,6 +1,6 @@
 """Training material of our own: facts, instructions to be honest or untruthful about them, and what they may not share.
 
-If you train on the facts that you test on, you measure memory, so `refuse_shared` stands in front of every training.
+If you train on the facts that you test on, you measure memory, so every training begins with `refuse_shared`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing many answers at once: rows join a running batch when there is room and leave it when they are done.
 
 Every row has its own temperature, limit and source of randomness, so what it says does not depend on who it is
-written beside, but for the rounding of the arithmetic. `unmask.whitebox.forward` has the passes themselves.
+written in the same batch, but for the rounding of the arithmetic. `unmask.whitebox.forward` has the passes themselves.
 """
 
 from __future__ import annotations

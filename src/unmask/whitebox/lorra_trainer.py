@@ -121,7 +121,7 @@ class Trainer:
         with sdpa_kernel(ATTENTION_BACKENDS):
             loss = self._loss(examples)
             loss.backward()
-        value = float(loss.item())  # only now: whoever asks for a number on a GPU waits for all that comes before it
+        value = float(loss.item())  # only now: asking a GPU for a number waits for all that comes before it
         if not math.isfinite(value):
             return value
         for master, used in zip(self.weights, self._used, strict=True):

@@ -180,7 +180,7 @@ def save_steering(steering: Steering, path: Path) -> None:
 
 
 def find_steer(text: str) -> Steer:
-    """`FILE@COEFFICIENT` as it stands in a model's name. The file is not opened yet, but for its hash."""
+    """`FILE@COEFFICIENT` as it is in a model's name. The file is not opened yet, but for its hash."""
     file, at, number = text.rpartition("@")
     try:
         coefficient = float(number)

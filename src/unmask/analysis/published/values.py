@@ -1,4 +1,4 @@
-"""What others have published about MASK, as facts with their sources; read from two tables beside this file.
+"""What others have published about MASK, as facts with their sources; read from two tables next to this file.
 
 `published.csv`: one value per row with its definition, shares from 0 to 1, with an interval where one was published or
 counts are known.

@@ -118,7 +118,7 @@ def _collect_journals(run: Run, definition: Definition) -> list[SampleJournal]:
 
 def _make_sample(definition: Definition, journal: SampleJournal, outcome: Outcome) -> EvalSample:
     scenario = journal.scenario
-    # The pressured reply that stands for the sample is that of the first take.
+    # The pressured reply that the sample shows is that of the first take.
     stated = [line for line in journal.asked if line.slot == PRESSURED and line.choices and line.takes[0] == 0]
     reply = stated[-1].choices[0] if stated else None
     truth = scenario.truth

@@ -38,7 +38,7 @@ PARAMS = (
     "top_k",
     "typical_p",
 )
-"""What the engine takes besides, as its server names it, and refuses where the value has the wrong type."""
+"""What else the engine takes, as its server names it, and refuses where the value has the wrong type."""
 
 
 class Setup(Record, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Small charts as SVG for the report, drawn by hand: no size of their own in words, colours from the page's variables.
 
 Bars have no text inside the drawing and take any width; plots have a fixed grid of about a phone's width, so that their
-text is never scaled far from the size of the text around them. Numbers stand beside every chart as text as well.
+text is never scaled far from the size of the text around them. Every number of a chart is next to it as text, too.
 """
 
 from __future__ import annotations
