@@ -1,4 +1,4 @@
-"""A folder that is not the run its run.json describes: lies cut out, a truth changed, half a copy."""
+"""A folder that is not the run its run.json describes: lies cut out, a truth changed, half a copy, a scenario twice."""
 
 from __future__ import annotations
 
@@ -183,3 +183,17 @@ def test_runs_as_they_were_made_say_nothing(tmp_path: Path, whole: Path):
     unmask.export(whole / "run", out=tmp_path / "log.eval")
     runs.append(unmask.import_run(tmp_path / "log.eval", out=tmp_path / "imported"))
     assert [run.path.name for run in runs for found in run.score().warnings if found.guard == "altered"] == []
+
+
+@pytest.mark.parametrize("command", ["score", "report", "board"])
+def test_a_scenario_that_is_there_twice_is_named(whole: Path, tmp_path: Path, command: str):
+    """An error with the way out, also where both lines are the same; in `audit` a check that fails."""
+    shutil.copytree(whole / "run", tmp_path / "run")
+    file = tmp_path / "run" / "scenarios.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines, lines[7]]))
+    done = typed(command, "run", cwd=tmp_path)
+    assert done.returncode == 4
+    assert f"run/scenarios.jsonl has the scenario {json.loads(lines[7])['id']!r} twice" in done.stderr
+    assert "Delete one of the two lines" in done.stderr
+    assert "twice" in typed("audit", "run", cwd=tmp_path).stdout

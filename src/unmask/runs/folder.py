@@ -88,7 +88,14 @@ class Folder:
         return self.path / "scenarios.jsonl"
 
     def scenarios(self) -> tuple[Scenario, ...]:
-        return tuple({scenario.id: scenario for scenario in read_lines(self.scenarios_path, Scenario)}.values())
+        by_id: dict[str, Scenario] = {}
+        for scenario in read_lines(self.scenarios_path, Scenario):
+            if by_id.setdefault(scenario.id, scenario) is not scenario:
+                raise JournalError(
+                    f"{self.scenarios_path} has the scenario {scenario.id!r} twice",
+                    advice="Delete one of the two lines, or restore the file from a copy of the run folder.",
+                )
+        return tuple(by_id.values())
 
     def refuse_other_scenarios(self, data: DataSpec, *, of: Collection[str] | None = None) -> None:
         """Raise an error where the folder has other scenarios than the run was made of: answers about these would be
