@@ -65,6 +65,7 @@ FAULTS = {
     "queue_full": "no more than NUMBER requests may wait at a time",
     "no_credit": "credit runs out when a third of the first batch is answered",
     "deleted": "the results of the first batch are deleted before they are read",
+    "unknown_id": "some results of the first batch have an id that nobody sent",
     "lost_answer": "the first create makes a batch, and the connection breaks before its answer",
     "unanswered": "the first create makes a batch, and is never answered",
     "no_output": "the first batch is completed, and all of it is in the error file",
@@ -189,6 +190,8 @@ class BatchEndpoint(Endpoint):
             random.Random(3).shuffle(batch.outcomes)
         if self.fault == "duplicated":
             batch.outcomes += batch.outcomes
+        if self.is_hit("unknown_id", batch):
+            batch.outcomes[::5] = [item._replace(id=f"stranger-{item.id[:20]}") for item in batch.outcomes[::5]]
         batch.state = ended
 
     def _breaks(self, batch: Batch, at: int, name: str) -> bool:

@@ -252,6 +252,7 @@ class Rounds:
         """Write down every answer, then that the batch is collected. What the journal has already is passed over, so a
         kill anywhere in here does no harm."""
         left, answered, again = {request.id: request for request in batch.requests}, 0, 0
+        strange = sum(result.status is not None and result.id not in left for result in results)
         fatal: FatalModelError | None = None
         for result in results:
             request = left.get(result.id)
@@ -273,6 +274,8 @@ class Rounds:
         self._close(batch, BatchState.COLLECTED, reason, answered)
         if fatal is not None:
             raise fatal
+        if left and strange:
+            raise _give_up(batch, f"{strange:,} of its answers have ids that were not sent")
         if left:
             said = (
                 f"batch {batch.remote} of {batch.model} is over ({reason}) without an answer to {len(left):,} of"
