@@ -165,7 +165,7 @@ def test_what_is_missing_of_figures_is_asked_of_the_model_that_is_on_record(serv
     ("changed", "said"),
     [
         ({"numeric_judge": "openai/judge-third"}, "numeric judge: the run has openai/judge-figures, the command says"),
-        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max tokens: the run has None, the command says 7"),
+        ({"set": {"numeric.max_tokens": 7}}, "numeric judge max tokens: the run has none, the command says 7"),
     ],
 )
 def test_another_partner_is_refused(served, run, changed, said):
@@ -181,7 +181,7 @@ def test_another_partner_is_refused(served, run, changed, said):
 def test_a_judge_that_has_read_figures_itself_gets_no_partner(served, tmp_path):
     """Its file would hold both; under another name it may have one."""
     alone = ran(served, tmp_path / "run")
-    with pytest.raises(MixedRunError, match="numeric judge: the run has None, the command says openai/judge-figures"):
+    with pytest.raises(MixedRunError, match="numeric judge: the run has none, the command says openai/judge-figures"):
         paired(served, alone.path)
     paired(served, alone.path, set={"judge.name": "with-partner"})
     assert kinds_read(alone, FIGURES, "with-partner") == {Kind.NUMERIC}

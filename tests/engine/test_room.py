@@ -183,7 +183,7 @@ def test_a_limit_of_the_user_stays_and_is_a_setting(tmp_path: Path):
         run = unmask.run(**arguments(server, model, tmp_path, max_tokens=1000))
         assert model.rooms == {1000}
         assert run.definition.subject.room is None
-        with pytest.raises(MixedRunError, match="max-tokens"):
+        with pytest.raises(MixedRunError, match="max tokens: the run has 1000"):
             unmask.run(**arguments(server, model, tmp_path))
 
 

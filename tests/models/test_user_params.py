@@ -287,7 +287,7 @@ def test_the_same_parameters_continue_and_others_do_not(tmp_path):
     for params in ({}, {"top_k": 6, "provider": provider}):
         with pytest.raises(MixedRunError, match=r"parameters: the run has provider=.*, top_k=5, the command says"):
             run_polite(tmp_path / "run", params=params)
-    with pytest.raises(MixedRunError, match="headers: the run has None, the command says X-Title=unmask"):
+    with pytest.raises(MixedRunError, match="headers: the run has none, the command says X-Title=unmask"):
         run_polite(tmp_path / "run", params={"top_k": 5, "provider": provider}, headers={"X-Title": "unmask"})
 
 
