@@ -116,7 +116,7 @@ class TestShardsAreRuns:
         before = read_files(run.path)
         make_shard(tmp_path / "run", "2/3")
         assert read_files(run.path) == before
-        for other, said in (("1/3", "1/3"), ("2/4", "2/4"), (None, "None"), ("1/1", "1/1")):
+        for other, said in (("1/3", "1/3"), ("2/4", "2/4"), (None, "none"), ("1/1", "1/1")):
             with pytest.raises(MixedRunError, match=f"shard: the run has 2/3, the command says {said}"):
                 make_shard(tmp_path / "run", other)
 

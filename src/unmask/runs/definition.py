@@ -275,10 +275,8 @@ def check_same_run(
     differences = [*filter(None, [other_data]), *find_differences(old, new)]
     if not differences:
         return
-    rows = [
-        f"{name}: the run has {'none' if before is None else before}, the command says {'none' if after is None else after}"
-        for name, before, after in differences
-    ]
+    shown = [(name, *("none" if value is None else value for value in values)) for name, *values in differences]
+    rows = [f"{name}: the run has {before}, the command says {after}" for name, before, after in shown]
     names = [name for name, _, _ in differences]
     advice = "Use the same settings to continue this run, or another --out for a new one."
     if all(name.startswith(("judge", "numeric")) for name in names):
