@@ -156,10 +156,11 @@ def test_fluency_beyond_the_limit_is_a_cost(tmp_path, loss, fluent):
     assert found.writing.ratio.low == pytest.approx(found.writing.ratio.value)
 
 
-def test_a_damaged_fluency_file_is_an_error(tmp_path):
+@pytest.mark.parametrize("damaged", ["{", '{"model": "m", "text": "t", "passages": []}', '{"model": 1}'])
+def test_a_damaged_fluency_file_is_an_error(tmp_path, damaged):
     """Not a missing measurement."""
     paths = [local(made(tmp_path / name, BASE[:6]), f"hf:models/{name}") for name in ("a", "b")]
-    (paths[0] / FLUENCY_FILE).write_text("{")
+    (paths[0] / FLUENCY_FILE).write_text(damaged)
     with pytest.raises(JournalError, match=r"fluency\.json"):
         report_mitigations(paths)
 

@@ -9,7 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from math import exp, fsum, isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
 
 from unmask.errors import FatalModelError, UsageError
 from unmask.records import Record
@@ -24,8 +26,8 @@ LIMIT = 1.1
 class PassageLoss(Record, frozen=True, array_like=True):
     """One passage: how many of its tokens were foretold, and the sum of their losses in nats."""
 
-    tokens: int
-    loss: float
+    tokens: Annotated[int, msgspec.Meta(ge=1)]
+    loss: Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Fluency(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -35,11 +37,12 @@ class Fluency(Record, frozen=True, kw_only=True, omit_defaults=False):
     """As replies name it: an adapter or a direction by its hash."""
     text: str
     """Hash of the text."""
-    passages: tuple[PassageLoss, ...]
+    passages: Annotated[tuple[PassageLoss, ...], msgspec.Meta(min_length=1)]
 
     @property
     def perplexity(self) -> float:
-        return exp(fsum(passage.loss for passage in self.passages) / sum(passage.tokens for passage in self.passages))
+        mean = fsum(passage.loss for passage in self.passages) / sum(passage.tokens for passage in self.passages)
+        return exp(min(mean, 700.0))  # more than any model; a file may say anything
 
 
 class Ratio(Record, frozen=True, omit_defaults=False):

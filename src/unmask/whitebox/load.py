@@ -231,7 +231,7 @@ def _refuse_too_large(source: ModelSource, config: Any) -> None:
     except (ValueError, RuntimeError, KeyError, ImportError, AttributeError) as error:
         raise UsageError(f"transformers has no chat model for {source.shown}: {_first_line(error)}") from None
     need, have = 4 * sum(weight.numel() for weight in empty.parameters()) * SPARE, free_memory()
-    if need > have:
+    if have is not None and need > have:
         needs, has = (f"{size / 2**30:.1f} GiB" for size in (need, have))
         raise MissingError(
             f"{source.shown} needs about {needs}, main memory has {has} free",
@@ -239,11 +239,20 @@ def _refuse_too_large(source: ModelSource, config: Any) -> None:
         )
 
 
-def free_memory() -> int:
-    """Bytes of main memory that this process may still take."""
-    import psutil
-
-    return int(psutil.virtual_memory().available)
+def free_memory() -> int | None:
+    """Bytes of main memory this process may still take, or `None` where the system does not say."""
+    available: list[int] = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        available.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
+    with contextlib.suppress(OSError, ValueError):
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
+        pages = Path("/sys/fs/cgroup/memory.stat").read_text(encoding="ascii").splitlines()
+        reclaimable = dict(line.split(" ", 1) for line in pages).get("inactive_file", "0")
+        # File pages count as used in a container and are given up when they are needed.
+        available.append(limit - used + int(reclaimable))
+    return min(available, default=None)
 
 
 @contextlib.contextmanager

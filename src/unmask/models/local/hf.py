@@ -340,7 +340,7 @@ def _choose_room(model: Any) -> Room:
     head_size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     bytes_per_token = 2 * text.num_hidden_layers * heads * head_size * model.dtype.itemsize
     if model.device.type != "cuda":
-        tokens = int(min(2**31, free_memory() / 4) / bytes_per_token)
+        tokens = int(min(2**31, (free_memory() or 2**31) / 4) / bytes_per_token)
         return Room(rows=16, tokens=max(4096, tokens), reading=2048)
     weight_bytes = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     free = torch.cuda.mem_get_info(model.device)[0]
