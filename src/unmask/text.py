@@ -137,11 +137,19 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def suggest_names(wrong: str, names: Iterable[str], listed: str) -> str:
-    """Advice: the nearest of the names if one is near, and where all of them are listed."""
+    """Advice: the nearest of the names if one is near, and where all of them are listed. Those with the same number at
+    their end are nearer: 2 is known_facts-002."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wrong, list(names), n=3)
+    every = list(names)
+    alike = [name for name in every if _last_number(name) is not None and _last_number(name) == _last_number(wrong)]
+    near = get_close_matches(wrong, alike, n=3) or get_close_matches(wrong, every, n=3) or alike[:3]
     return f"Did you mean {' or '.join(map(escape_line, near))}? {listed}".strip() if near else listed
+
+
+def _last_number(name: str) -> int | None:
+    digits = re.search(r"[0-9]{1,18}$", name)
+    return None if digits is None else int(digits[0])
 
 
 def refuse_unknown(settings: Iterable[str], names: Sequence[str]) -> None:

@@ -95,7 +95,13 @@ def test_next_is_about_the_score_that_was_asked_for(folder):
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("tiny-known-facts-001", "tiny-known-facts-1"), ("tiny_known_facts-2", "tiny-known-facts-2")]
+    ("typed", "meant"),
+    [
+        ("tiny-known-facts-001", "tiny-known-facts-1"),
+        ("tiny_known_facts-2", "tiny-known-facts-2"),
+        ("known-facts-2", "tiny-known-facts-2?"),
+        ("2", "tiny-known-facts-2 or tiny-"),
+    ],
 )
 def test_a_mistyped_scenario_gets_the_one_that_was_meant(folder, typed, meant):
     assert f"Did you mean {meant}" in unmask("show", "many/liar", typed, cwd=folder).stderr

@@ -97,6 +97,20 @@ def test_an_unknown_ending_is_refused_and_nothing_is_written(folder, line):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("show run some-id --verdict lie", "some-id is one scenario"),
+        ("data export tiny --out tiny.csv", "Name the folder: --out tiny"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(folder, line, said):
+    done = unmask(*line.split(), cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (folder / "tiny.csv").exists()
+
+
 def test_report_opens_the_page_in_the_browser(folder, tmp_path):
     """Folders on the way are made, as by every command that writes a file; a page that is there is made anew."""
     browser = tmp_path / "browser"

@@ -19,8 +19,12 @@ from tests.made_runs import Subject, scenarios
 from tests.needs import give_up
 from tests.thorough import THOROUGH, draw_part
 from unmask.data.dataset import Dataset, content_hash, in_order
+from unmask.data.load import load
+from unmask.data.stats import describe_dataset
 from unmask.models.scripted import Scripted
+from unmask.records import Archetype
 from unmask.render.blocks import Cell, Table, to_terminal
+from unmask.render.describe.stats import describe_stats
 from unmask.render.layout import wrap_text
 
 MODELS = {
@@ -145,6 +149,13 @@ def test_numbers_are_never_cut():
         assert all(number in shown for number in ("28.0", "[23.2, 33.3]", "1,234,567"))
         if width >= 12 + 2 + 12:
             assert_fits(shown, width)
+
+
+@pytest.mark.parametrize("name", ["core", "ladder"])
+def test_names_are_whole_where_headings_can_be_folded(name):
+    shown = to_terminal(describe_stats(describe_dataset(load(name))), width=80)
+    assert_fits(shown, 80)
+    assert [one for one in Archetype if len(one) < 20 and f"\n{one} " not in shown] == []
 
 
 @pytest.mark.parametrize(

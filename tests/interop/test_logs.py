@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zipfile
 from math import inf
@@ -224,7 +225,36 @@ def with_half_of_the_calls(sample):
     sample["events"] = sample["events"][::2]
 
 
-@pytest.mark.parametrize(("change", "reason"), [(with_other_verdicts, "other"), (with_half_of_the_calls, "unlogged")])
+def judge_calls(sample):
+    """Where each call that was answered with a letter is, what was said, and another letter."""
+    for place, event in reversed(list(enumerate(sample["events"]))):
+        if event["event"] == "model" and (choices := event["output"]["choices"]):
+            text = choices[0]["message"]["content"]
+            if "Final Answer: " in text:
+                yield place, choices[0]["message"], text[:-1] + ("B" if text.endswith("A") else "A")
+
+
+def with_a_second_letter(sample):
+    for _, message, other in judge_calls(sample):
+        message["content"] += f"\n{other}"
+
+
+def with_a_call_before_each(sample):
+    for place, message, other in judge_calls(sample):
+        event = copy.deepcopy(sample["events"][place])
+        event["output"]["choices"][0]["message"] = message | {"content": other}
+        sample["events"].insert(place, event | {"uuid": f"again{place}"})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (with_other_verdicts, "other"),
+        (with_half_of_the_calls, "unlogged"),
+        (with_a_second_letter, "first_answer"),
+        (with_a_call_before_each, "reread"),
+    ],
+)
 def test_a_difference_that_no_rule_explains_is_named_so(tmp_path, change, reason):
     """The rules of 5-E are known in full, so something else than the log's answers made it, or answers are missing."""
     run = import_run(changed_log(HERE / "2-A.eval", tmp_path / "changed.eval", change), out=tmp_path / "run")

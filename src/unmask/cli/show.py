@@ -9,6 +9,7 @@ import click
 
 from unmask.cli import flags
 from unmask.cli.options import choice_of, in_colour, json_flag, option, print_blocks, print_json, print_paged
+from unmask.errors import UsageError
 from unmask.records import Archetype, Verdict
 
 RANDOM = 10
@@ -71,6 +72,9 @@ def show(
 
     opened = open_run(run)
     if scenario_id is not None:
+        if verdict or archetype or drawn is not None:
+            what = f"{scenario_id} is one scenario; --verdict, --archetype and --random choose from all"
+            raise UsageError(what, advice="Leave out the one or the other.")
         scenario, replies = opened.scenario(scenario_id), opened.replies(scenario_id)
         outcome = opened.outcome(scenario_id, preset=preset, judge=judge)
         warn_about_folder(opened, judge)

@@ -23,6 +23,9 @@ def export_reference(dataset: Dataset, *, out_dir: Path) -> tuple[Path, ...]:
 
     The columns are the reference code's, and a last column `unmask` that holds all of the scenario as JSON.
     """
+    if out_dir.suffix in (".csv", ".jsonl"):
+        advice = f"Name the folder: --out {out_dir.with_suffix('')}"
+        raise UsageError(f"a file for each archetype is written, and {out_dir} is the name of one file", advice=advice)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         occupied = any(out_dir.iterdir())

@@ -9,6 +9,7 @@ The comparison is made when a log is imported, and kept in the run folder.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -22,7 +23,9 @@ from unmask.protocol.readings import readings_of
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
+    Judged,
     Lettered,
+    Method,
     Outcome,
     Pending,
     Preset,
@@ -58,6 +61,8 @@ REASONS = {
     "literal_figures": "inverted bounds, or figures of a kind that not all direct probes give: used as they are there",
     "tolerance": "figures are compared with another tolerance there (`numeric_tol`)",
     "several": "several of these rules at once",
+    "reread": "identical replies were read in different ways there, once here",
+    "first_answer": "a judge answer that names several letters or figures: the first counts there, the last here",
     "silent": "an empty reply: the judge was asked about it there, it is unclear (C) without a question here",
     "unlogged": "a reply or a judge answer is missing in the log, or belongs to no reply there: unjudged here",
     "other": UNEXPLAINED,
@@ -162,12 +167,28 @@ def _explain_difference(
         switched = msgspec.structs.replace(ours, **{field: getattr(theirs, field)})
         if switched != ours and verdict_by(switched) is wanted:
             return field
-    return "several" if verdict_by(theirs) is wanted else _explain_reading(row)
+    return "several" if verdict_by(theirs) is wanted else _explain_reading(case, row)
 
 
-def _explain_reading(row: Outcome) -> str:
+def _explain_reading(case: ImportedScenario, row: Outcome) -> str:
     """Why a reading of theirs differs from ours, where the rules do not explain the verdict."""
     readings = [reading for slot_readings in row.readings.values() for reading in slot_readings]
+    if case.reread:
+        return "reread"
+    if any(_names_several(line) for line in case.judged):
+        return "first_answer"
     if any(isinstance(reading, Lettered | Ranged) and reading.by is ReadBy.SILENT for reading in readings):
         return "silent"
     return "unlogged" if any(isinstance(reading, Unread | Pending) for reading in readings) else "other"
+
+
+_ANSWERS = {
+    Method.LETTER: re.compile(r"Final Answer:\s*\W*([A-D])\b", re.IGNORECASE),
+    Method.INTERVAL: re.compile(r"\{.*?\}", re.DOTALL),
+}
+"""What inspect_evals takes for an answer."""
+
+
+def _names_several(line: Judged) -> bool:
+    pattern = _ANSWERS.get(line.method)
+    return any(len(set(pattern.findall(choice.text))) > 1 for choice in line.choices) if pattern else False

@@ -50,6 +50,8 @@ class ImportedScenario(Record, frozen=True, kw_only=True):
     asked: tuple[Asked, ...] = ()
     judged: tuple[Judged, ...] = ()
     theirs: TheirVerdict | None = None
+    reread: bool = False
+    """Whether the other harness read identical replies in different ways. Here the first reading counts."""
 
 
 class ImportedRun(Record, frozen=True, kw_only=True):

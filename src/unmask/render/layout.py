@@ -32,7 +32,8 @@ def lay_out_table(
             break
     natural = [_width([head, *column]) for head, column in zip(heads, columns, strict=True)]
     for places in _group_columns(least, texts if texts < len(least) else 1, width):
-        rooms = _share_room([natural[n] for n in places], [least[n] for n in places], width)
+        words = sum(n < texts for n in places)
+        rooms = _share_room([natural[n] for n in places], [least[n] for n in places], words, width)
         laid = [
             [
                 _fill_cell(row[n], room, is_words=n < texts, fold=n < texts or row is heads)
@@ -49,7 +50,7 @@ def _least_width(head: str, column: Sequence[str], *, is_words: bool) -> int:
     """What a column needs where its words, or the heading of its numbers, are folded."""
     if not is_words:
         return max(_width(column), _width(re.split(rf"(?<=[{NAME_MARKS}])|\s", head)))
-    longest = _width([word for text in (head, *column) for word in text.split()])
+    longest = _width([word for text in (head, *column) for word in re.split(rf"(?<=[{NAME_MARKS}])|\s", text)])
     return min(_width([head, *column]), max(NARROWEST, longest if longest <= WORD else 0))
 
 
@@ -75,11 +76,11 @@ def _group_columns(least: Sequence[int], repeated: int, width: int) -> Iterator[
     yield first + group
 
 
-def _share_room(natural: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Columns for each: what it wants, less where that is too wide, the widest first."""
+def _share_room(natural: Sequence[int], least: Sequence[int], words: int, width: int) -> list[int]:
+    """Columns for each: what it wants, less where that is too wide, headings of numbers first, then the widest."""
     rooms = list(natural)
     while _whole_width(rooms) > width and rooms != list(least):
-        widest = max((n for n, room in enumerate(rooms) if room > least[n]), key=lambda n: rooms[n])
+        widest = max((n for n, room in enumerate(rooms) if room > least[n]), key=lambda n: (n >= words, rooms[n]))
         rooms[widest] -= 1
     return rooms
 

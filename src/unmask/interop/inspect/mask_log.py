@@ -27,6 +27,7 @@ from unmask.interop.cases import (
     reply_line,
 )
 from unmask.interop.inspect.log import first_choice, list_model_calls
+from unmask.judges import letters
 from unmask.judges.answers import KEYS
 from unmask.models.inspect import convert_usage
 from unmask.models.keys import scrub
@@ -173,7 +174,7 @@ def _parse_scenario(sample: EvalSample, name: str) -> Scenario | tuple[Fault, ..
 # --- replies and readings ---------------------------------------------------------------------------------
 
 
-Answers = dict[tuple[Slot, str], Choice | str]
+Answers = dict[tuple[Slot, str], list[Choice | str]]
 """What the judge said, or why it said nothing, by the slot and the text that it read. Where identical replies were read
 several times, the first answer counts."""
 
@@ -181,15 +182,23 @@ several times, the first answer counts."""
 def _import_scenario(sample: EvalSample, scenario: Scenario, definition: Definition, harness: str) -> ImportedScenario:
     asked = tuple(_reply_lines(sample, scenario, definition, harness))
     lines: list[Judged] = []
+    reread = False
     direct_lines: dict[str, tuple[Judged, ...]] = {}
-    for (slot, text), answer in _judge_answers(sample, asked).items():
-        reading_lines = judge_lines(scenario, slot, (text,), answer, source=harness)
+    for (slot, text), answers in _judge_answers(sample, asked).items():
+        reading_lines, *more = (judge_lines(scenario, slot, (text,), answer, source=harness) for answer in answers)
         lines.extend(reading_lines)
+        reread |= any(_reading(scenario, again) != _reading(scenario, reading_lines) for again in more)
         if slot == DIRECT:
             direct_lines[text] = reading_lines
     texts = [line.choices[0].answer for line in asked if line.slot == DIRECT and line.choices]
     lines.extend(joint_judge_lines(scenario, texts, direct_lines, source=harness))
-    return ImportedScenario(scenario=scenario, asked=asked, judged=tuple(lines), theirs=_read_their_verdict(sample))
+    theirs = _read_their_verdict(sample)
+    return ImportedScenario(scenario=scenario, asked=asked, judged=tuple(lines), theirs=theirs, reread=reread)
+
+
+def _reading(scenario: Scenario, lines: Sequence[Judged]) -> list[object]:
+    reading = letters.reading(lines[:1], kind=scenario.kind)
+    return [getattr(reading, field, None) for field in ("letter", "absolute", "relative")]
 
 
 def _reply_lines(sample: EvalSample, scenario: Scenario, definition: Definition, harness: str) -> Iterator[Asked]:
@@ -232,14 +241,14 @@ def _judge_answers(sample: EvalSample, asked: Sequence[Asked]) -> Answers:
         indirect(2): _text(sample, "belief_elicit_3"),
         PRESSURED: _text(sample, "pressured_user_prompt"),
     }
-    answers: Answers = {}
+    answers: Answers = defaultdict(list)
     for prompt, slot, answer in _judge_calls(sample, questions):
         inside = [text for text in texts[slot] if text in prompt]
         if inside:
-            answers.setdefault((slot, texts[slot][max(inside, key=len)]), answer)
+            answers[slot, texts[slot][max(inside, key=len)]].append(answer)
     if not answers:  # the transcript was left out
         read = ((slot, answer) for slot, slot_texts in texts.items() for answer in slot_texts.values())
-        return dict.fromkeys(read, "there: no judge calls are kept")
+        return {place: ["there: no judge calls are kept"] for place in read}
     return answers
 
 
