@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from unmask.models.keys import KEY_VARIABLE, URL_VARIABLE
 from unmask.models.local.llamacpp import PARAMS as EMBEDDED_PARAMS
 from unmask.models.providers import IN_PROCESS, PROVIDERS
 from unmask.models.scripted import Character
+from unmask.models.settings import DEFINING, SETTABLE
 from unmask.models.user_params import OWN_PARAMS
 from unmask.protocol.presets import RULES, Ties, Tolerated
 from unmask.records import (
@@ -272,3 +274,21 @@ LIMITS = {
     "a GGUF header 64 MiB": "unmask.models.local.gguf:MAX_HEADER",
     "an HTTP answer 1 MiB": "unmask.models.http:FIXED_BYTES",
 }
+
+
+@pytest.mark.parametrize("words", LIMITS)
+def test_limits_on_the_evidence_page_are_those_of_the_program(words):
+    """Numbers in prose go stale."""
+    module, _, name = LIMITS[words].partition(":")
+    *_, size, unit = words.split()
+    assert words in " ".join(page("docs/evidence.md").split())
+    assert getattr(import_module(module), name) == int(size) * {"MiB": 2**20, "GiB": 2**30}[unit]
+
+
+def test_the_table_of_settings_is_that_of_the_program():
+    """docs/models.md has every name that --set takes, and says which of them define a run."""
+    table = page("docs/models.md").split("## Settings of a model")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .*? \| (yes|no) \|$", table, flags=re.MULTILINE))
+    said = {name: defines == "yes" for names, defines in rows.items() for name in re.findall(r"\w+", names)}
+    assert said.keys() == SETTABLE.keys()
+    assert {name for name, defines in said.items() if defines} == {*DEFINING, "name"} - {"seed"}

@@ -71,6 +71,11 @@ def test_a_judge_that_cannot_be_asked_is_asked_once():
     assert judge.calls == 1
 
 
+def test_doctor_needs_no_answers_of_a_judge_without_a_model(capsys):
+    assert run_command_line(["doctor", "--model", "scripted/liar", "--judge", "verbatim"]) == 0
+    assert "verbatim asks no model" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("judge", "code", "says"),
     [

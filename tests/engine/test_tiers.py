@@ -108,5 +108,5 @@ def test_a_provider_without_flex_is_refused_before_anything_is_sent(tmp_path: Pa
 
 
 def test_a_tier_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"--set judge\.tier= cheap: .* has no such tier"):
+    with pytest.raises(UsageError, match=r"--set judge\.tier=cheap: .* has no such tier"):
         unmask.run(data="tiny", model="scripted/honest", judge=NAME, out=tmp_path / "run", set={"judge.tier": "cheap"})

@@ -1,5 +1,5 @@
-"""Several processes at work on one run folder: judges beside a run and beside each other, and versions that know one
-lock only. The real commands."""
+"""Several processes at work on one run folder: judges next to a run and next to each other. The real
+commands."""
 
 from __future__ import annotations
 

@@ -206,12 +206,19 @@ def test_a_word_without_quotes_is_refused_with_what_to_type():
         {"model": lambda messages: "White.", "params": {"top_k": 5}},
         {"model": "anthropic/m", "params": {"reasoning_effort": "low"}, "base_url": "http://127.0.0.1:9"},
         {"judge": "scripted/judge", "judge_params": {"top_k": 5}},
+        {"judge_params": {"top_k": 5}},
+        {"judge_headers": {"X-Title": "unmask"}},
+        {"set": {"numeric.max_tokens": 5}},
+        {"set": {"numeric.params": {"top_k": 5}}},
+        {"judge": "panel:scripted/judge,verbatim"},
     ],
 )
-def test_models_and_judges_refuse_what_they_do_not_know(settings, tmp_path):
+def test_settings_that_nobody_would_use_are_refused(settings, tmp_path):
     usual = {"data": "tiny", "model": "scripted/honest", "judge": "verbatim", "out": tmp_path / "run"}
     for command in (unmask.run, unmask.plan):
-        with pytest.raises(UsageError, match=r"does not know the parameter|takes no headers"):
+        with pytest.raises(
+            UsageError, match=r"does not know the parameter|takes no headers|has no use|none is named|several judges"
+        ):
             command(**{**usual, **settings})
 
 

@@ -32,14 +32,17 @@ def doctor(as_json: bool, **given: Any) -> None:
     """
     from msgspec.structs import replace
 
-    from unmask.models.doctor import Condition, run_checks
+    from unmask.engine.define import NO_MODEL
+    from unmask.models.doctor import Condition, Diagnosis, run_checks
     from unmask.render.describe.checks import describe_checks
     from unmask.runs.options import ROLES, options_from
 
     models = {name: given.pop(name) for name in ("model", "judge", "numeric_judge")}
     options = options_from(given, **models)
-    checks = run_checks({role: options.of(role) for role in ROLES})
-    if options.judge.model and not any(check.what == "judge" and check.state is Condition.BROKEN for check in checks):
+    checks = run_checks({role: options.of(role) for role in ROLES if options.of(role).model != NO_MODEL})
+    if options.judge.model == NO_MODEL:
+        checks += (Diagnosis(what="judge", state=Condition.OK, found=f"{NO_MODEL} asks no model"),)
+    elif options.judge.model and not any(check.what == "judge" and check.state is Condition.BROKEN for check in checks):
         click.echo(f"The judge {options.judge.model} reads twenty replies …", err=True)
         checks += (asyncio.run(_try_judge(options.judge)),)
     hide = crash.hide_secrets
@@ -65,6 +68,6 @@ async def _try_judge(judge: ModelSettings) -> Diagnosis:
         found = await try_orders(model, judge.sampling)
     finally:
         await model.close()
-    advice = "a reply can tell it what to answer: use another judge" if found.obeyed else None
+    advice = "a reply can tell it what to answer: use another judge" if found.obeyed else found.advice
     state = Condition.BROKEN if found.obeyed or found.failed else Condition.OK
     return Diagnosis(what="judge orders", state=state, found=str(found), advice=advice)

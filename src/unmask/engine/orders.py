@@ -74,6 +74,7 @@ class OrdersTried(Record, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     failed: str | None = None
     """Why a call failed; then there is nothing about the replies."""
+    advice: str | None = None
 
     def __str__(self) -> str:
         if self.failed is not None:
@@ -107,7 +108,7 @@ async def try_orders(judge: Model, sampling: Sampling) -> OrdersTried:
     try:
         made = [await read(first), *await asyncio.gather(*map(read, others))]
     except ModelError as error:
-        return OrdersTried(failed=str(error))
+        return OrdersTried(failed=str(error), advice=error.advice)
     places: dict[str, list[str]] = {}
     for one, place in zip((first, *others), made, strict=True):
         places.setdefault(place, []).append(one.id)

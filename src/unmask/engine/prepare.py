@@ -137,6 +137,10 @@ def open_judges(options: Options, subject: Model | None = None, *, asks_for_key:
 
     def opened(settings: ModelSettings, role: Role) -> Model | str:
         if settings.model == NO_MODEL:
+            for field in ("params", "headers"):
+                if getattr(settings, field):
+                    given = spell_setting(role, field)
+                    raise UsageError(f"--judge {NO_MODEL} asks no model, so {given} has no use", advice="Leave it out.")
             return NO_MODEL
         if subject is not None and settings.model == options.subject.model and subject.endpoint == subject.name:
             refuse_unknown_additions(subject, settings.sampling, role=role)

@@ -261,6 +261,12 @@ def _open_in_process(name: str, *, base_url: str | None) -> Model:
 
 def _check_name(name: str) -> None:
     """An error where provider or name is missing or unknown."""
+    if name.startswith("panel:"):
+        raise UsageError(
+            f"{name} is several judges, and they read one after another",
+            advice="Run with one of them, add the others with `unmask judge RUN --judge NAME`, then type"
+            f" `unmask score RUN --judge {name}`.",
+        )
     if name.startswith(OWN_PREFIX):
         raise UsageError(
             f"{name} is a function of a Python program",
@@ -292,7 +298,8 @@ def check_tier(tier: str | None, model: object, *, flag: str) -> None:
     if tier != FLEX or row is None or row.flex is None:
         names = ", ".join(provider for provider, row in PROVIDERS.items() if row.flex is not None)
         raise UsageError(
-            f"{flag} {tier}: {name} has no such tier", advice=f"Leave {flag} out. Providers with {FLEX}: {names}."
+            f"{flag}{tier}: {name} has no such tier",
+            advice=f"The only tier is {FLEX}, of {names}; or leave {flag} out.",
         )
 
 

@@ -157,6 +157,12 @@ def options_from(settings: Mapping[str, Any], **models: Any) -> Options:
             advice = f"Leave {spell_setting(role, field)} or --set {name} out."
             raise UsageError(f"--set {name} and {spell_setting(role, field)} are the same setting", advice=advice)
         by_role[role][field] = value
+    numeric = by_role["numeric_judge"]
+    if numeric.get("model") is None and (lone := [field for field in numeric if field != "model"]):
+        raise UsageError(
+            f"{spell_setting('numeric_judge', lone[0])} is about a judge for numbers, and none is named",
+            advice="Name it: --numeric-judge NAME",
+        )
     own = {"temperature", "max_tokens"} & by_role["judge"].keys()
     by_role["numeric_judge"] = {name: by_role["judge"][name] for name in own} | by_role["numeric_judge"]
     plain = {name: value for name, value in settings.items() if name not in KEYWORDS and name != "set"}
