@@ -22,7 +22,7 @@ from unmask.cli.main import run_command_line
 from unmask.data.dataset import LoadOptions
 from unmask.data.load import load
 from unmask.data.shard import deal_shards, parse_shard
-from unmask.errors import MixedRunError, UsageError
+from unmask.errors import JournalError, MixedRunError, UsageError
 from unmask.records import PRESSURED, Label, Letter
 from unmask.runs.run import Run
 
@@ -290,6 +290,15 @@ class TestRefusals:
         shutil.copytree(paths[0], tmp_path / "copy")
         with pytest.raises(MixedRunError, match=r"shard-1 and .*copy overlap in 4 scenarios"):
             unmask.merge([*paths, tmp_path / "copy"], out=tmp_path / "merged")
+
+    @pytest.mark.parametrize("file", ["replies.jsonl", "readings/scripted_judge.jsonl"])
+    def test_a_line_of_another_run(self, tmp_path: Path, file: str):
+        """Nothing could be scored any more, of this shard or the others."""
+        paths = make_shards(tmp_path)
+        with open(paths[2] / file, "ab") as lines:
+            lines.write((paths[0] / file).read_bytes())
+        with pytest.raises(JournalError, match=rf"shard-3/{file} has a line about scenario .* does not contain"):
+            unmask.merge(paths, out=tmp_path / "merged")
 
     def test_an_existing_folder(self, tmp_path: Path):
         paths = make_shards(tmp_path)

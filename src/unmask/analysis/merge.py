@@ -107,6 +107,9 @@ def _open_shards(paths: Sequence[str | Path]) -> list[_Shard]:
         folder = Folder(path)
         shards.append(_Shard(folder, folder.definition(), folder.scenarios()))
         folder.refuse_other_scenarios(shards[-1].definition.data)
+        journal = folder.journal()  # which refuses lines of another run
+        for judge in shards[-1].definition.judges:
+            journal.judged(judge)
     return sorted(shards, key=lambda shard: shard.spec.number if shard.spec else 0)
 
 
