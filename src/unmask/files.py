@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from socket import gethostname
 from typing import IO, TYPE_CHECKING, TypeVar
@@ -279,8 +278,14 @@ class Lock:
         return True
 
 
-@cache
+_TOLD_ABOUT_LOCKS: set[int] = set()
+"""Devices: a run has lock files in two folders, and is told once."""
+
+
 def _tell_about_locks(folder: Path) -> None:
+    if (device := folder.stat().st_dev) in _TOLD_ABOUT_LOCKS:
+        return
+    _TOLD_ABOUT_LOCKS.add(device)
     warnings.warn(
         f"the file system of {folder} has no locks: files whose names end with .lock take their place. They are deleted"
         " at the end; one that a killed process leaves behind on another machine has to be deleted by hand.",

@@ -115,12 +115,14 @@ def test_without_flock_the_file_is_the_lock_and_the_user_is_told_once(
 ):
     """What a killed process leaves is taken over on its own machine; on another one the error names what removes it."""
     without_flock(monkeypatch, number)
+    monkeypatch.setattr("unmask.files._TOLD_ABOUT_LOCKS", set())
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        for _ in range(2):
-            with Lock(path, advice=""):
-                assert path.exists()
+        for place in (path, path.parent / "readings" / "judge.jsonl.lock"):  # the two folders of a run
+            with Lock(place, advice=""):
+                assert place.exists()
     assert ["has no locks" in str(one.message) for one in told] == [True]
+    (path.parent / "readings").rmdir()
     assert list(path.parent.iterdir()) == []
     with holder(path, number) as first:
         with pytest.raises(RunLockedError, match=f"in use by process {first.pid} on ") as caught, Lock(path, advice=""):
