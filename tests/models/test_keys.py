@@ -183,6 +183,13 @@ def test_no_secret_survives_scrubbing(key, query, before, after):
     assert not any(secret in shown for secret in (key, query))
 
 
+@pytest.mark.parametrize("echo", [r"abcd\u002Befgh/ij", r"\u0061bcd\u002befgh\/ij", "abcd+efgh/ij"])
+def test_a_secret_is_hidden_in_json_that_was_not_decoded(echo):
+    """What breaks off in the middle is shown as it came, escapes included."""
+    made = target(key=Key("abcd+efgh/ij", "OPENAI_API_KEY"))
+    assert made.scrub(f'{{"content": "you sent {echo} and') == '{"content": "you sent *** and'
+
+
 @pytest.mark.parametrize(
     "echo",
     [

@@ -169,6 +169,8 @@ def test_a_refusal_stops_a_run_with_parameters_at_its_first_answer(tmp_path, rol
         *(({"headers": {name: "secret-1"}}, KEYLIKE) for name in ("Authorization", "X-Api-Key", "api-key", "Cookie")),
         ({"headers": {"X-Team": "sk-proj-secret-1"}}, KEYLIKE),
         ({"headers": {"X-Team": "Bearer secret-1abc"}}, KEYLIKE),
+        ({"headers": {"X-Team": "eyJhbGciOiJIUzI1NiJ9.secret-1"}}, KEYLIKE),
+        ({"headers": {"X-Team": "ghp_secret1secret1secret1"}}, KEYLIKE),
         ({"params": {"provider": {"api_key": "secret-1"}}}, KEYLIKE),
         ({"headers": {"X-Team": "plain-secret-1"}}, KEYLIKE),
         ({"params": {"user": "plain-secret-1"}}, KEYLIKE),

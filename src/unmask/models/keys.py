@@ -38,7 +38,11 @@ _SHORTEST = 6
 """Characters of a variable's value that is looked for: shorter ones are words that a message may need."""
 
 _TOKEN = re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*[\d=])[A-Za-z0-9._~+/=-]{6,}")
-_KEY = re.compile(r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}")
+_KEY = re.compile(
+    r"\b(?:(?:sk|rk|pk|gsk|xai|hf)[-_]|AIza)[-_A-Za-z0-9*.]{6,}"
+    r"|\b(?:eyJ[\w-]{10,}\.[\w.-]*|gh[pousr]_\w{20,}|glpat-[\w-]{10,}|xox[abp]-\S{10,}|AKIA[A-Z0-9]{12,})"
+)
+"""Of models, and those that gateways take: JWT, GitHub, GitLab, Slack, AWS."""
 _USERINFO = re.compile(r"(://)[^/\s]*@")
 _HEADER = re.compile(
     r"(?i)\b((?:x-)?api[-_]?key|(?:proxy-)?authorization)(['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)"
@@ -219,8 +223,9 @@ def scrub(text: str, *, secrets: Sequence[str] = ()) -> str:
     """A stranger's text, fit to be shown: no key, no credentials, whole characters, one line of readable length.
     `secrets` come longest first."""
     text = replace_surrogates(text)
-    for secret in secrets:
-        text = text.replace(secret, "***")
+    for secret in secrets:  # also as JSON may escape it, in an answer that breaks off and cannot be decoded
+        letters = (rf"(?:\\?{re.escape(sign)}|\\u{ord(sign):04x})" for sign in secret)
+        text = re.sub("".join(letters), "***", text, flags=re.IGNORECASE)
     text = " ".join(mask_likely_secrets(text).split())
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
