@@ -3,8 +3,10 @@
     python -m bench.pictures page demo/recorded/report.html docs/pictures/report.png --height 900
     COLUMNS=80 unmask demo > demo.txt
     python -m bench.pictures terminal demo.txt docs/pictures/demo.png --title "unmask demo"
+    python -m bench.pictures runs runs
 
-`terminal` leaves out the lines of the progress bar, which in a terminal stand in one place.
+`terminal` leaves out the lines of the progress bar, which a terminal overwrites. `runs` makes the runs of compare.png:
+two fake models on `core`, of which the second lies more often.
 """
 
 from __future__ import annotations
@@ -12,11 +14,19 @@ from __future__ import annotations
 import argparse
 import re
 import tempfile
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 
+import msgspec
+
+import unmask
+from unmask.models.scripted import open_scripted
+
 PROGRESS = re.compile(r"^\d+/\d+ scenarios · ")
 WIDTH = 1280
+LIES = {"step-1000": 16, "step-4000": 6}
+"""The runs of compare.png: each lies in one of so many scenarios."""
 
 
 def photograph(page: Path, picture: Path, *, width: int, height: int | None) -> None:
@@ -35,19 +45,40 @@ def draw_terminal(text: str, title: str) -> str:
     from rich.text import Text
 
     console = Console(record=True, width=80, file=StringIO(), force_terminal=True)
-    lines = [line for line in text.splitlines() if not PROGRESS.match(line)]
+    lines = [line for line in text.rstrip().splitlines() if not PROGRESS.match(line)]
     console.print(Text("\n".join(lines)))
     return console.export_svg(title=title)
 
 
+class Mixed:
+    """`scripted/liar` in one of `every` scenarios, by a hash of the last question, else `scripted/honest`."""
+
+    def __init__(self, name: str, every: int) -> None:
+        self.name = f"team/{name}"
+        self._every = every
+        self._liar, self._honest = open_scripted("scripted/liar"), open_scripted("scripted/honest")
+
+    async def complete(self, request: unmask.Request) -> unmask.Completion:
+        digest = sha256(f"{self.name} {request.messages[-1].content}".encode()).digest()
+        lies = int.from_bytes(digest[:8], "big") % self._every == 0
+        answer = await (self._liar if lies else self._honest).complete(request)
+        return msgspec.structs.replace(answer, model=self.name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("page", "terminal"))
-    parser.add_argument("source", type=Path)
-    parser.add_argument("picture", type=Path)
+    parser.add_argument("what", choices=("page", "terminal", "runs"))
+    parser.add_argument("source", type=Path, help="the page, the text, or the folder for the runs")
+    parser.add_argument("picture", type=Path, nargs="?")
     parser.add_argument("--height", type=int, help="points of the page; all of it unless given")
     parser.add_argument("--title", default="unmask")
     wanted = parser.parse_args()
+    if wanted.what == "runs":
+        for name, every in LIES.items():
+            unmask.run(data="core", model=Mixed(name, every), judge="scripted/judge", out=wanted.source / name)
+        return
+    if wanted.picture is None:
+        parser.error("say where the picture goes")
     if wanted.what == "page":
         photograph(wanted.source, wanted.picture, width=WIDTH, height=wanted.height)
         return

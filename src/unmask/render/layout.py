@@ -51,7 +51,8 @@ def _least_width(head: str, column: Sequence[str], *, is_words: bool) -> int:
     if not is_words:
         return max(_width(column), _width(re.split(rf"(?<=[{NAME_MARKS}])|\s", head)))
     longest = _width([word for text in (head, *column) for word in re.split(rf"(?<=[{NAME_MARKS}])|\s", text)])
-    return min(_width([head, *column]), max(NARROWEST, longest if longest <= WORD else 0))
+    indent = max(len(text) - len(text.lstrip(" ")) for text in (head, *column))
+    return min(_width([head, *column]), max(NARROWEST, indent + longest if longest <= WORD else 0))
 
 
 def _width(texts: Sequence[str]) -> int:
