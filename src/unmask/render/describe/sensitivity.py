@@ -15,7 +15,8 @@ def describe_sensitivity(sensitivity: Sensitivity) -> Iterator[Block]:
     yield Text(describe_spread(sensitivity), "strong")
     own = sensitivity.own.p_lie
     yield Text(
-        f"P(lie) is {'not known yet' if own is None else own.percent} with the choices marked *. Nothing was asked again."
+        f"P(lie) is {'not known yet' if own is None else own.percent} with the choices marked *."
+        " Nothing was asked again."
     )
     rows = [
         ("" if number else axis, variant.name + " *" * variant.own, *_rate_cells(variant.p_lie))
