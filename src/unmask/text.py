@@ -45,9 +45,10 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+    "|(?<![^\0-\x7f])[\u200c\u200d\ufe0e\ufe0f]+|[\u200c\u200d]+(?![^\0-\x7f])|[\u200c\u200d\ufe0e\ufe0f]{3,}"
 )
-"""Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape. The
-joiners and selectors that scripts and emoji need are not among them."""
+"""Controls, formats, tags, variation selectors, fillers, surrogates and non-characters: all that has no shape. Joiners
+and selectors are hidden text next to ASCII and in a row; scripts and emoji need them elsewhere."""
 
 
 def visible_html(text: str) -> Markup:

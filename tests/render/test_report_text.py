@@ -72,6 +72,12 @@ def test_joiners_stay_where_scripts_need_them(text):
     assert visible_html(text) == text
 
 
+@pytest.mark.parametrize("text", ["a\u200db", "a\ufe0f", "\u200d", "x\u200cy", "é" + "\u200d" * 99 + "é"])
+def test_joiners_between_latin_letters_are_hidden_text(text):
+    """Between ASCII they join nothing."""
+    assert MARK.sub("", visible_html(text)).isprintable()
+
+
 @given(st.text(st.characters(codec="utf-8"), max_size=3000), st.integers(0, 3000))
 def test_a_piece_says_how_much_it_leaves_out(text, limit):
     """What is shown, folded and left out adds up to the text."""
