@@ -128,7 +128,7 @@ def read_setting(name: str, value: object) -> tuple[Role, str, object]:
         if _ONLY_OF.get(field, role) == role
     }
     if name not in known:
-        advice = suggest_names(name, known, f"Names are: {', '.join(known)}.")
+        advice = suggest_names(name, known, "") or f"Names are: {', '.join(known)}."
         raise UsageError(f"--set {name[:80]}: there is no such setting", advice=advice)
     role, field = known[name]
     is_object = field in ("params", "headers")
