@@ -227,5 +227,6 @@ def _check(design: Design, scenarios: int | None) -> None:
             raise UsageError(
                 f"{flag} {limit:g} is not above {expected:g}, which you expect with the unjudged counted against it, or"
                 " not below 1",
-                advice="Give a limit between the two, as in 0.02: no number of scenarios keeps any other.",
+                advice=f"Give a limit above {expected:g} and below 1: no number of scenarios keeps any other."
+                + " What you expect is --p." * (flag == "--max-p-lie"),
             )
