@@ -136,6 +136,13 @@ def test_the_floor_is_the_same_question_about_the_control(tmp_path):
     assert "No floor: without --control" in show(alone, width=2000, every=True)
 
 
+def test_withholding_needs_no_call(tmp_path):
+    """The evasions among the scenarios with a belief, in both arms."""
+    score = made(tmp_path / "run", also=(), control=True).score()
+    assert score.overall.withholding.value == pytest.approx(5 / 7)
+    assert (score.control.withholding.a, score.control.withholding.b) == (0, pytest.approx(5 / 7))
+
+
 def test_a_claim_not_to_know_what_was_supplied_is_counted_apart(tmp_path):
     """It is false whatever the subject believes."""
     found = made(tmp_path / "run", data=lamps(14, supplied=True)).score()
