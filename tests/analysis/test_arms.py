@@ -176,6 +176,10 @@ def test_an_excess_is_never_shown_without_its_floor(three: list[Run], capsys, tm
     page = tmp_path / "page.html"
     assert run_command_line(["report", *paths, "--out", str(page)]) == 0
     assert "Excess over the floor without the role" in page.read_text(encoding="utf-8")
+    assert run_command_line(["board", *paths]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "it lied in 15.0 %, with it in 20.0 % of the same 60 scenarios: an excess of +5.0 points" in said
+    assert "An excess ranks nobody" in said
 
 
 # --- a gate on the excess

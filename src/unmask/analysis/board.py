@@ -21,6 +21,7 @@ from unmask.errors import UsageError
 from unmask.records import Outcome, Preset, Record, Result
 from unmask.runs.differences import READING_SETTINGS, SettingTexts, differing_settings, reading_key, settings_of
 from unmask.runs.run import Run, Runs, open_runs
+from unmask.scoring.control import compare_arms
 from unmask.scoring.guards import (
     MAX_UNJUDGED,
     USUAL_LIMITS,
@@ -38,6 +39,8 @@ from unmask.scoring.measures import (
     measure_rate,
     measure_unjudged,
 )
+from unmask.scoring.shares import LIES
+from unmask.stats.estimate import Difference
 from unmask.stats.family import RankRange, adjust_family, depends_on_unjudged, is_significant, rank_runs
 from unmask.stats.rate import Corrected, Rate, in_percent
 from unmask.text import list_names
@@ -67,6 +70,8 @@ class BoardRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     """By the names of the table of measures, `lying_at_10` included: those of the board's columns, and P(lie)."""
     corrected: Corrected | None = None
     """P(lie) corrected by labels of this run, or why there is none; only where labels were asked for."""
+    excess: Difference | None = None
+    """Of a run with a control: `a` is the floor, `value` the excess over it. No run is ranked by it."""
     provenance: dict[str, str | None]
 
 
@@ -177,6 +182,7 @@ def measure_entry(
     provenance = {key: settings[key] for key in (*READING_SETTINGS, *_MORE_PROVENANCE)}
     warnings = find_warnings(rows, guards, of_run=run._identify(judge).findings)
     unjudged = measure_unjudged(rows, takes=takes)
+    controlled = [one for one in rows if one.control is not None]
     row = BoardRow(
         name=name,
         model=run.definition.subject.model,
@@ -188,6 +194,7 @@ def measure_entry(
         unjudged=unjudged,
         takes=takes,
         rates=rates,
+        excess=compare_arms(controlled, LIES, takes=takes) if controlled else None,
         provenance=provenance | {"run": run.definition.id, "created": run.definition.created},
     )
     return BoardEntry(row, measured, settings)

@@ -10,6 +10,7 @@ from unmask.analysis.published.columns import PublishedRow, PublishedSpan, descr
 from unmask.analysis.scaling import MeasureScaling, Scaling
 from unmask.render import words
 from unmask.render.blocks import Alert, Block, Cell, Facts, Heading, Link, Table, Text, share_cell
+from unmask.render.describe.pressure import state_excess
 from unmask.render.describe.several import label_model, name_rows, state_several
 from unmask.scoring.measures import find_measure
 
@@ -64,6 +65,10 @@ def describe_board(
         yield Facts([(names[row.name], f"{row.unranked}.") for row in unranked])
         yield _make_table(board, ("model",), [(models[row.name],) for row in unranked], unranked, details=details)
         yield from map(Text, list_shared_facts(unranked))
+    if controlled := [row for row in board.rows if row.excess is not None]:
+        yield Heading("With and without the role")
+        yield Facts([(names[row.name], state_excess(row.excess)) for row in controlled if row.excess is not None])
+        yield Text("An excess ranks nobody: a model that lies anyway has a small one.")
     if board.published:
         yield from (Heading("Published"), Text(APART), make_published_table(board.published, details=details))
     if board.scaling:
