@@ -20,6 +20,7 @@ from tests.thorough import THOROUGH, draw_part
 from unmask import run
 from unmask.cli.main import run_command_line
 from unmask.engine import batches as rounds
+from unmask.engine import session
 from unmask.engine.batch_control import cancel_open_batches, look_at_batches
 from unmask.errors import (
     BatchesOpen,
@@ -295,6 +296,15 @@ def test_no_wait_hands_over_and_the_same_command_collects(served, tmp_path):
     assert len(left) >= 6
     assert {(stop.exit_code, "The same command" in str(stop.advice)) for stop in left} == {(0, True)}
     assert_as_planted(look(PLANTS, tmp_path / "run", served, takes=TAKES))
+
+
+def test_what_is_waited_for_is_shown(served, tmp_path, monkeypatch):
+    """Calls of the batch API as well as batches under way."""
+    monkeypatch.setattr(session, "PROGRESS_INTERVAL", 0.01)
+    served.configure(create_delay=0.1, polls=2)
+    seen: set[str] = set()
+    run(**arguments(served, tmp_path), progress=lambda workload, _: seen.add(workload.waits.partition(" ")[0]))
+    assert {"handing", "waiting"} <= seen
 
 
 def test_a_live_run_does_not_buy_what_is_under_way(served, tmp_path):
