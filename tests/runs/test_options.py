@@ -10,7 +10,7 @@ from unmask.runs.options import options_from
 
 def test_a_setting_goes_to_the_model_that_it_names():
     given = {"price": "1/2", "judge.tier": "default", "numeric.max_tokens": "77", "judge.name": "mine"}
-    options = options_from({"set": given})
+    options = options_from({"set": given}, numeric_judge="openai/o3-mini")
     assert (options.subject.price, options.judge.price) == ("1/2", None)
     assert (options.judge.tier, options.judge.name) == ("default", "mine")
     assert (options.judge.max_tokens, options.numeric_judge.max_tokens) == (None, 77)
