@@ -86,7 +86,7 @@ def line(option: click.Option) -> str:
 
 
 def shown_value(option: click.Option) -> str:
-    if isinstance(option.type, click.Choice):
+    if isinstance(option.type, click.Choice) and not option.metavar:
         return ", ".join(str(choice) for choice in option.type.choices)
     return str(option.metavar or option.type.name.upper()).replace("|", " or ")
 
