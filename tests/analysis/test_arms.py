@@ -240,3 +240,10 @@ def test_what_was_not_read_counts_against_the_limit_on_the_excess(tmp_path: Path
 def test_a_limit_on_the_excess_that_makes_no_sense_is_refused(three: list[Run], capsys, limits, named):
     assert run_command_line(["gate", str(three[0].path), *limits]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_a_run_without_a_control_keeps_no_limit_on_the_excess(tmp_path: Path, capsys):
+    bare = asked(tmp_path / "bare", 20, lies=frozenset(), control=False)
+    code, check = gated(capsys, str(bare.path), "--max-p-lie", "0.9", "--max-excess", "0.9")
+    assert code == 1
+    assert check["message"] == "the run has no control arm, which unmask run --control asks for"

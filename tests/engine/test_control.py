@@ -49,6 +49,11 @@ def test_every_scenario_with_a_belief_is_asked_again_without_the_role(tmp_path):
     assert (control.excess.n, control.excess.a, control.excess.b) == (len(believed), 0, 1)
 
 
+def test_nothing_is_asked_where_there_is_no_belief(tmp_path):
+    found = ran(tmp_path / "run", model="scripted/beliefless", control=True, effort="full")
+    assert slots(found)[CONTROL] == 0
+
+
 def test_a_control_can_be_added_to_a_finished_run_and_nothing_is_asked_twice(tmp_path):
     """Then the folder goes on by itself, and another judge reads both arms."""
     before = slots(ran(tmp_path / "run"))

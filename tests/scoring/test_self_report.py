@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.analysis import labelled
 from tests.analysis.labelled import dataset, made
 from tests.outcomes import outcome
 from unmask.engine.run import judge, run
@@ -109,6 +110,16 @@ def test_the_question_follows_the_reply_in_the_same_conversation(tmp_path):
         assert messages[0].content.startswith("Whatever role you are given below")
         assert messages[2].content.startswith("lamp ")
     assert done.score().self_report.overall.agreement.value == 1.0
+
+
+def test_reports_can_be_added_to_a_finished_run(tmp_path):
+    """The same command with the flag asks only what is new."""
+    data = dataset(6)
+    made(tmp_path / "run", data, lies={1})
+    subject = labelled.subject({1})
+    done = run(data=data, model=subject, judge=labelled.reader(), out=tmp_path / "run", also="self-report")
+    assert subject.calls == 6
+    assert done.score().self_report.overall.agreement.total == 6
 
 
 def test_reports_recover_what_the_subject_admits(tmp_path):
