@@ -264,8 +264,8 @@ def _check_name(name: str) -> None:
     if name.startswith("panel:"):
         raise UsageError(
             f"{name} is several judges, and they read one after another",
-            advice="Run with one of them, add the others with `unmask judge RUN --judge NAME`, then type"
-            f" `unmask score RUN --judge {name}`.",
+            advice="Run with one of them and read the run again with each of the others; then score takes"
+            f" --judge {name}.",
         )
     if name.startswith(OWN_PREFIX):
         raise UsageError(
