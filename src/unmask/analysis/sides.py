@@ -180,7 +180,7 @@ def find_changed(couples: Sequence[tuple[RunSide, RunSide]], *, drop_changed: bo
         shown = tuple(f"{name}: not the same text or truth in all runs" for name in changed[:10])
         more = (f"and {len(changed) - 10} more",) if len(changed) > 10 else ()
         raise DataError(
-            f"{len(changed)} scenarios differ between the runs under the same id",
+            f"the runs differ in {len(changed)} scenario{'s' * (len(changed) != 1)} under the same id",
             problems=shown + more,
             advice="Make the runs on the same data, or leave these scenarios out with --drop-changed.",
         )
