@@ -74,6 +74,14 @@ def test_what_differs_besides_the_model_is_told(runs, tmp_path):
     assert found.preset == "paper"
 
 
+def test_more_scenarios_in_one_run_change_no_reading(runs, tmp_path):
+    """A pilot against the whole: the hash of the data differs, but not how a shared reply becomes a verdict."""
+    found = compare([made(tmp_path / "pilot", PLAN[:10]), runs["b"]])
+    differing = {setting.name: setting.reading for setting in found.differs}
+    assert (found.pairs[0].shared, differing["data hash"]) == (10, False)
+    assert "how replies become verdicts" not in show(found)
+
+
 def test_all_pairs_of_the_runs_are_one_family(runs, tmp_path):
     """Three tests of P(lie), three of every archetype, three of every other measure."""
     third = made(tmp_path / "c", ["lie"] * 30)

@@ -185,15 +185,23 @@ def call_difference(difference: Difference) -> str:
 
 def find_differing(sides: Sequence[RunSide], preset: Preset) -> tuple[Setting, ...]:
     """The settings that are not the same in all runs, read under this preset. The run's own preset is one of them: it
-    says how a lazy run was asked."""
+    says how a lazy run was asked. Only what the runs share is compared, so that more scenarios in one of them change
+    no reading."""
     answered = compare_names([side.run._identify(side.judge).answered_by for side in sides])
-    return differing_settings(
+    differing = differing_settings(
         [
             settings_of(side.run.definition, judge=side.run.judge_file(side.judge), preset=preset)
             | {"preset": side.run.definition.preset.value}
             | named
             for side, named in zip(sides, answered, strict=True)
         ]
+    )
+    meanings = [{scenario.id: scenario.yes_means for scenario in side.run.scenarios} for side in sides]
+    same = all(a[shared] is b[shared] for a, b in combinations(meanings, 2) for shared in a.keys() & b.keys())
+    harmless = {"data hash", "yes means"} if same else {"data hash"}
+    return tuple(
+        msgspec.structs.replace(setting, reading=False) if setting.name in harmless else setting
+        for setting in differing
     )
 
 
