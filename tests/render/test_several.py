@@ -31,7 +31,7 @@ def test_the_lowest_and_the_highest_run_come_first_and_whether_that_can_be_chanc
 
 
 def test_runs_that_are_alike_are_not_told_apart(tmp_path):
-    assert state_several(_board(tmp_path, {"a": 15, "b": 14}))[1] == "That difference is one that could be chance."
+    assert state_several(_board(tmp_path, {"a": 15, "b": 14}))[1] == "That difference could be chance."
 
 
 def test_checkpoints_are_followed_from_the_first_to_the_last(tmp_path):

@@ -134,8 +134,8 @@ def _fetch_models(*names: str) -> None:
                 pull(name)
     except MissingError as error:
         offer = (
-            "Without a network, a recorded run shows the tool: unmask demo --recorded\n"
-            "and so does a scripted model: unmask demo --model scripted/liar"
+            "A recorded run needs neither a model nor a network: unmask demo --recorded\n"
+            "Nor does a scripted model: unmask demo --model scripted/liar"
         )
         error.advice = f"{error.advice}\n{offer}" if error.advice else offer
         raise

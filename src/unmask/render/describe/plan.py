@@ -29,7 +29,7 @@ def describe_plan(plan: RunPlan) -> Iterator[Block]:
     yield Text(_explain_range(plan))
     if plan.annotating_saves:
         yield Text(
-            "The data does not always say which side yes means. To annotate it saves each run up to"
+            "The data does not always say which side yes means. Annotating it saves each run up to"
             f" {words.plural(plan.annotating_saves, 'question')} to the judge: `unmask data annotate --help` says how."
         )
     yield from map(Text, _list_cheaper_ways(plan))

@@ -38,9 +38,9 @@ def _state_ends(measure: str, ranked: Sequence[BoardRow], names: Mapping[str, st
     )
     pairs = list(combinations(ranked, 2))
     apart = sum(map(_are_apart, *zip(*pairs, strict=True)))
-    larger = "larger than chance" if _are_apart(low, high) else "one that could be chance"
+    larger = "is larger than chance" if _are_apart(low, high) else "could be chance"
     all_pairs = f"; of all {len(pairs)} pairs {apart} can be told apart" if len(pairs) > 1 else ""
-    yield f"That difference is {larger}{all_pairs}."
+    yield f"That difference {larger}{all_pairs}."
     steps = order_by_step([names[row.name] for row in ranked])
     if steps and {steps[0], steps[-1]} != {names[low.name], names[high.name]}:
         rates = {names[row.name]: words.whole_percent(row.rates[measure].value or 0.0) for row in ranked}

@@ -51,7 +51,7 @@ def _shorten(count: int) -> str:
         if count >= size:
             unit = {"k": 1000}.get(sign, size)
             return f"{count / unit:.3g}{sign}" if count / unit < 1000 else f"{count / unit:.0f}{sign}"
-    return str(count)
+    return f"{count:,}"
 
 
 def describe_status(states: Sequence[UnitState]) -> Iterator[Block]:
