@@ -180,7 +180,8 @@ def open_model(
         needed = key_variable or row.keys[0]
         raise MissingError(
             f"{name} needs a key for {urlsplit(row.url).hostname}, and none of {', '.join(variables)} is set",
-            advice=f"export {needed}=…, or put the line {needed}=… into .env",
+            advice=f"export {needed}=…, or put the line {needed}=… into .env. A server of your own is named with"
+            f" {spell_setting(role, 'base_url', 'http://…')}",
         )
     return row.chat(target, timeout=timeout, max_n=row.max_n, flex=tier == FLEX)
 
