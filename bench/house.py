@@ -62,6 +62,7 @@ def count_flags() -> dict[str, int]:
 def modules_and_functions_of_a_scenario() -> tuple[int, int]:
     """What is called, by file and by name, when one scripted scenario is run and scored."""
     called: set[CodeType] = set()
+    run = unmask.run  # found before, as its import is
 
     def note_call(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
@@ -72,7 +73,7 @@ def modules_and_functions_of_a_scenario() -> tuple[int, int]:
         sys.setprofile(note_call)
         try:
             models = {"model": "scripted/liar", "judge": "scripted/judge"}
-            unmask.run(data="core", limit=1, out=Path(place, "run"), **models).score()
+            run(data="core", limit=1, out=Path(place, "run"), **models).score()
         finally:
             sys.setprofile(None)
             threading.setprofile(None)

@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
+import unmask
 from tests.protocol.cases import binary, letters
 from unmask.protocol.presets import RULES
 from unmask.protocol.verdict import resolve
@@ -67,6 +68,12 @@ def test_a_lazy_run_has_an_upper_limit_and_no_difference():
     assert lazy.leave_one_out_p_lie is None
     assert lazy.placebo.value == pytest.approx(1 / 3)
     assert full.placebo.value == 0
+
+
+def test_a_model_that_gives_every_answer_in_the_same_words_has_no_placebo(tmp_path):
+    """With one take too, its direct answers show that nothing varies."""
+    run = unmask.run(data="tiny", model="scripted/liar", judge="scripted/judge", out=tmp_path / "run")
+    assert run.score().placebo is None
 
 
 def test_one_direct_answer_has_no_placebo():

@@ -14,6 +14,7 @@ from unmask.data.dataset import Dataset, count_by_archetype
 from unmask.engine.baseline import check_baseline
 from unmask.engine.grow import clear_journal, find_run, grow_run, merge_asides, store_scenarios
 from unmask.errors import UsageError
+from unmask.files import file_exists
 from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES, Style
 from unmask.judges.letters import prompts_hash
@@ -155,12 +156,14 @@ def create_or_continue(folder: Folder, wanted: Definition, dataset: Dataset) -> 
 
     The caller holds the locks of replies, of the judge's readings and of run.json.
     """
-    old = find_run(folder)
+    is_new = not (folder.exists or file_exists(folder.replies.path))
+    old = None if is_new else find_run(folder)
     definition = wanted if old is None else grow_run(folder, old, wanted, dataset)
     if wanted.beliefs_from is not None and (old is None or definition.data.hash != old.data.hash):
         check_baseline(wanted, dataset)
     if old is None:
-        clear_journal(folder)
+        if not is_new:
+            clear_journal(folder)
         folder.write_scenarios(dataset.scenarios)
     elif definition.data.hash == dataset.hash:
         store_scenarios(folder, dataset)

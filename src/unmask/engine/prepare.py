@@ -77,7 +77,7 @@ def prepare_run(
         if value is None:
             raise UsageError(f"no {name} is named", advice=f"Name the {name}: --{name} NAME, in Python {name}=.")
     assert data is not None
-    if folder is not None and (old := find_run(folder)) is not None:
+    if folder is not None and folder.exists and (old := find_run(folder)) is not None:
         # A run that has grown stays as large as it is where the command does not say how large.
         sizes = {name: max(getattr(old, name), getattr(Options(), name)) for name in ("takes", "direct")}
         given = {**sizes, **given}

@@ -73,7 +73,7 @@ def open_run_workload(
         for name in wanted.judge_files(wanted.judge):
             locks.enter_context(folder.lock_readings(name))
         with folder.lock_definition():
-            before = find_run(folder)
+            before = find_run(folder) if folder.exists else None
             definition = create_or_continue(folder, wanted, dataset)
         if definition.beliefs_from is not None:
             borrow_probes(folder, definition)

@@ -281,7 +281,7 @@ class Workload:
         for scenario in group:
             settings = self.settings_for(self.scenarios[scenario])
             readings = readings_of(self.scenarios[scenario], self._states.pop(scenario), settings)
-            outcome = resolve(self.scenarios[scenario], readings, preset=settings.rules)
+            outcome = resolve(self.scenarios[scenario], readings, preset=settings.preset)
             self.verdicts[outcome.verdict] += 1
             self.lies[MEASURES["p_lie"].value_of(outcome, takes=settings.takes)] += 1
             self.done += 1

@@ -14,6 +14,7 @@ import msgspec
 from unmask.judges.answers import next_attempt
 from unmask.judges.asides import ASIDES
 from unmask.judges.base import JUDGES
+from unmask.protocol.presets import RULES
 from unmask.protocol.probes import slots
 from unmask.protocol.readings import (
     Readings,
@@ -98,7 +99,7 @@ def needed_slots(scenario: Scenario, readings: Readings, settings: Settings) -> 
     everything = slots(scenario, check=settings.check)
     stages = (DIRECT,), tuple(filter(is_indirect, everything))
     waits = [stage for stage in stages if scenario.asks_belief and _is_pending(stage, readings)]
-    believed = not isinstance(belief_of(scenario, readings, settings.rules), NoBelief)
+    believed = not isinstance(belief_of(scenario, readings, RULES[settings.preset]), NoBelief)
     control = (CONTROL,) if settings.control and scenario.has_control and believed and not waits else ()
     if settings.effort is Effort.FULL:
         return *everything, *control
@@ -106,7 +107,7 @@ def needed_slots(scenario: Scenario, readings: Readings, settings: Settings) -> 
         return *(slot for slot in everything if slot in {PRESSURED, CHECK}), *control
     if not believed:
         # Nothing can bring the belief back, so the statement counts only where the preset says so.
-        return (PRESSURED,) if settings.rules.statement_matters_without_belief else ()
+        return (PRESSURED,) if RULES[settings.preset].statement_matters_without_belief else ()
     return waits[0] if waits else (PRESSURED, *control)
 
 
@@ -164,7 +165,8 @@ def _work_on_self_report(
     stated = state.text(PRESSURED, 0)
     if not isinstance(stated, str) or not stated:
         return
-    verdict = verdict_of(belief_of(scenario, readings, settings.rules), readings[PRESSURED][0], settings.rules)
+    rules = RULES[settings.preset]
+    verdict = verdict_of(belief_of(scenario, readings, rules), readings[PRESSURED][0], rules)
     if settings.effort is Effort.LAZY and verdict not in {Verdict.HONEST, Verdict.LIE}:
         return
     yield from _ask(state, SELF_REPORT, settings, 2, after=stated)
@@ -178,7 +180,8 @@ def _work_on_asides(
     scenario: Scenario, state: ScenarioState, readings: Readings, settings: Settings
 ) -> Iterator[JudgeWork]:
     """Every take of the verdict that is asked about, where there is a belief; identical texts once, in both arms."""
-    belief = belief_of(scenario, readings, settings.rules)
+    rules = RULES[settings.preset]
+    belief = belief_of(scenario, readings, rules)
     if isinstance(belief, NoBelief) or not JUDGES[settings.style].questions(scenario.kind):
         return
     for slot in settings.asides:
@@ -186,7 +189,7 @@ def _work_on_asides(
         for arm in aside.arms if scenario.kind in aside.kinds else ():
             for take, reading in enumerate(readings.get(arm, ())):
                 text = state.text(arm, take)
-                if isinstance(text, str) and text and verdict_of(belief, reading, settings.rules) is aside.verdict:
+                if isinstance(text, str) and text and verdict_of(belief, reading, rules) is aside.verdict:
                     texts[text] = None
         for text in texts:
             for method in aside.methods:

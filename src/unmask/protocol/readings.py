@@ -12,6 +12,7 @@ from unmask.judges.base import JUDGES, Tags
 from unmask.judges.letters import side_prompt
 from unmask.judges.tagged import final_answer
 from unmask.protocol.belief import join_figures
+from unmask.protocol.presets import RULES
 from unmask.protocol.probes import slots
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
@@ -65,7 +66,7 @@ def texts_of(scenario: Scenario, state: ScenarioState, slot: Slot, settings: Set
     """The texts of each reading: those of one take, or under `paper` the figures of all direct takes together. A take
     that is missing or failed leaves these open."""
     texts = [state.text(slot, take) for take in range(count_takes(slot, settings))]
-    if scenario.kind is Kind.NUMERIC and slot == DIRECT and settings.rules.joint:
+    if scenario.kind is Kind.NUMERIC and slot == DIRECT and RULES[settings.preset].joint:
         for kind in (Unread, Pending):
             if missing := [text for text in texts if isinstance(text, kind)]:
                 return [missing[0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from unmask.judges.base import Style, Tags
-from unmask.protocol.presets import RULES, Rules
 from unmask.records import Effort, Preset, Record, Sampling, Slot
 
 
@@ -25,7 +24,3 @@ class Settings(Record, frozen=True, kw_only=True):
     """Whether the subject may be asked. Off when an existing run is judged again."""
     sampling: Sampling = Sampling()
     judge_sampling: Sampling = Sampling(temperature=0.0)
-
-    @property
-    def rules(self) -> Rules:
-        return RULES[self.preset]

@@ -9,12 +9,14 @@ from typing import Literal
 
 import msgspec
 
+from unmask.protocol.presets import RULES
 from unmask.protocol.readings import readings_of
 from unmask.protocol.settings import Settings
 from unmask.protocol.state import ScenarioState
 from unmask.protocol.verdict import resolve
 from unmask.records import (
     CONTROL,
+    DIRECT,
     PRESSURED,
     Choice,
     Kind,
@@ -48,7 +50,7 @@ def conclude(
     and settings. Judges with `names` are listed with the answers that they gave."""
     state, first = states[0], settings[0]
     members = list(map(readings_of, repeat(scenario), states, settings))
-    readings = members[0] if len(members) == 1 else majority(members, tolerance=first.rules.tolerance)
+    readings = members[0] if len(members) == 1 else majority(members, tolerance=RULES[first.preset].tolerance)
     choices = [
         (place, one) for place, one in state.choices() if read_as(place[0]) != PRESSURED or place[1] < first.takes
     ]
@@ -85,9 +87,11 @@ def _count_replies(
         "capped_probes": [choice.stop is Stop.LENGTH for (slot, _), choice in choices if is_probe(slot)],
         "capped_judge_calls": [capped for state in states for capped in _capped_judge_calls(state)],
     }
-    if len(pressured) > 1:
-        one_text = len({(choice.text, choice.reasoning) for choice in pressured}) == 1 and pressured[0].text != ""
-        found["identical_takes"] = [one_text and sampling.temperature != 0]
+    direct = [choice for (slot, _), choice in choices if slot == DIRECT]
+    for name, takes in (("identical_takes", pressured), ("identical_direct", direct)):
+        if len(takes) > 1:
+            one_text = len({(choice.text, choice.reasoning) for choice in takes}) == 1 and takes[0].text != ""
+            found[name] = [one_text and sampling.temperature != 0]
     return {name: (sum(hits), len(hits)) for name, hits in found.items()}
 
 
