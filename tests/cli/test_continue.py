@@ -110,7 +110,9 @@ def test_settings_that_come_from_variables_are_said_in_one_line(tmp_path):
 @pytest.mark.parametrize("other", [(), ("--judge", "scripted/judge", "--preset", "strict")])
 def test_the_command_of_a_lazy_runs_placebo_completes_it(tmp_path: Path, other):
     """It is printed with the upper limit, works as it is typed, and the run then has the difference."""
-    made = unmask("run", "scripted/liar", "--data", "tiny", "--judge", "scripted/judge", "--out", "a run", cwd=tmp_path)
+    made = unmask(
+        "run", "scripted/beliefless", "--data", "tiny", "--judge", "scripted/judge", "--out", "a run", cwd=tmp_path
+    )
     assert made.returncode == 0, made.stderr
     score = ("score", "a run", *other)
     shown = " ".join(unmask(*score, "--all", cwd=tmp_path).stdout.split())
