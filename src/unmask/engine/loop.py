@@ -27,7 +27,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work())
+        return _run_in_new_loop(work)
     thread, interruptions, before = _OwnThread(work), [], signal.getsignal(signal.SIGINT)
     catches = threading.current_thread() is threading.main_thread() and callable(before)
 
@@ -47,6 +47,27 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if interruptions:
         raise KeyboardInterrupt from (None if thread.task.cancelled() else thread.task.exception())
     return thread.task.result()
+
+
+def _run_in_new_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """`asyncio.run`, but a signal that comes while the loop is made or closed waits until the work has begun, or the
+    loop is gone: Python would leave half a loop and a coroutine that nobody awaits, and complain about both."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return asyncio.run(work())
+    waiting = {signal.SIGINT, signal.SIGTERM}
+
+    async def begin() -> T:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, waiting)
+        try:
+            return await work()
+        finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    try:
+        return asyncio.run(begin())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _OwnThread(threading.Thread, Generic[T]):
